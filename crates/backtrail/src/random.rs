@@ -18,7 +18,7 @@ pub struct OsRandomness;
 
 impl Randomness for OsRandomness {
     fn fill(&self, bytes: &mut [u8]) -> io::Result<()> {
-        getrandom::fill(bytes).map_err(io::Error::from)
+        getrandom::fill(bytes).map_err(io::Error::other)
     }
 }
 

@@ -1,0 +1,91 @@
+//! Ids as types: what is not a valid id never reaches the file system.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::{Error, quoted};
+
+/// The name of a session, safe to use as the name of a directory.
+///
+/// Ours are version 4 UUIDs. Others are taken as long as they are 1 to 128
+/// letters, digits, `-` and `_`, begin with a letter or digit, and are not the
+/// word `latest`.
+///
+/// ```
+/// use backtrail::SessionId;
+/// assert!("7f3a1c9e-52d4-4b7e-9d0a-3f8b6f2f4d11".parse::<SessionId>().is_ok());
+/// assert!("../../etc/passwd".parse::<SessionId>().is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(String);
+
+/// The longest id that is accepted.
+const MAX_ID: usize = 128;
+
+impl SessionId {
+    pub(crate) fn from_uuid(id: uuid::Uuid) -> Self {
+        Self(id.hyphenated().to_string())
+    }
+
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the first `len` characters, or all of them.
+    pub fn prefix(&self, len: usize) -> &str {
+        self.0.get(..len).unwrap_or(&self.0)
+    }
+}
+
+/// Returns whether `text` may be an id or the beginning of one.
+pub(crate) fn is_id_like(text: &str) -> bool {
+    text.len() <= MAX_ID
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+impl FromStr for SessionId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if is_id_like(text) && text != "latest" {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Error::invalid(format!(
+                "{} is not a session id (1 to {MAX_ID} letters, digits, - and _)",
+                quoted(text)
+            )))
+        }
+    }
+}
+
+impl AsRef<str> for SessionId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl Serialize for SessionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SessionId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,316 @@
+//! JSON that keeps its bytes.
+//!
+//! What the engine does not understand it must not change: unknown fields and
+//! blocks, tool input with its number formats and key order, strings that no
+//! Rust `String` can hold. [`Json`] and [`Text`] carry such values through.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Reason};
+
+/// A JSON value with the very bytes it came with.
+///
+/// Two are equal when their bytes are. Line breaks between tokens become
+/// spaces, since a record is one line; nothing else is touched.
+#[derive(Clone)]
+pub struct Json(Box<RawValue>);
+
+impl Json {
+    /// Takes JSON text as it stands.
+    pub fn new(text: impl Into<String>) -> Result<Self, Error> {
+        let raw = RawValue::from_string(text.into()).map_err(|error| {
+            Error::invalid("cannot take this as JSON").because(Reason::Syntax(error.to_string()))
+        })?;
+        Ok(Self::from_raw(raw))
+    }
+
+    /// Serialises a value.
+    pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
+        let raw = serde_json::value::to_raw_value(value).map_err(|error| {
+            Error::invalid("cannot write this as JSON").because(Reason::Syntax(error.to_string()))
+        })?;
+        Ok(Self::from_raw(raw))
+    }
+
+    fn from_raw(raw: Box<RawValue>) -> Self {
+        if memchr::memchr2(b'\n', b'\r', raw.get().as_bytes()).is_none() {
+            return Self(raw);
+        }
+        // A raw line break cannot stand inside a JSON string, so each of them
+        // lies between tokens, where a space means the same.
+        let one_line = raw.get().replace(['\n', '\r'], " ");
+        Self(RawValue::from_string(one_line).expect("spaces between tokens leave JSON valid"))
+    }
+
+    /// Returns the JSON text.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Parses the value.
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
+        serde_json::from_str(self.as_str()).map_err(|error| {
+            Error::invalid("cannot read this JSON").because(Reason::Syntax(error.to_string()))
+        })
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Json {}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self::from_raw)
+    }
+}
+
+/// A string of a message, byte-exact.
+///
+/// It is an ordinary string to the reader. Where JSON held something that no
+/// UTF-8 string can (a lone surrogate, `"\ud83d"`), it shows as U+FFFD and the
+/// original is kept beside it and written back.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Text {
+    shown: String,
+    /// The JSON string literal, only where `shown` is not all of it.
+    exact: Option<Box<str>>,
+}
+
+impl Text {
+    /// Returns the text, with U+FFFD for what has no UTF-8.
+    pub fn as_str(&self) -> &str {
+        &self.shown
+    }
+
+    /// Returns whether [`as_str`](Self::as_str) shows less than was said.
+    pub fn is_lossy(&self) -> bool {
+        self.exact.is_some()
+    }
+
+    /// Reads a JSON string literal. `None` if it is something else.
+    fn from_literal(literal: &str) -> Option<Self> {
+        if let Ok(shown) = serde_json::from_str(literal) {
+            return Some(Self { shown, exact: None });
+        }
+        let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
+        Some(Self {
+            shown: decode_lossy(inner),
+            exact: Some(literal.into()),
+        })
+    }
+}
+
+/// Decodes the inside of a string literal whose syntax is known to be right.
+fn decode_lossy(inner: &str) -> String {
+    let mut out = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let escape = rest.as_bytes().get(at + 1).copied();
+        if escape != Some(b'u') {
+            out.push(match escape {
+                Some(b'n') => '\n',
+                Some(b't') => '\t',
+                Some(b'r') => '\r',
+                Some(b'b') => '\u{8}',
+                Some(b'f') => '\u{c}',
+                Some(other) => char::from(other),
+                None => char::REPLACEMENT_CHARACTER,
+            });
+            rest = rest.get(at + 2..).unwrap_or("");
+            continue;
+        }
+        let (decoded, used) = decode_units(&rest[at..]);
+        out.push(decoded);
+        rest = &rest[at + used..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Decodes one `\uXXXX`, or a pair of them that belongs together; returns the
+/// character and how many bytes it took.
+fn decode_units(text: &str) -> (char, usize) {
+    let unit = |at: usize| {
+        let hex = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(hex, 16).ok()
+    };
+    let Some(first) = unit(0) else {
+        return (char::REPLACEMENT_CHARACTER, 2.min(text.len()));
+    };
+    let units = [Some(first), unit(6)].into_iter().flatten();
+    match char::decode_utf16(units).next() {
+        Some(Ok(c)) => (c, 6 * c.len_utf16()),
+        _ => (char::REPLACEMENT_CHARACTER, 6),
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.shown
+    }
+}
+
+impl<S: Into<String>> From<S> for Text {
+    fn from(text: S) -> Self {
+        Self {
+            shown: text.into(),
+            exact: None,
+        }
+    }
+}
+
+impl PartialEq<str> for Text {
+    fn eq(&self, other: &str) -> bool {
+        self.exact.is_none() && self.shown == other
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.exact {
+            Some(literal) => f.write_str(literal),
+            None => fmt::Debug::fmt(&self.shown, f),
+        }
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.shown)
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.exact {
+            None => serializer.serialize_str(&self.shown),
+            Some(literal) => RawValue::from_string(literal.to_string())
+                .map_err(serde::ser::Error::custom)?
+                .serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::from_literal(raw.get()).ok_or_else(|| de::Error::custom("expected a string"))
+    }
+}
+
+/// The fields of an object that the engine does not know, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Fields(Vec<(String, Json)>);
+
+impl Fields {
+    /// Returns a field's value.
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        self.iter().find(|(key, _)| *key == name).map(|(_, v)| v)
+    }
+
+    /// Adds a field behind the others.
+    pub fn push(&mut self, name: impl Into<String>, value: Json) {
+        self.0.push((name.into(), value));
+    }
+
+    /// Returns the fields in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// Takes out a string field. What is not a string stays where it is.
+    pub(crate) fn take_text(&mut self, name: &str) -> Option<Text> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        let text = Text::from_literal(self.0[at].1.as_str())?;
+        self.0.remove(at);
+        Some(text)
+    }
+
+    /// Returns the first name that stands twice.
+    pub(crate) fn duplicate(&self) -> Option<&str> {
+        let mut seen = HashSet::with_capacity(self.0.len());
+        self.0
+            .iter()
+            .map(|(key, _)| key.as_str())
+            .find(|key| !seen.insert(*key))
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::with_capacity(8);
+                while let Some((key, value)) = map.next_entry::<Cow<'de, str>, Json>()? {
+                    fields.push((key.into_owned(), value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}

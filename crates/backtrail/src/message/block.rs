@@ -1,0 +1,296 @@
+//! The blocks of a message.
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::Error;
+use crate::json::{Fields, Json, Text};
+
+/// One block of a message.
+///
+/// A kind that this version does not know, and a known kind whose fields are
+/// not what they should be, is an [`Other`](Self::Other): kept as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Block {
+    /// Text.
+    Text(TextBlock),
+    /// What the model thought, with the provider's signature.
+    Thinking(Thinking),
+    /// A call of a tool.
+    ToolUse(ToolUse),
+    /// What a tool gave back.
+    ToolResult(ToolResult),
+    /// An image, or another medium.
+    Media(Media),
+    /// Anything else, byte for byte.
+    Other(Json),
+}
+
+impl Block {
+    /// Makes a text block.
+    pub fn text(text: impl Into<Text>) -> Self {
+        Self::Text(TextBlock {
+            text: text.into(),
+            extra: Fields::default(),
+        })
+    }
+
+    /// Makes a thinking block.
+    pub fn thinking(thinking: impl Into<Text>, signature: Option<&str>) -> Self {
+        Self::Thinking(Thinking {
+            thinking: thinking.into(),
+            signature: signature.map(Text::from),
+            extra: Fields::default(),
+        })
+    }
+
+    /// Makes an image block of Base64 data.
+    pub fn image(media_type: impl Into<Text>, base64: impl Into<Text>) -> Result<Self, Error> {
+        Ok(Self::Media(Media {
+            kind: "image".to_owned(),
+            media_type: media_type.into(),
+            data: Json::from_value(&base64.into())?,
+            extra: Fields::default(),
+        }))
+    }
+}
+
+/// Text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextBlock {
+    /// The text.
+    pub text: Text,
+    /// Fields that this version does not know.
+    pub extra: Fields,
+}
+
+/// What the model thought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thinking {
+    /// The thought; often empty, with only a signature.
+    pub thinking: Text,
+    /// The provider's signature over it.
+    pub signature: Option<Text>,
+    /// Fields that this version does not know.
+    pub extra: Fields,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolUse {
+    /// The call's id; its result names it.
+    pub id: Text,
+    /// The tool.
+    pub name: Text,
+    /// What it was called with, byte for byte.
+    pub input: Json,
+    /// Fields that this version does not know.
+    pub extra: Fields,
+}
+
+impl ToolUse {
+    /// Makes a call with an input that serialises to JSON.
+    pub fn new<T: Serialize + ?Sized>(
+        id: impl Into<Text>,
+        name: impl Into<Text>,
+        input: &T,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            id: id.into(),
+            name: name.into(),
+            input: Json::from_value(input)?,
+            extra: Fields::default(),
+        })
+    }
+}
+
+/// What a tool gave back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// The id of the call it answers.
+    pub tool_use_id: Text,
+    /// The tool, where it is named.
+    pub tool_name: Option<Text>,
+    /// The output: mostly a string, sometimes a list of blocks.
+    pub output: Json,
+    /// Whether the tool failed.
+    pub is_error: bool,
+    /// Fields that this version does not know.
+    pub extra: Fields,
+}
+
+impl ToolResult {
+    /// Makes the result of a tool that did its work; [`answers`](Self::answers)
+    /// says which call.
+    pub fn ok(output: impl Into<Text>) -> Self {
+        Self {
+            tool_use_id: Text::default(),
+            tool_name: None,
+            output: Json::from_value(&output.into()).expect("a string is always JSON"),
+            is_error: false,
+            extra: Fields::default(),
+        }
+    }
+
+    /// Makes the result of a tool that failed.
+    pub fn error(output: impl Into<Text>) -> Self {
+        Self {
+            is_error: true,
+            ..Self::ok(output)
+        }
+    }
+
+    /// Sets the call that this answers: its id and the tool's name.
+    #[must_use]
+    pub fn answers(mut self, tool_use_id: impl Into<Text>, tool_name: impl Into<Text>) -> Self {
+        self.tool_use_id = tool_use_id.into();
+        self.tool_name = Some(tool_name.into());
+        self
+    }
+
+    /// Returns the output where it is a string.
+    pub fn output_text(&self) -> Option<Text> {
+        serde_json::from_str(self.output.as_str()).ok()
+    }
+}
+
+/// An image, or another medium.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Media {
+    /// `image`, `audio`, `video`, `document` or `file`.
+    pub kind: String,
+    /// Its media type, as `image/png`.
+    pub media_type: Text,
+    /// Its bytes in Base64, or a payload.
+    pub data: Json,
+    /// Fields that this version does not know.
+    pub extra: Fields,
+}
+
+const MEDIA_KINDS: [&str; 5] = ["image", "audio", "video", "document", "file"];
+
+macro_rules! block_from {
+    ($($variant:ident $struct:ident),*) => {$(
+        impl From<$struct> for Block {
+            fn from(block: $struct) -> Self {
+                Self::$variant(block)
+            }
+        }
+    )*};
+}
+
+block_from!(Text TextBlock, Thinking Thinking, ToolUse ToolUse, ToolResult ToolResult, Media Media);
+
+impl Serialize for Block {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map;
+        let extra = match self {
+            Self::Other(json) => return json.serialize(serializer),
+            Self::Text(block) => {
+                map = serializer.serialize_map(None)?;
+                map.serialize_entry("type", "text")?;
+                map.serialize_entry("text", &block.text)?;
+                &block.extra
+            }
+            Self::Thinking(block) => {
+                map = serializer.serialize_map(None)?;
+                map.serialize_entry("type", "thinking")?;
+                map.serialize_entry("thinking", &block.thinking)?;
+                if let Some(signature) = &block.signature {
+                    map.serialize_entry("signature", signature)?;
+                }
+                &block.extra
+            }
+            Self::ToolUse(block) => {
+                map = serializer.serialize_map(None)?;
+                map.serialize_entry("type", "tool_use")?;
+                map.serialize_entry("id", &block.id)?;
+                map.serialize_entry("name", &block.name)?;
+                map.serialize_entry("input", &block.input)?;
+                &block.extra
+            }
+            Self::ToolResult(block) => {
+                map = serializer.serialize_map(None)?;
+                map.serialize_entry("type", "tool_result")?;
+                map.serialize_entry("tool_use_id", &block.tool_use_id)?;
+                if let Some(name) = &block.tool_name {
+                    map.serialize_entry("tool_name", name)?;
+                }
+                map.serialize_entry("output", &block.output)?;
+                map.serialize_entry("is_error", &block.is_error)?;
+                &block.extra
+            }
+            Self::Media(block) => {
+                map = serializer.serialize_map(None)?;
+                map.serialize_entry("type", &block.kind)?;
+                map.serialize_entry("media_type", &block.media_type)?;
+                map.serialize_entry("data", &block.data)?;
+                &block.extra
+            }
+        };
+        for (name, value) in extra.iter() {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Json::deserialize(deserializer)?;
+        Ok(known_block(&json).unwrap_or(Self::Other(json)))
+    }
+}
+
+/// Reads a block of a known kind whose fields are all as they should be, each
+/// name once.
+fn known_block(json: &Json) -> Option<Block> {
+    let mut fields: Fields = serde_json::from_str(json.as_str()).ok()?;
+    if fields.duplicate().is_some() {
+        return None;
+    }
+    let kind = fields.take_text("type")?;
+    Some(match kind.as_str() {
+        "text" => Block::Text(TextBlock {
+            text: fields.take_text("text")?,
+            extra: fields,
+        }),
+        "thinking" => Block::Thinking(Thinking {
+            thinking: fields.take_text("thinking")?,
+            signature: fields.take_text("signature"),
+            extra: fields,
+        }),
+        "tool_use" => Block::ToolUse(ToolUse {
+            id: fields.take_text("id")?,
+            name: fields.take_text("name")?,
+            input: fields.take("input")?,
+            extra: fields,
+        }),
+        "tool_result" => Block::ToolResult(ToolResult {
+            tool_use_id: fields.take_text("tool_use_id")?,
+            tool_name: fields.take_text("tool_name"),
+            output: fields.take("output")?,
+            is_error: take_flag(&mut fields, "is_error"),
+            extra: fields,
+        }),
+        kind if MEDIA_KINDS.contains(&kind) => Block::Media(Media {
+            kind: kind.to_owned(),
+            media_type: fields.take_text("media_type")?,
+            data: fields.take("data")?,
+            extra: fields,
+        }),
+        _ => return None,
+    })
+}
+
+/// Takes out a flag. What is not `true` or `false` stays where it is.
+fn take_flag(fields: &mut Fields, name: &str) -> bool {
+    let flag = fields
+        .get(name)
+        .and_then(|value| value.as_str().parse().ok());
+    if flag.is_some() {
+        fields.take(name);
+    }
+    flag.unwrap_or(false)
+}

@@ -1,0 +1,351 @@
+//! A message on its way into a session.
+
+use serde::Serialize;
+
+use super::{Message, check_message};
+use crate::error::{Error, Reason, Result};
+use crate::json::{Fields, Json};
+use crate::time::Timestamp;
+
+/// A message that is not recorded yet, with what is known about it.
+///
+/// Every [`Message`] turns into one. What the record shall carry beside the
+/// message is added by name:
+///
+/// ```
+/// use backtrail::{Block, Draft, Message};
+///
+/// let draft = Draft::from(Message::assistant([Block::text("Done.")]))
+///     .model("claude-opus-5")
+///     .response_id("msg_01")
+///     .duration_ms(1200);
+/// # let _ = draft;
+/// ```
+#[derive(Debug, Clone)]
+pub struct Draft {
+    body: Body,
+    id: Option<String>,
+    at: Option<Timestamp>,
+    expect: Option<u64>,
+    /// What stands between `id` and `message`, in this order.
+    known: Known,
+    extra: Fields,
+}
+
+#[derive(Debug, Clone)]
+enum Body {
+    Message(Message),
+    /// JSON that was checked to be a message.
+    Json(Json),
+}
+
+/// Fields of a record that are written before its message.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Known {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+}
+
+/// The longest id or name that a draft may carry.
+const MAX_NAME: usize = 256;
+
+impl<M: Into<Message>> From<M> for Draft {
+    fn from(message: M) -> Self {
+        Self::with_body(Body::Message(message.into()))
+    }
+}
+
+impl Draft {
+    fn with_body(body: Body) -> Self {
+        Self {
+            body,
+            id: None,
+            at: None,
+            expect: None,
+            known: Known::default(),
+            extra: Fields::default(),
+        }
+    }
+
+    /// Sets the record's id. Without it the record gets a new one.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Sets when it was said. Without it that is when it is recorded.
+    #[must_use]
+    pub fn at(mut self, at: Timestamp) -> Self {
+        self.at = Some(at);
+        self
+    }
+
+    /// Sets the model that said it.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.known.model = Some(model.into());
+        self
+    }
+
+    /// Sets the provider's id of the response, by which usage is counted once.
+    #[must_use]
+    pub fn response_id(mut self, id: impl Into<String>) -> Self {
+        self.known.response_id = Some(id.into());
+        self
+    }
+
+    /// Sets how long the model call took.
+    #[must_use]
+    pub fn duration_ms(mut self, duration_ms: u64) -> Self {
+        self.known.duration_ms = Some(duration_ms);
+        self
+    }
+
+    /// Sets what the provider says it cost.
+    #[must_use]
+    pub fn cost_usd(mut self, cost_usd: f64) -> Self {
+        self.known.cost_usd = Some(cost_usd);
+        self
+    }
+
+    /// Sets the seq that is last for the caller. If anything was said in the
+    /// session after it, the append fails with
+    /// [`Conflict`](crate::ErrorKind::Conflict) and the seq that really is last:
+    /// so a retry never says a thing twice.
+    #[must_use]
+    pub fn expect(mut self, seq: u64) -> Self {
+        self.expect = Some(seq);
+        self
+    }
+
+    /// Reads a draft from one JSON object: a native record,
+    /// `{"type":"message","message":{"role":…,"blocks":[…]}}`, or the short form
+    /// `{"role":"user","text":"…"}`.
+    ///
+    /// Both may have `id`, `at`, `model`, `response_id`, `cost_usd`,
+    /// `duration_ms` and `expect`. The content goes to disk with the bytes it
+    /// has here. A native record may have other fields, which are kept too.
+    pub fn from_json(line: &str) -> Result<Self> {
+        read_draft(line)
+            .map_err(|reason| Error::invalid("this line cannot be recorded").because(reason))
+    }
+
+    pub(crate) fn expected(&self) -> Option<u64> {
+        self.expect
+    }
+
+    /// Writes what stands between the record's `seq` and its `prev`.
+    pub(crate) fn encode(
+        &self,
+        now: impl FnOnce() -> Timestamp,
+        new_id: impl FnOnce() -> std::io::Result<uuid::Uuid>,
+    ) -> Result<Vec<u8>> {
+        self.check()?;
+        let mut out = Vec::with_capacity(512);
+        out.extend_from_slice(b",\"at\":\"");
+        out.extend_from_slice(self.at.unwrap_or_else(now).to_string().as_bytes());
+        out.extend_from_slice(b"\",\"id\":");
+        match &self.id {
+            Some(id) => to_json(&mut out, id)?,
+            None => {
+                let id = new_id().map_err(|error| {
+                    Error::io("cannot make an id", std::path::Path::new(""), error)
+                })?;
+                let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
+                out.push(b'"');
+                out.extend_from_slice(id.hyphenated().encode_lower(&mut text).as_bytes());
+                out.push(b'"');
+            }
+        }
+        self.encode_known(&mut out)?;
+        for (name, value) in self.extra.iter() {
+            out.push(b',');
+            to_json(&mut out, name)?;
+            out.push(b':');
+            out.extend_from_slice(value.as_str().as_bytes());
+        }
+        out.extend_from_slice(b",\"message\":");
+        match &self.body {
+            Body::Message(message) => to_json(&mut out, message)?,
+            Body::Json(json) => out.extend_from_slice(json.as_str().as_bytes()),
+        }
+        Ok(out)
+    }
+
+    fn encode_known(&self, out: &mut Vec<u8>) -> Result<()> {
+        let at = out.len();
+        to_json(out, &self.known)?;
+        // `{…}` becomes `,…`, and `{}` nothing.
+        if out.len() == at + 2 {
+            out.truncate(at);
+        } else {
+            out[at] = b',';
+            out.pop();
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        let names = [
+            ("id", &self.id),
+            ("model", &self.known.model),
+            ("response_id", &self.known.response_id),
+        ];
+        let wrong = names
+            .into_iter()
+            .find(|(_, name)| name.as_ref().is_some_and(|name| !is_name(name)));
+        if let Some((field, _)) = wrong {
+            let must = "1 to 256 bytes without control characters";
+            return Err(Error::invalid("this message cannot be recorded")
+                .because(Reason::WrongField(field, must)));
+        }
+        if self
+            .known
+            .cost_usd
+            .is_some_and(|cost| !cost.is_finite() || cost < 0.0)
+        {
+            return Err(Error::invalid("this message cannot be recorded")
+                .because(Reason::OutOfRange("cost_usd")));
+        }
+        Ok(())
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control)
+}
+
+fn to_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Result<()> {
+    serde_json::to_writer(out, value).map_err(|error| {
+        Error::invalid("this message cannot be recorded").because(Reason::Syntax(error.to_string()))
+    })
+}
+
+/// Fields of a record that only the engine sets.
+const RESERVED: [&str; 5] = ["seq", "prev", "sum", "noted", "version"];
+
+fn read_draft(line: &str) -> Result<Draft, Reason> {
+    let mut fields = read_object(line)?;
+    if let Some(name) = fields.duplicate() {
+        return Err(Reason::UnexpectedField(name.to_owned()));
+    }
+    let native = fields.get("type").is_some() || fields.get("message").is_some();
+    let body = if native {
+        take_native_body(&mut fields)?
+    } else {
+        take_short_body(&mut fields)?
+    };
+    let mut draft = Draft::with_body(Body::Json(body));
+    draft.id = take(&mut fields, "id", "a string")?;
+    draft.at = take(&mut fields, "at", "a time like 2026-11-15T08:00:00.000Z")?;
+    draft.expect = take(&mut fields, "expect", "the seq of a record")?;
+    draft.known.model = take(&mut fields, "model", "a string")?;
+    draft.known.response_id = take(&mut fields, "response_id", "a string")?;
+    draft.known.duration_ms = take(&mut fields, "duration_ms", "a whole number")?;
+    draft.known.cost_usd = take(&mut fields, "cost_usd", "a number")?;
+    let unexpected = fields
+        .iter()
+        .map(|(name, _)| name)
+        .find(|name| !native || RESERVED.contains(name));
+    if let Some(name) = unexpected {
+        return Err(Reason::UnexpectedField(name.to_owned()));
+    }
+    draft.extra = fields;
+    Ok(draft)
+}
+
+fn read_object(line: &str) -> Result<Fields, Reason> {
+    match serde_json::from_str(line) {
+        Ok(fields) => Ok(fields),
+        Err(error) if error.is_data() && !line.trim_start().starts_with('{') => {
+            Err(Reason::NotAnObject)
+        }
+        Err(error) => Err(syntax(&error)),
+    }
+}
+
+fn take_native_body(fields: &mut Fields) -> Result<Json, Reason> {
+    let kind: String = take(fields, "type", "a string")?.ok_or(Reason::MissingType)?;
+    if kind != "message" {
+        return Err(Reason::UnsupportedType(kind));
+    }
+    let body = fields
+        .take("message")
+        .ok_or(Reason::MissingField("message"))?;
+    check_message(body.as_str()).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => message_flaw(&body, &error),
+        _ => syntax(&error),
+    })?;
+    Ok(body)
+}
+
+/// Names what keeps JSON from being a message.
+fn message_flaw(body: &Json, error: &serde_json::Error) -> Reason {
+    let Ok(fields) = body.parse::<Fields>() else {
+        return Reason::WrongField("message", "an object");
+    };
+    if fields.get("role").is_none() {
+        return Reason::MissingField("role");
+    }
+    if fields.get("blocks").is_none() {
+        return Reason::MissingField("blocks");
+    }
+    let text = error.to_string();
+    if text.contains("missing field `type`") {
+        return Reason::MissingType;
+    }
+    Reason::Syntax(without_line(&text))
+}
+
+fn take_short_body(fields: &mut Fields) -> Result<Json, Reason> {
+    let role = take_string(fields, "role")?;
+    let text = take_string(fields, "text")?;
+    role.parse::<String>()
+        .map_err(|_| Reason::WrongField("role", "a string"))?;
+    let body = format!(r#"{{"role":{role},"blocks":[{{"type":"text","text":{text}}}]}}"#);
+    Json::new(body).map_err(|_| Reason::NotARecord)
+}
+
+/// Takes out a string as the literal it is.
+fn take_string(fields: &mut Fields, name: &'static str) -> Result<Json, Reason> {
+    let value = fields.take(name).ok_or(Reason::MissingField(name))?;
+    if value.as_str().starts_with('"') {
+        Ok(value)
+    } else {
+        Err(Reason::WrongField(name, "a string"))
+    }
+}
+
+/// Takes out an optional field; `null` is as good as none.
+fn take<T: serde::de::DeserializeOwned>(
+    fields: &mut Fields,
+    name: &'static str,
+    must: &'static str,
+) -> Result<Option<T>, Reason> {
+    let Some(value) = fields.take(name) else {
+        return Ok(None);
+    };
+    serde_json::from_str(value.as_str()).map_err(|_| {
+        if value.as_str().starts_with(|c: char| c.is_ascii_digit()) && must != "a string" {
+            Reason::OutOfRange(name)
+        } else {
+            Reason::WrongField(name, must)
+        }
+    })
+}
+
+fn syntax(error: &serde_json::Error) -> Reason {
+    Reason::Syntax(without_line(&error.to_string()))
+}
+
+/// Drops "line 1" from a parser's message: here every text is one line.
+fn without_line(text: &str) -> String {
+    text.replace("at line 1 column", "at column")
+}

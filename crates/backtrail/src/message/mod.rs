@@ -1,0 +1,276 @@
+//! What is said: messages, their blocks and what they used.
+//!
+//! Content is byte-exact. Nothing is cut, redacted or normalised on the way in,
+//! and what this version does not know (roles, kinds of block, fields) is kept
+//! as it came and written back the same.
+
+mod block;
+mod draft;
+mod usage;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::json::{Fields, Json, Text};
+
+pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
+pub use draft::Draft;
+pub use usage::Usage;
+
+/// Who says it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// Instructions that stand above the conversation.
+    System,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a tool.
+    Tool,
+    /// Another role, kept as it is.
+    Other(String),
+}
+
+impl Role {
+    /// Returns the role as it is written.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl From<&str> for Role {
+    fn from(name: &str) -> Self {
+        match name {
+            "system" => Self::System,
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "tool" => Self::Tool,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for Role {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Role {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Cow::<'de, str>::deserialize(deserializer)?.as_ref().into())
+    }
+}
+
+/// One message: who says it, its blocks, and what it used.
+///
+/// ```
+/// use backtrail::{Block, Message, ToolUse, Usage};
+///
+/// let ask = Message::user_text("what is in here?");
+/// let reply = Message::assistant([
+///     Block::text("Let me look."),
+///     Block::from(ToolUse::new("t1", "bash", &serde_json::json!({"command": "ls"}))?),
+/// ])
+/// .usage(Usage::new(10, 4).cache_read(2));
+/// assert_eq!(reply.usage.as_ref().map(Usage::total), Some(16));
+/// # Ok::<(), backtrail::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Who says it.
+    pub role: Role,
+    /// What is said, in order.
+    pub blocks: Vec<Block>,
+    /// What the model call that made this message used.
+    pub usage: Option<Usage>,
+    /// Fields that this version does not know.
+    pub extra: Fields,
+}
+
+impl Message {
+    /// Makes a message of blocks.
+    pub fn new(role: Role, blocks: impl IntoIterator<Item = Block>) -> Self {
+        Self {
+            role,
+            blocks: blocks.into_iter().collect(),
+            usage: None,
+            extra: Fields::default(),
+        }
+    }
+
+    /// Makes a system message of one text.
+    pub fn system_text(text: impl Into<Text>) -> Self {
+        Self::new(Role::System, [Block::text(text)])
+    }
+
+    /// Makes a user message of one text.
+    pub fn user_text(text: impl Into<Text>) -> Self {
+        Self::new(Role::User, [Block::text(text)])
+    }
+
+    /// Makes an assistant message; [`usage`](Self::usage) adds what it used.
+    pub fn assistant(blocks: impl IntoIterator<Item = Block>) -> Self {
+        Self::new(Role::Assistant, blocks)
+    }
+
+    /// Makes an assistant message with what it used.
+    pub fn assistant_with_usage(blocks: impl IntoIterator<Item = Block>, usage: Usage) -> Self {
+        Self::assistant(blocks).usage(usage)
+    }
+
+    /// Makes a tool message of one result.
+    pub fn tool_result(result: ToolResult) -> Self {
+        Self::new(Role::Tool, [Block::ToolResult(result)])
+    }
+
+    /// Sets what the message used.
+    #[must_use]
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+
+    /// Returns the message's text blocks, joined by newlines.
+    pub fn text(&self) -> Cow<'_, str> {
+        let mut texts = self.blocks.iter().filter_map(|block| match block {
+            Block::Text(block) => Some(block.text.as_str()),
+            _ => None,
+        });
+        let Some(first) = texts.next() else {
+            return Cow::Borrowed("");
+        };
+        texts.fold(Cow::Borrowed(first), |all, text| {
+            Cow::Owned(format!("{all}\n{text}"))
+        })
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("role", &self.role)?;
+        map.serialize_entry("blocks", &self.blocks)?;
+        if let Some(usage) = &self.usage {
+            map.serialize_entry("usage", usage)?;
+        }
+        for (name, value) in self.extra.iter() {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MessageVisitor)
+    }
+}
+
+struct MessageVisitor;
+
+impl<'de> Visitor<'de> for MessageVisitor {
+    type Value = Message;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message: an object with `role` and `blocks`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Message, A::Error> {
+        let mut role = None;
+        let mut blocks = None;
+        let mut usage = None;
+        let mut extra = Fields::default();
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match key.as_ref() {
+                "role" => role = Some(map.next_value()?),
+                "blocks" => blocks = Some(map.next_value()?),
+                // A usage that cannot be read must not hide the message.
+                "usage" => {
+                    let raw: Json = map.next_value()?;
+                    match serde_json::from_str(raw.as_str()) {
+                        Ok(read) => usage = read,
+                        Err(_) => extra.push("usage", raw),
+                    }
+                }
+                _ => extra.push(key, map.next_value()?),
+            }
+        }
+        Ok(Message {
+            role: role.ok_or_else(|| de::Error::missing_field("role"))?,
+            blocks: blocks.ok_or_else(|| de::Error::missing_field("blocks"))?,
+            usage,
+            extra,
+        })
+    }
+}
+
+/// Checks that JSON is a message, without building one: so that what a caller
+/// hands in as JSON can go to disk with the bytes it came with.
+pub(crate) fn check_message(json: &str) -> Result<(), serde_json::Error> {
+    #[derive(Deserialize)]
+    #[expect(dead_code, reason = "parsed for the sake of the check")]
+    struct Shape<'a> {
+        #[serde(borrow)]
+        role: Cow<'a, str>,
+        blocks: Vec<BlockShape<'a>>,
+    }
+
+    #[derive(Deserialize)]
+    #[expect(dead_code, reason = "parsed for the sake of the check")]
+    struct BlockShape<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+    }
+
+    serde_json::from_str::<Shape<'_>>(json).map(drop)
+}
+
+/// Reads the `message` out of a record, whatever else is in it.
+pub(crate) struct MessageOf(pub(crate) Option<Message>);
+
+impl<'de> Deserialize<'de> for MessageOf {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RecordVisitor;
+
+        impl<'de> Visitor<'de> for RecordVisitor {
+            type Value = MessageOf;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a record")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MessageOf, A::Error> {
+                let mut message = None;
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    if key == "message" {
+                        message = Some(map.next_value()?);
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(MessageOf(message))
+            }
+        }
+
+        deserializer.deserialize_map(RecordVisitor)
+    }
+}

@@ -1,0 +1,249 @@
+//! The line of history: which trails, cut where, make up a session.
+//!
+//! The walk goes from the head backwards, one opener per trail and no more of
+//! the history. A trail that says it continues something impossible is taken to
+//! continue the trail before it, just before its first readable record; what is
+//! wrong is noted as damage.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::files::SessionFiles;
+use crate::error::{ErrorKind, Reason, Result};
+use crate::ids::SessionId;
+use crate::storage::StorageFile;
+use crate::store::Store;
+use crate::trail::find::find_seq;
+use crate::trail::lines::PEEK_BUFFER;
+use crate::trail::opener::{Continues, Opener};
+use crate::trail::reader::TrailReader;
+use crate::trail::{Damage, DamageReport, Record, RecordKind, Sums};
+
+/// One trail's part of the line.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment {
+    pub(crate) trail: u32,
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<dyn StorageFile>,
+    /// `None` where it cannot be read.
+    pub(crate) opener: Option<Opener>,
+    /// The first seq that can be read, where there is no opener to ask.
+    first_seq: Option<u64>,
+    /// The last seq that belongs to the line.
+    pub(crate) until: u64,
+}
+
+impl Segment {
+    /// Opens a trail and reads its opener.
+    pub(crate) fn open(files: &SessionFiles, trail: u32, until: u64) -> Result<Self> {
+        let path = files.trail_path(trail);
+        let file = files.open_read(trail)?;
+        let mut reader =
+            TrailReader::forwards(Arc::clone(&file), &path, 0, PEEK_BUFFER, Sums::Check);
+        let mut opener = None;
+        let mut first_seq = None;
+        if let Some(record) = reader.next_record()? {
+            match record.kind() {
+                RecordKind::Opener => opener = Opener::read(&record, files.id(), trail).ok(),
+                _ => first_seq = Some(record.seq()),
+            }
+        }
+        if opener.is_none() && first_seq.is_none() {
+            first_seq = reader.next_record()?.map(|record| record.seq());
+        }
+        Ok(Self {
+            trail,
+            path,
+            file,
+            opener,
+            first_seq,
+            until,
+        })
+    }
+
+    /// Returns whether the trail is one of this session's own.
+    pub(crate) fn is_of(&self, files: &SessionFiles) -> bool {
+        self.path.parent() == Some(files.dir())
+    }
+
+    /// Returns the seq that the trail's own records come after; `None` where
+    /// only the records themselves tell.
+    pub(crate) fn after(&self) -> Option<u64> {
+        self.opener.as_ref().map(|opener| opener.seq)
+    }
+
+    /// Finds one of the trail's own records.
+    pub(crate) fn find(&self, seq: u64) -> Result<Option<Record>> {
+        let offset = find_seq(&self.file, &self.path, seq)?;
+        let file = Arc::clone(&self.file);
+        let mut reader = TrailReader::forwards(file, &self.path, offset, PEEK_BUFFER, Sums::Check);
+        while let Some(record) = reader.next_record()? {
+            if record.seq() == seq && record.kind() != RecordKind::Opener {
+                return Ok(Some(record.to_owned()));
+            }
+            if record.seq() > seq {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the last seq that can lie before this trail's own records.
+    fn before_first(&self) -> u64 {
+        match (&self.opener, self.first_seq) {
+            (Some(opener), _) => opener.seq,
+            (None, Some(first)) => first.saturating_sub(1),
+            (None, None) => u64::MAX,
+        }
+    }
+}
+
+/// Walks from a session's head to its beginning.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    store: Store,
+    next: Option<Target>,
+    visited: HashSet<(SessionId, u32)>,
+    pub(crate) damage: DamageReport,
+}
+
+#[derive(Debug)]
+struct Target {
+    files: SessionFiles,
+    trail: u32,
+    until: u64,
+    /// Where it was said that the line goes on here; nowhere for the head.
+    said_in: Option<PathBuf>,
+}
+
+impl Walk {
+    /// Starts at the end of a trail of a session.
+    pub(crate) fn new(store: &Store, files: &SessionFiles, head: u32) -> Self {
+        Self::until(store, files, head, u64::MAX)
+    }
+
+    /// Starts at record `until` of a line that ends in trail `head`.
+    pub(crate) fn until(store: &Store, files: &SessionFiles, head: u32, until: u64) -> Self {
+        Self {
+            store: store.clone(),
+            next: Some(Target {
+                files: files.clone(),
+                trail: head,
+                until,
+                said_in: None,
+            }),
+            visited: HashSet::new(),
+            damage: DamageReport::default(),
+        }
+    }
+
+    /// Returns the next part of the line, newest first.
+    pub(crate) fn next(&mut self) -> Result<Option<Segment>> {
+        let Some(target) = self.next.take() else {
+            return Ok(None);
+        };
+        let segment = match Segment::open(&target.files, target.trail, target.until) {
+            Err(error) if error.kind() == ErrorKind::NotFound && target.said_in.is_some() => {
+                return self.go_around_missing(target);
+            }
+            opened => opened?,
+        };
+        self.visited
+            .insert((target.files.id().clone(), target.trail));
+        self.next = self.before(&target.files, &segment)?;
+        Ok(Some(segment))
+    }
+
+    /// Collects the rest of the line, oldest first.
+    pub(crate) fn collect(mut self) -> Result<(Vec<Segment>, DamageReport)> {
+        let mut segments = Vec::new();
+        while let Some(segment) = self.next()? {
+            segments.push(segment);
+        }
+        segments.reverse();
+        Ok((segments, self.damage))
+    }
+
+    /// Decides where the line goes on before `segment`.
+    fn before(&mut self, files: &SessionFiles, segment: &Segment) -> Result<Option<Target>> {
+        let Some(opener) = &segment.opener else {
+            self.note(segment.path.clone(), Reason::BadOpener);
+            let until = segment.before_first().min(segment.until);
+            return self.trail_below(files, segment.trail, until, &segment.path);
+        };
+        let Some(continues) = &opener.continues else {
+            return Ok(None);
+        };
+        let until = continues.seq.min(segment.until);
+        let own = continues.session_id == *files.id();
+        let allowed = if own {
+            continues.trail < segment.trail
+        } else {
+            segment.trail == 0
+        };
+        let place = (continues.session_id.clone(), continues.trail);
+        if !allowed || self.visited.contains(&place) {
+            self.note(segment.path.clone(), Reason::Loop);
+            return self.trail_below(files, segment.trail, until, &segment.path);
+        }
+        Ok(Some(Target {
+            files: self.store.files(&continues.session_id),
+            trail: continues.trail,
+            until,
+            said_in: Some(segment.path.clone()),
+        }))
+    }
+
+    /// Goes on from a trail that is not there with the one below it, if any.
+    fn go_around_missing(&mut self, target: Target) -> Result<Option<Segment>> {
+        let said_in = target.said_in.unwrap_or_default();
+        let what = format!("trail {} of session {}", target.trail, target.files.id());
+        self.note(said_in.clone(), Reason::BrokenLink(what));
+        self.next = self.trail_below(&target.files, target.trail, target.until, &said_in)?;
+        self.next()
+    }
+
+    /// Returns the highest trail of the session below `trail`.
+    fn trail_below(
+        &mut self,
+        files: &SessionFiles,
+        trail: u32,
+        until: u64,
+        said_in: &std::path::Path,
+    ) -> Result<Option<Target>> {
+        let below = files.trails()?.into_iter().rev().find(|n| *n < trail);
+        Ok(below
+            .filter(|below| !self.visited.contains(&(files.id().clone(), *below)))
+            .map(|trail| Target {
+                files: files.clone(),
+                trail,
+                until,
+                said_in: Some(said_in.to_owned()),
+            }))
+    }
+
+    fn note(&mut self, file: PathBuf, reason: Reason) {
+        self.damage.add(Damage {
+            file,
+            line: Some(1),
+            byte: 0,
+            bytes: 0,
+            reason,
+        });
+    }
+}
+
+/// Returns the place that a new trail of this session continues at.
+pub(crate) fn continues_at(
+    id: &SessionId,
+    trail: u32,
+    position: &crate::trail::record::Position,
+) -> Continues {
+    Continues {
+        session_id: id.clone(),
+        trail,
+        seq: position.seq,
+        sum: position.sum,
+    }
+}

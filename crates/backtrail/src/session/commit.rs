@@ -1,0 +1,86 @@
+//! A promise that a record will be durable.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::error::Result;
+
+/// A record that is on its way to disk.
+///
+/// Wait for it in a thread with [`wait`](Self::wait), or in an async task with
+/// `.await`. Dropping it does not call the record back.
+#[derive(Debug)]
+pub struct Commit(Arc<Slot>);
+
+impl Commit {
+    /// Waits until the record is durable, and returns its seq.
+    pub fn wait(self) -> Result<u64> {
+        let mut state = self.0.lock();
+        loop {
+            if let Some(result) = state.result.take() {
+                return result;
+            }
+            state = self
+                .0
+                .done
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Future for Commit {
+    type Output = Result<u64>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.0.lock();
+        match state.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Where a record's result is left for whoever waits for it.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    state: Mutex<SlotState>,
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SlotState {
+    result: Option<Result<u64>>,
+    waker: Option<Waker>,
+}
+
+impl Slot {
+    pub(crate) fn commit(self: &Arc<Self>) -> Commit {
+        Commit(Arc::clone(self))
+    }
+
+    pub(crate) fn fill(&self, result: Result<u64>) {
+        let waker = {
+            let mut state = self.lock();
+            state.result = Some(result);
+            state.waker.take()
+        };
+        self.done.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn take(&self) -> Option<Result<u64>> {
+        self.lock().result.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SlotState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,98 @@
+//! A trail under the loupe: each record with what is wrong about it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Reason, Result};
+use crate::storage::StorageFile;
+use crate::trail::lines::STREAM_BUFFER;
+use crate::trail::reader::{Found, TrailReader};
+use crate::trail::sum::Sum;
+use crate::trail::{Damage, RecordKind, RecordRef, Sums};
+
+/// Reads a trail and checks what single lines cannot tell: that each record
+/// follows the one before, and that its body can be used.
+#[derive(Debug)]
+pub(crate) struct Examiner {
+    reader: TrailReader,
+    before: Option<(u64, Sum)>,
+    /// Whether the record before is the one that was written before.
+    certain: bool,
+}
+
+/// What the examiner came upon.
+#[derive(Debug)]
+pub(crate) enum Finding {
+    /// A record, which [`Examiner::record`] lends, and what is wrong about it.
+    Record(Option<Damage>),
+    /// Bytes that are lost.
+    Lost(Damage),
+}
+
+impl Examiner {
+    pub(crate) fn new(file: &Arc<dyn StorageFile>, path: &Path) -> Self {
+        let file = Arc::clone(file);
+        Self {
+            reader: TrailReader::forwards(file, path, 0, STREAM_BUFFER, Sums::Check),
+            before: None,
+            certain: true,
+        }
+    }
+
+    pub(crate) fn record(&self) -> RecordRef<'_> {
+        self.reader.record()
+    }
+
+    /// Makes damage of what is wrong about the present record.
+    pub(crate) fn damage(&self, reason: Reason) -> Damage {
+        let place = self.reader.place();
+        Damage {
+            file: self.reader.path().to_owned(),
+            line: self.reader.line_number(),
+            byte: place.start,
+            bytes: place.end - place.start,
+            reason,
+        }
+    }
+
+    pub(crate) fn advance(&mut self) -> Result<Option<Finding>> {
+        match self.reader.advance()? {
+            None => Ok(None),
+            Some(Found::Damage(damage)) => {
+                self.certain = false;
+                Ok(Some(Finding::Lost(damage)))
+            }
+            Some(Found::Record) => {
+                let record = self.reader.record();
+                let flaw = self.flaw_of(&record);
+                let position = (record.seq(), record.sum());
+                let flaw = flaw.map(|reason| self.damage(reason));
+                self.before = Some(position);
+                self.certain = true;
+                Ok(Some(Finding::Record(flaw)))
+            }
+        }
+    }
+
+    fn flaw_of(&self, record: &RecordRef<'_>) -> Option<Reason> {
+        if record.kind() == RecordKind::Opener {
+            // Only the first record of a trail opens it.
+            let again = self.before.is_some();
+            return again.then(|| Reason::UnsupportedType("session_meta".to_owned()));
+        }
+        if let Some((seq, sum)) = self.before {
+            if record.seq() <= seq {
+                return Some(Reason::OutOfOrder {
+                    seq: record.seq(),
+                    after: seq,
+                });
+            }
+            // After damage only the numbers can tell: what was lost had a sum
+            // that nobody knows.
+            if self.certain && record.prev() != Some(sum) {
+                return Some(Reason::Gap);
+            }
+        }
+        record.message().err()?.reason().cloned()
+    }
+}

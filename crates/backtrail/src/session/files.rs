@@ -1,0 +1,217 @@
+//! The files of one session.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::SessionId;
+use crate::storage::{Storage, StorageFile, append_all};
+use crate::trail::{file_name, trail_number};
+
+/// A session's directory, and what may lie in it.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionFiles {
+    storage: Arc<dyn Storage>,
+    id: SessionId,
+    dir: PathBuf,
+}
+
+impl SessionFiles {
+    pub(crate) fn new(storage: Arc<dyn Storage>, sessions: &Path, id: &SessionId) -> Self {
+        Self {
+            storage,
+            dir: sessions.join(id.as_str()),
+            id: id.clone(),
+        }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        self.storage.as_ref()
+    }
+
+    pub(crate) fn trail_path(&self, trail: u32) -> PathBuf {
+        self.dir.join(file_name(trail))
+    }
+
+    /// Returns the numbers of the session's trails, lowest first.
+    pub(crate) fn trails(&self) -> Result<Vec<u32>> {
+        let names = match self.storage.list(&self.dir) {
+            Ok(names) => names,
+            Err(error) if is_absent(&error) => Vec::new(),
+            Err(error) => {
+                return Err(Error::io(
+                    "cannot list the session's files",
+                    &self.dir,
+                    error,
+                ));
+            }
+        };
+        let mut trails: Vec<u32> = names.iter().filter_map(|name| trail_number(name)).collect();
+        trails.sort_unstable();
+        Ok(trails)
+    }
+
+    /// Returns the highest-numbered trail, which is the session's head.
+    pub(crate) fn head(&self) -> Result<u32> {
+        let trails = self.trails()?;
+        trails.last().copied().ok_or_else(|| {
+            Error::new(
+                ErrorKind::NotFound,
+                format!("there is no session {}", self.id),
+            )
+            .at_path(&self.dir)
+        })
+    }
+
+    pub(crate) fn open_read(&self, trail: u32) -> Result<Arc<dyn StorageFile>> {
+        let path = self.trail_path(trail);
+        self.storage
+            .open_read(&path)
+            .map_err(|error| Error::io("cannot open the trail", &path, error))
+    }
+
+    pub(crate) fn open_append(&self, trail: u32) -> Result<Arc<dyn StorageFile>> {
+        let path = self.trail_path(trail);
+        self.storage
+            .open_append(&path)
+            .map_err(|error| Error::io("cannot open the trail", &path, error))
+    }
+
+    /// Opens a lock file, making it where it is missing.
+    pub(crate) fn open_lock(&self, name: &str) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
+        let path = self.dir.join(name);
+        let opened = match self.storage.open_append(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match self.storage.create_new(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        self.storage.open_append(&path)
+                    }
+                    created => created,
+                }
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok(file) => Ok((path, file)),
+            Err(error) => Err(Error::io("cannot open the lock", &path, error)),
+        }
+    }
+
+    /// Makes a new trail of `content`: written aside, synced, then put in place
+    /// without replacing anything, so that a crash leaves all of it or nothing.
+    pub(crate) fn create_trail(
+        &self,
+        trail: u32,
+        write: impl FnOnce(&dyn StorageFile) -> Result<()>,
+    ) -> Result<Arc<dyn StorageFile>> {
+        let path = self.trail_path(trail);
+        let aside = self.dir.join("new-trail");
+        let failed = |error| Error::io("cannot create the trail", &path, error);
+        // A crash between link and removal leaves `new-trail` as a second name
+        // of a trail that is in use: it is removed, never written to.
+        match self.storage.remove_file(&aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let file = self.storage.create_new(&aside).map_err(failed)?;
+        let put_in_place = || {
+            write(file.as_ref())?;
+            file.sync().map_err(failed)?;
+            self.storage.link_new(&aside, &path).map_err(failed)
+        };
+        let result = put_in_place();
+        // Also after a failure: a full disk gets its space back at once.
+        match self.storage.remove_file(&aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                result.and(Err(failed(error)))?;
+            }
+            _ => result?,
+        }
+        self.storage.sync_dir(&self.dir).map_err(failed)?;
+        self.open_append(trail)
+    }
+
+    /// Copies bytes of a trail to a file beside it, synced, and returns its path.
+    pub(crate) fn set_aside(&self, trail: u32, offset: u64, bytes: &[u8]) -> Result<PathBuf> {
+        let mut path = self.dir.join(aside_name(trail, offset, 0));
+        let failed = |path: &Path, error| {
+            Error::io("cannot set the trail's unfinished end aside", path, error)
+        };
+        let mut file = self.storage.create_new(&path);
+        let mut again = 1;
+        while let Err(error) = &file
+            && error.kind() == io::ErrorKind::AlreadyExists
+        {
+            path = self.dir.join(aside_name(trail, offset, again));
+            file = self.storage.create_new(&path);
+            again += 1;
+        }
+        let file = file.map_err(|error| failed(&path, error))?;
+        let written = append_all(file.as_ref(), bytes)
+            .and_then(|()| file.sync())
+            .and_then(|()| self.storage.sync_dir(&self.dir));
+        if let Err(error) = written {
+            // The bytes are still in the trail: half a copy helps nobody.
+            self.storage.remove_file(&path).ok();
+            return Err(failed(&path, error));
+        }
+        Ok(path)
+    }
+
+    /// Makes the names of the session's files, and its own, durable. A process
+    /// that died between making a name and syncing it leaves one that is there
+    /// today and gone after a power cut.
+    pub(crate) fn sync_names(&self) -> Result<()> {
+        let parent = self.dir.parent().unwrap_or(&self.dir);
+        for dir in [&*self.dir, parent] {
+            self.storage
+                .sync_dir(dir)
+                .map_err(|error| Error::io("cannot sync the directory", dir, error))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the files that hold what was set aside.
+    pub(crate) fn asides(&self) -> Result<Vec<PathBuf>> {
+        let names = self
+            .storage
+            .list(&self.dir)
+            .map_err(|error| Error::io("cannot list the session's files", &self.dir, error))?;
+        let mut asides: Vec<PathBuf> = names
+            .into_iter()
+            .filter(|name| name.to_str().is_some_and(is_aside))
+            .map(|name| self.dir.join(name))
+            .collect();
+        asides.sort_unstable();
+        Ok(asides)
+    }
+}
+
+fn aside_name(trail: u32, offset: u64, again: u32) -> String {
+    match again {
+        0 => format!("{trail:04}.aside-{offset}"),
+        n => format!("{trail:04}.aside-{offset}.{n}"),
+    }
+}
+
+fn is_aside(name: &str) -> bool {
+    name.split_once(".aside-")
+        .is_some_and(|(trail, _)| trail.parse::<u32>().is_ok())
+}
+
+/// Returns whether a listing failed because there is no such directory.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

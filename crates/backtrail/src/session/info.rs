@@ -1,0 +1,156 @@
+//! What is known of a session without reading its history.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::chain::{Segment, Walk};
+use super::files::SessionFiles;
+use super::tail::{from_end, last_position};
+use crate::error::Result;
+use crate::ids::SessionId;
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::trail::find::find_seq;
+use crate::trail::lines::PEEK_BUFFER;
+use crate::trail::opener::Present;
+use crate::trail::reader::TrailReader;
+use crate::trail::record::Position;
+use crate::trail::{RecordKind, RecordRef, Sums};
+
+/// A session at a glance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// Its id.
+    pub id: SessionId,
+    /// Its title, where it was given one.
+    pub title: Option<String>,
+    /// The tags it bears.
+    pub tags: Vec<String>,
+    /// The agent that speaks in it.
+    pub agent: Option<String>,
+    /// The model it is set to.
+    pub model: Option<String>,
+    /// The directory that it works in.
+    #[serde(skip)]
+    pub workspace_root: Option<PathBuf>,
+    /// When it began; `None` where no record says so.
+    pub created_at: Option<Timestamp>,
+    /// When its last record was made; `None` where no record says so.
+    pub updated_at: Option<Timestamp>,
+    /// The seq of its last record.
+    pub last_seq: u64,
+    /// How many trails it has.
+    pub trails: u32,
+    /// The format version of its head trail; `None` where its opener is lost.
+    pub version: Option<u32>,
+}
+
+impl SessionInfo {
+    /// Reads the openers and the last record, and no more of the history.
+    pub(crate) fn read(store: &Store, files: &SessionFiles) -> Result<Self> {
+        let head = files.head()?;
+        let trails = files.trails()?;
+        let first = trails.first().copied().unwrap_or(head);
+        let created_at = first_time(&Segment::open(files, first, u64::MAX)?)?;
+        let segment = Segment::open(files, head, u64::MAX)?;
+        let end = last_record(&segment)?;
+        let position = end.as_ref().map(|(position, _)| *position);
+        let present = match &position {
+            Some(position) => present_at(store, files, head, position)?,
+            None => Present::default(),
+        };
+        Ok(Self {
+            id: files.id().clone(),
+            title: present.title,
+            tags: present.tags,
+            agent: present.agent,
+            model: present.model,
+            workspace_root: present.workspace.map(|workspace| workspace.root()),
+            created_at,
+            updated_at: end.and_then(|(_, at)| at).or(created_at),
+            last_seq: position.map_or(0, |position| position.seq),
+            trails: u32::try_from(trails.len()).unwrap_or(u32::MAX),
+            version: segment.opener.as_ref().map(|opener| opener.version),
+        })
+    }
+}
+
+/// Returns the time of a trail's first readable record.
+fn first_time(segment: &Segment) -> Result<Option<Timestamp>> {
+    if let Some(opener) = &segment.opener {
+        return Ok(Some(opener.at));
+    }
+    let mut reader = TrailReader::forwards(
+        Arc::clone(&segment.file),
+        &segment.path,
+        0,
+        PEEK_BUFFER,
+        Sums::Check,
+    );
+    Ok(reader.next_record()?.and_then(|record| record.at()))
+}
+
+fn last_record(segment: &Segment) -> Result<Option<(Position, Option<Timestamp>)>> {
+    let mut reader = from_end(segment, Sums::Check)?;
+    let record = reader.next_record()?;
+    Ok(record.map(|record| (Position::after(&record), record.at())))
+}
+
+/// Returns what is known of a session at a position in one of its trails: by
+/// the newest note there, else by the opener; where that is lost, by the trail
+/// that it continues.
+pub(crate) fn present_at(
+    store: &Store,
+    files: &SessionFiles,
+    trail: u32,
+    position: &Position,
+) -> Result<Present> {
+    let mut walk = Walk::new(store, files, trail);
+    let mut noted = position.noted;
+    let Some(mut segment) = walk.next()? else {
+        return Ok(Present::default());
+    };
+    loop {
+        if let Some(seq) = noted
+            && let Some(present) = read_note(&segment, seq)?
+        {
+            return Ok(present);
+        }
+        if let Some(opener) = segment.opener {
+            return Ok(opener.present);
+        }
+        // The opener is lost: the trail before it says what was known there.
+        match walk.next()? {
+            Some(before) => segment = before,
+            None => return Ok(Present::default()),
+        }
+        noted = last_position(&segment)?.and_then(|position| position.noted);
+    }
+}
+
+/// Reads the note `seq`, or the newest readable one before it.
+fn read_note(segment: &Segment, seq: u64) -> Result<Option<Present>> {
+    if let Some(note) = segment.find(seq)? {
+        return Ok(parse_note(&note.as_ref()));
+    }
+    let offset = find_seq(&segment.file, &segment.path, seq)?;
+    let mut reader = TrailReader::backwards(
+        Arc::clone(&segment.file),
+        &segment.path,
+        offset,
+        Sums::Check,
+    );
+    while let Some(record) = reader.next_record()? {
+        if record.kind() == RecordKind::Note {
+            return Ok(parse_note(&record));
+        }
+    }
+    Ok(None)
+}
+
+fn parse_note(record: &RecordRef<'_>) -> Option<Present> {
+    serde_json::from_slice(record.bytes()).ok()
+}

@@ -1,0 +1,433 @@
+//! What trails mean: a session, who speaks in it, and what was said.
+
+mod chain;
+mod commit;
+mod examine;
+mod files;
+mod follow;
+mod info;
+mod lock;
+mod note;
+mod queue;
+mod reader;
+mod records;
+mod repair;
+mod tail;
+mod verify;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::ids::SessionId;
+use crate::message::Draft;
+use crate::random::new_uuid;
+use crate::store::Store;
+use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Present, WorkspaceRef};
+use crate::trail::record::MAX_WRITTEN;
+use crate::trail::sum::Sum;
+use lock::{AppendLock, SpeakerLock};
+use queue::Queue;
+use tail::{Entry, Tail};
+
+pub use commit::Commit;
+pub use follow::{Follower, Moved};
+pub use info::SessionInfo;
+pub use lock::Holder;
+pub use note::Note;
+pub use reader::SessionReader;
+pub use records::{OwnedRecords, Records};
+pub use repair::{RepairPlan, RepairReport};
+pub use tail::SetAside;
+pub use verify::VerifyReport;
+
+pub(crate) use files::{SessionFiles, is_absent};
+pub(crate) use note::append_note;
+pub(crate) use repair::plan as repair_plan;
+
+/// When an append returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// When the record is on disk, by a write and a sync of its own.
+    #[default]
+    Record,
+    /// When the record is on disk; records that wait at the same time share one
+    /// write and one sync. As safe, and faster with many threads.
+    Batch,
+    /// When the operating system has the record. It survives a crash of the
+    /// process, not one of the machine.
+    Os,
+}
+
+impl Durability {
+    /// Returns the mode as it is written in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Batch => "batch",
+            Self::Os => "os",
+        }
+    }
+}
+
+impl std::str::FromStr for Durability {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "record" => Ok(Self::Record),
+            "batch" => Ok(Self::Batch),
+            "os" => Ok(Self::Os),
+            other => Err(Error::invalid(format!(
+                "{} is not a durability; it is record, batch or os",
+                crate::error::quoted(other)
+            ))),
+        }
+    }
+}
+
+/// What a new session begins with.
+#[derive(Debug, Clone, Default)]
+pub struct SessionOptions {
+    present: Present,
+    durability: Option<Durability>,
+}
+
+impl SessionOptions {
+    /// Makes options for a session of which nothing is known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the title.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.present.title = Some(title.into());
+        self
+    }
+
+    /// Sets the agent that speaks.
+    #[must_use]
+    pub fn agent(mut self, agent: impl Into<String>) -> Self {
+        self.present.agent = Some(agent.into());
+        self
+    }
+
+    /// Sets the model.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.present.model = Some(model.into());
+        self
+    }
+
+    /// Sets the root of the directory that the session works in.
+    #[must_use]
+    pub fn workspace_root(mut self, root: &Path) -> Self {
+        self.present.workspace = Some(WorkspaceRef::new(root));
+        self
+    }
+
+    /// Sets when an append returns, instead of what the store is set to.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
+        self
+    }
+}
+
+/// A session to speak in: the live handle.
+///
+/// It holds the speaker's lock until it is closed, or until its last clone is
+/// dropped. Append through it from as many threads as you like.
+#[derive(Debug, Clone)]
+pub struct Session(Arc<Live>);
+
+/// What all clones of a session share.
+#[derive(Debug)]
+struct Live {
+    store: Store,
+    files: SessionFiles,
+    durability: Durability,
+    append_lock: AppendLock,
+    /// Taken away when the session is closed.
+    speaker: Mutex<Option<SpeakerLock>>,
+    tail: Mutex<Tail>,
+    queue: Queue,
+    set_aside: Vec<SetAside>,
+}
+
+impl Session {
+    /// Creates a session and takes its lock.
+    pub(crate) fn create(store: &Store, options: SessionOptions) -> Result<Self> {
+        let present = options.present;
+        let texts = [&present.title, &present.agent, &present.model];
+        for text in texts.into_iter().flatten() {
+            note::check_text(text)?;
+        }
+        let id = new_uuid(store.random())
+            .map(SessionId::from_uuid)
+            .map_err(|error| Error::io("cannot make an id", store.root(), error))?;
+        let files = store.files(&id);
+        store
+            .storage()
+            .create_dir(files.dir())
+            .map_err(|error| Error::io("cannot create the session", files.dir(), error))?;
+        let speaker = SpeakerLock::take(&files, &store.holder())?;
+        let opener = Opener {
+            version: FORMAT_VERSION,
+            seq: 0,
+            at: store.now(),
+            session_id: id,
+            trail: 0,
+            because: Because::Start,
+            continues: None,
+            repaired: Vec::new(),
+            present,
+        };
+        let mut line = Vec::new();
+        let _: Sum = opener.write(&mut line)?;
+        files.create_trail(0, |file| {
+            crate::storage::append_all(file, &line)
+                .map_err(|error| Error::io("cannot create the session", files.dir(), error))
+        })?;
+        Self::start(store, files, speaker, options.durability)
+    }
+
+    /// Takes the lock of a session that is there.
+    pub(crate) fn open(
+        store: &Store,
+        id: &SessionId,
+        durability: Option<Durability>,
+    ) -> Result<Self> {
+        let files = store.files(id);
+        files.head()?;
+        let speaker = SpeakerLock::take(&files, &store.holder())?;
+        Self::start(store, files, speaker, durability)
+    }
+
+    fn start(
+        store: &Store,
+        files: SessionFiles,
+        speaker: SpeakerLock,
+        durability: Option<Durability>,
+    ) -> Result<Self> {
+        let append_lock = AppendLock::open(&files)?;
+        let guard = append_lock.hold()?;
+        let mut tail = Tail::load(store, &files)?;
+        drop(guard);
+        let set_aside = std::mem::take(&mut tail.set_aside);
+        Ok(Self(Arc::new(Live {
+            store: store.clone(),
+            files,
+            durability: durability.unwrap_or(store.durability()),
+            append_lock,
+            speaker: Mutex::new(Some(speaker)),
+            tail: Mutex::new(tail),
+            queue: Queue::default(),
+            set_aside,
+        })))
+    }
+
+    /// Returns the session's id.
+    pub fn id(&self) -> &SessionId {
+        self.0.files.id()
+    }
+
+    /// Returns the session to read from.
+    pub fn reader(&self) -> SessionReader {
+        SessionReader::new(&self.0.store, self.0.files.clone())
+    }
+
+    /// Returns what opening the session had to set aside: lines that were never
+    /// acknowledged, because their writer died while it wrote them.
+    pub fn set_aside(&self) -> &[SetAside] {
+        &self.0.set_aside
+    }
+
+    /// Returns the seq of the last record that this handle knows of.
+    pub fn last_seq(&self) -> u64 {
+        self.0.lock_tail().position.seq
+    }
+
+    /// Appends a message and returns its seq once it is durable, as far as the
+    /// session's [`Durability`] goes.
+    ///
+    /// After an error the message is not acknowledged, and may yet be there when
+    /// the session is opened again; [`Draft::expect`] tells the two apart.
+    pub fn append(&self, message: impl Into<Draft>) -> Result<u64> {
+        let pending = self.0.encode(&message.into())?;
+        self.0.queue.append(&*self.0, pending)
+    }
+
+    /// Appends several messages in order, and returns how each fared. Unless the
+    /// mode is [`Durability::Record`], they share one `write` and one sync.
+    pub fn append_batch(&self, messages: impl IntoIterator<Item = Draft>) -> Vec<Result<u64>> {
+        let encoded: Vec<_> = messages
+            .into_iter()
+            .map(|draft| self.0.encode(&draft))
+            .collect();
+        self.0.queue.append_batch(&*self.0, encoded)
+    }
+
+    /// Hands a message in without waiting. Messages become durable in the order
+    /// in which they were handed in; the caller's thread never touches the disk.
+    pub fn append_deferred(&self, message: impl Into<Draft>) -> Commit {
+        Queue::append_deferred(&self.0, self.0.encode(&message.into()))
+    }
+
+    /// Appends a note.
+    pub fn note(&self, note: &Note) -> Result<u64> {
+        let (seq, _) = append_note(&self.0.store, &self.0.files, note)?;
+        Ok(seq)
+    }
+
+    /// Waits for what was handed in, makes it durable whatever the mode, and
+    /// gives the lock back. Other clones of this handle can append no more.
+    ///
+    /// Dropping the last clone does the same but cannot report a failure.
+    pub fn close(self) -> Result<()> {
+        self.0.queue.close(&*self.0);
+        let synced = {
+            let mut tail = self.0.lock_tail();
+            match tail.stopped() {
+                Some(error) => Err(error),
+                None => tail.sync(),
+            }
+        };
+        let mut speaker = self
+            .0
+            .speaker
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        drop(speaker.take());
+        synced
+    }
+}
+
+/// A record that waits for its turn: what stands behind its numbers.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    body: Vec<u8>,
+    expect: Option<u64>,
+}
+
+impl Live {
+    fn encode(&self, draft: &Draft) -> Result<Pending> {
+        let body = draft.encode(|| self.store.now(), || new_uuid(self.store.random()))?;
+        // Numbers, `prev` and `sum` around it take less than this.
+        const AROUND: usize = 256;
+        if body.len() + AROUND > MAX_WRITTEN {
+            let reason = Reason::TooLong {
+                bytes: (body.len() + AROUND) as u64,
+                limit: MAX_WRITTEN as u64,
+            };
+            return Err(Error::invalid("the message is too large to record").because(reason));
+        }
+        Ok(Pending {
+            body,
+            expect: draft.expected(),
+        })
+    }
+
+    fn lock_tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a group of records with one `write` and, unless the mode leaves
+    /// that to the OS, one sync. The short lock is held for the write alone.
+    fn write_group(&self, group: &[Pending]) -> Vec<Result<u64>> {
+        let mut tail = self.lock_tail();
+        let mut results = match self.write_locked(&mut tail, group) {
+            Ok(results) => results,
+            Err(error) => return group.iter().map(|_| Err(error.duplicate())).collect(),
+        };
+        if self.durability != Durability::Os
+            && results.iter().any(Result::is_ok)
+            && let Err(error) = tail.sync()
+        {
+            for result in results.iter_mut().filter(|result| result.is_ok()) {
+                *result = Err(error.duplicate());
+            }
+        }
+        results
+    }
+
+    fn write_locked(&self, tail: &mut Tail, group: &[Pending]) -> Result<Vec<Result<u64>>> {
+        if let Some(error) = tail.stopped() {
+            return Err(error);
+        }
+        let guard = self.append_lock.hold()?;
+        tail.catch_up()?;
+        if tail.is_past(self.store.rotation()) {
+            tail.rotate()?;
+        }
+        let mut entries = Vec::with_capacity(group.len());
+        let mut refused = Vec::new();
+        for (n, pending) in group.iter().enumerate() {
+            match self.check_expected(tail, pending.expect, entries.len()) {
+                Err(error) => refused.push((n, error)),
+                Ok(()) => entries.push(Entry {
+                    kind: "message",
+                    body: &pending.body,
+                }),
+            }
+        }
+        let mut results: Vec<Result<u64>> = tail.append(&entries)?.into_iter().map(Ok).collect();
+        drop(guard);
+        for (n, error) in refused {
+            results.insert(n, Err(error));
+        }
+        Ok(results)
+    }
+
+    /// Checks that nothing was said after the record that the caller takes for
+    /// the last. Notes of others do not count: they are not said.
+    fn check_expected(&self, tail: &Tail, expect: Option<u64>, before: usize) -> Result<()> {
+        let Some(expect) = expect else {
+            return Ok(());
+        };
+        let last = tail.position.seq + before as u64;
+        let in_sync = expect <= last
+            && (before == 0 || expect == last)
+            && (expect == last || !self.spoken_after(expect)?);
+        if in_sync {
+            return Ok(());
+        }
+        let message = format!(
+            "record {expect} is not the last of session {}: {last} is",
+            self.files.id()
+        );
+        Err(Error::conflict(message, last))
+    }
+
+    fn spoken_after(&self, seq: u64) -> Result<bool> {
+        let reader = SessionReader::new(&self.store, self.files.clone());
+        let mut back = reader.records_back()?;
+        while let Some(record) = back.next()? {
+            if record.seq() <= seq {
+                return Ok(false);
+            }
+            if record.kind().is_spoken() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl SessionReader {
+    /// Opens a reader, requiring that the session is there.
+    pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
+        let files = store.files(id);
+        match files.head() {
+            Ok(_) => Ok(Self::new(store, files)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no session {id}"),
+            )
+            .at_path(files.dir())),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Notes: what any process may add to a session, whoever speaks in it.
+
+use serde::Serialize;
+
+use super::files::SessionFiles;
+use super::info::present_at;
+use super::lock::AppendLock;
+use super::tail::{Entry, SetAside, Tail};
+use crate::error::{Error, Reason, Result};
+use crate::random::new_uuid;
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::trail::opener::Present;
+
+/// A change of what is known about a session.
+///
+/// ```
+/// let note = backtrail::Note::new().title("fix the bug").tags(["urgent"]);
+/// # let _ = note;
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note {
+    title: Option<String>,
+    tags: Option<Vec<String>>,
+    model: Option<String>,
+}
+
+/// The longest title, tag or name that is taken.
+const MAX_TEXT: usize = 4096;
+
+impl Note {
+    /// Makes a note that changes nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the title; an empty one takes it away.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets the tags, in place of those that are there.
+    #[must_use]
+    pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
+        self.tags = Some(tags.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the model; an empty one takes it away.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    fn check(&self) -> Result<()> {
+        let texts = [self.title.as_ref(), self.model.as_ref()];
+        let tags = self.tags.iter().flatten();
+        for text in texts.into_iter().flatten().chain(tags) {
+            check_text(text)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&self, present: &mut Present) {
+        let or_none = |text: &String| (!text.is_empty()).then(|| text.clone());
+        if let Some(title) = &self.title {
+            present.title = or_none(title);
+        }
+        if let Some(model) = &self.model {
+            present.model = or_none(model);
+        }
+        if let Some(tags) = &self.tags {
+            present.tags.clone_from(tags);
+        }
+    }
+}
+
+/// Refuses a title or name that would swell every opener after it.
+pub(crate) fn check_text(text: &str) -> Result<()> {
+    if text.len() <= MAX_TEXT {
+        return Ok(());
+    }
+    let reason = Reason::TooLong {
+        bytes: text.len() as u64,
+        limit: MAX_TEXT as u64,
+    };
+    Err(Error::invalid("cannot take this title, tag or name").because(reason))
+}
+
+/// A note as it stands in its record, behind the numbers.
+#[derive(Serialize)]
+struct NoteBody<'a> {
+    at: Timestamp,
+    id: uuid::Uuid,
+    #[serde(flatten)]
+    present: &'a Present,
+}
+
+/// Appends a note under the short lock alone, durable when it returns.
+pub(crate) fn append_note(
+    store: &Store,
+    files: &SessionFiles,
+    note: &Note,
+) -> Result<(u64, Vec<SetAside>)> {
+    note.check()?;
+    files.head()?;
+    let lock = AppendLock::open(files)?;
+    let guard = lock.hold()?;
+    let mut tail = Tail::load(store, files)?;
+    let seq = append_to(store, files, &mut tail, note)?;
+    drop(guard);
+    tail.sync()?;
+    Ok((seq, tail.set_aside))
+}
+
+/// Appends a note to a tail that is known to be up to date.
+pub(crate) fn append_to(
+    store: &Store,
+    files: &SessionFiles,
+    tail: &mut Tail,
+    note: &Note,
+) -> Result<u64> {
+    let mut present = present_at(store, files, tail.trail, &tail.position)?;
+    note.apply(&mut present);
+    let id = new_uuid(store.random())
+        .map_err(|error| Error::io("cannot make an id", files.dir(), error))?;
+    let body = NoteBody {
+        at: store.now(),
+        id,
+        present: &present,
+    };
+    let mut body = serde_json::to_vec(&body).map_err(|error| {
+        Error::invalid("cannot write the note").because(Reason::Syntax(error.to_string()))
+    })?;
+    // `{…}` becomes `,…`: the numbers come before it.
+    body[0] = b',';
+    body.pop();
+    let entry = Entry {
+        kind: "note",
+        body: &body,
+    };
+    let seqs = tail.append(&[entry])?;
+    Ok(seqs[0])
+}

@@ -1,0 +1,216 @@
+//! Who writes next: threads that append at the same time share the work.
+//!
+//! Whoever finds nobody at work leads: it writes all that is waiting, in the
+//! order in which it was handed in, while newcomers line up for the next round.
+//! Nobody else touches the trail meanwhile, so a group commit needs no timer
+//! and an append that is alone pays nothing for it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::commit::{Commit, Slot};
+use super::{Durability, Live, Pending};
+use crate::error::{Error, Result};
+
+/// The line of records that wait for their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    /// Told whenever a round ends.
+    round: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<(Pending, Arc<Slot>)>,
+    /// Whether somebody leads a round now.
+    leading: bool,
+    /// Whether a thread looks after records that nobody waits for.
+    tended: bool,
+    closed: bool,
+}
+
+/// The most bytes that one round writes: a large group gains nothing more, and
+/// its copy should not take memory without bound.
+const ROUND_BYTES: usize = 8 << 20;
+
+impl Queue {
+    /// Appends one record and waits until it is durable.
+    pub(crate) fn append(&self, live: &Live, pending: Pending) -> Result<u64> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(closed());
+        }
+        if state.leading || !state.waiting.is_empty() {
+            let slot = Arc::new(Slot::default());
+            state.waiting.push_back((pending, Arc::clone(&slot)));
+            return self.wait_for(live, state, &slot);
+        }
+        state.leading = true;
+        drop(state);
+        let lead = Lead(self);
+        let result = live.write_group(&[pending]).pop();
+        drop(lead);
+        result.expect("one record gives one result")
+    }
+
+    /// Appends several records and waits until all are durable.
+    pub(crate) fn append_batch(
+        &self,
+        live: &Live,
+        encoded: Vec<Result<Pending>>,
+    ) -> Vec<Result<u64>> {
+        let mut state = self.lock();
+        let mut slots = Vec::with_capacity(encoded.len());
+        for pending in encoded {
+            slots.push(match pending {
+                _ if state.closed => Err(closed()),
+                Err(error) => Err(error),
+                Ok(pending) => {
+                    let slot = Arc::new(Slot::default());
+                    state.waiting.push_back((pending, Arc::clone(&slot)));
+                    Ok(slot)
+                }
+            });
+        }
+        drop(state);
+        slots
+            .into_iter()
+            .map(|slot| slot.and_then(|slot| self.wait_for(live, self.lock(), &slot)))
+            .collect()
+    }
+
+    /// Hands one record in; a thread of our own takes it from there.
+    pub(crate) fn append_deferred(live: &Arc<Live>, encoded: Result<Pending>) -> Commit {
+        let queue = &live.queue;
+        let slot = Arc::new(Slot::default());
+        let mut state = queue.lock();
+        let pending = match encoded {
+            _ if state.closed => Err(closed()),
+            encoded => encoded,
+        };
+        match pending {
+            Err(error) => slot.fill(Err(error)),
+            Ok(pending) => {
+                state.waiting.push_back((pending, Arc::clone(&slot)));
+                if !state.tended {
+                    state.tended = true;
+                    drop(state);
+                    tend(live);
+                }
+            }
+        }
+        slot.commit()
+    }
+
+    /// Refuses new records and waits for those that were handed in.
+    pub(crate) fn close(&self, live: &Live) {
+        let mut state = self.lock();
+        state.closed = true;
+        while state.leading || !state.waiting.is_empty() {
+            state = self.next_round(live, state);
+        }
+    }
+
+    fn wait_for<'a>(
+        &'a self,
+        live: &Live,
+        mut state: MutexGuard<'a, State>,
+        slot: &Slot,
+    ) -> Result<u64> {
+        loop {
+            if let Some(result) = slot.take() {
+                return result;
+            }
+            state = self.next_round(live, state);
+        }
+    }
+
+    /// Leads a round if nobody does, else waits for the end of the present one.
+    fn next_round<'a>(
+        &'a self,
+        live: &Live,
+        mut state: MutexGuard<'a, State>,
+    ) -> MutexGuard<'a, State> {
+        if state.leading {
+            return self
+                .round
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        let (group, slots) = take_round(&mut state.waiting, live.durability);
+        state.leading = true;
+        drop(state);
+        let lead = Lead(self);
+        let results = live.write_group(&group);
+        for (slot, result) in slots.iter().zip(results) {
+            slot.fill(result);
+        }
+        drop(lead);
+        self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what one round writes from the front of the line.
+fn take_round(
+    waiting: &mut VecDeque<(Pending, Arc<Slot>)>,
+    durability: Durability,
+) -> (Vec<Pending>, Vec<Arc<Slot>>) {
+    let mut bytes = 0;
+    let fits = waiting
+        .iter()
+        .take_while(|(pending, _)| {
+            bytes += pending.body.len();
+            bytes <= ROUND_BYTES
+        })
+        .count();
+    let count = match durability {
+        Durability::Record => 1,
+        Durability::Batch | Durability::Os => fits.max(1),
+    };
+    waiting.drain(..count.min(waiting.len())).unzip()
+}
+
+/// The right to lead a round; given back however the round ends.
+struct Lead<'a>(&'a Queue);
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        self.0.lock().leading = false;
+        self.0.round.notify_all();
+    }
+}
+
+/// Looks after records that nobody waits for, until none is left. The thread
+/// keeps the session alive, and so its lock, as long as it has work.
+fn tend(live: &Arc<Live>) {
+    let theirs = Arc::clone(live);
+    let work = move || {
+        let queue = &theirs.queue;
+        let mut state = queue.lock();
+        while !state.waiting.is_empty() {
+            state = queue.next_round(&theirs, state);
+        }
+        state.tended = false;
+    };
+    let spawned = std::thread::Builder::new()
+        .name("backtrail-commit".to_owned())
+        .spawn(work);
+    if spawned.is_err() {
+        // No thread to be had: better slow than not at all.
+        let queue = &live.queue;
+        let mut state = queue.lock();
+        while !state.waiting.is_empty() {
+            state = queue.next_round(live, state);
+        }
+        state.tended = false;
+    }
+}
+
+fn closed() -> Error {
+    Error::invalid("the session is closed; open it again to append")
+}

@@ -1,0 +1,114 @@
+//! Reading a session, while others write it or not.
+
+use std::path::PathBuf;
+
+use super::chain::Walk;
+use super::files::SessionFiles;
+use super::follow::Follower;
+use super::info::SessionInfo;
+use super::lock::{self, Holder};
+use super::records::Records;
+use super::verify::{self, VerifyReport};
+use crate::error::Result;
+use crate::ids::SessionId;
+use crate::store::Store;
+use crate::trail::{Record, Sums};
+
+/// A session to read from. It takes no lock and never waits.
+///
+/// What is read is what was whole when it was looked at. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SessionReader {
+    store: Store,
+    files: SessionFiles,
+}
+
+impl SessionReader {
+    pub(crate) fn new(store: &Store, files: SessionFiles) -> Self {
+        Self {
+            store: store.clone(),
+            files,
+        }
+    }
+
+    /// Returns the session's id.
+    pub fn id(&self) -> &SessionId {
+        self.files.id()
+    }
+
+    /// Returns the directory that holds the session's files.
+    pub fn dir(&self) -> PathBuf {
+        self.files.dir().to_owned()
+    }
+
+    /// Returns the session at a glance, reading one opener and the last record.
+    pub fn info(&self) -> Result<SessionInfo> {
+        SessionInfo::read(&self.store, &self.files)
+    }
+
+    /// Returns who speaks in the session now: `None` if nobody does, `Some(None)`
+    /// if the speaker left no word.
+    pub fn speaker(&self) -> Result<Option<Option<Holder>>> {
+        lock::speaker(&self.files)
+    }
+
+    /// Reads the history from its beginning, in constant memory.
+    pub fn records(&self) -> Result<Records> {
+        self.records_with(Sums::Check)
+    }
+
+    /// Reads the history from its beginning, with sums recomputed or not.
+    pub fn records_with(&self, sums: Sums) -> Result<Records> {
+        let (segments, damage) = self.walk()?.collect()?;
+        Ok(Records::forwards(segments, damage, sums))
+    }
+
+    /// Reads the history from its end backwards. The cost is that of what is
+    /// read, however long the session is.
+    pub fn records_back(&self) -> Result<Records> {
+        Ok(Records::backwards(self.walk()?, Sums::Check))
+    }
+
+    /// Returns the last `count` records, oldest first.
+    pub fn last_records(&self, count: usize) -> Result<Vec<Record>> {
+        let mut records = Vec::new();
+        let mut back = self.records_back()?;
+        while records.len() < count
+            && let Some(record) = back.next()?
+        {
+            records.push(record.to_owned());
+        }
+        records.reverse();
+        Ok(records)
+    }
+
+    /// Returns the record `seq` of the line, found by bisection.
+    pub fn record(&self, seq: u64) -> Result<Option<Record>> {
+        let mut walk = self.walk()?;
+        while let Some(segment) = walk.next()? {
+            if segment.after().is_none_or(|after| seq > after) && seq <= segment.until {
+                if let Some(record) = segment.find(seq)? {
+                    return Ok(Some(record));
+                }
+                if segment.opener.is_some() {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Follows the session from its beginning into the future.
+    pub fn follow(&self) -> Result<Follower> {
+        Follower::new(&self.store, &self.files)
+    }
+
+    /// Checks every line of every trail. It only reads.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        verify::verify(&self.store, &self.files)
+    }
+
+    fn walk(&self) -> Result<Walk> {
+        Ok(Walk::new(&self.store, &self.files, self.files.head()?))
+    }
+}

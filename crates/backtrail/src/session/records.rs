@@ -1,0 +1,201 @@
+//! The records of a session along its line of history, either way.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::chain::{Segment, Walk};
+use super::tail::from_end;
+use crate::error::{Reason, Result};
+use crate::trail::lines::STREAM_BUFFER;
+use crate::trail::reader::{Found, TrailReader};
+use crate::trail::{DamageReport, Record, RecordKind, RecordRef, Sums};
+
+/// The records of a session, lent one after the other.
+///
+/// Openers are not among them: they say how the files hang together, not what
+/// happened. Damage is passed over, and told by [`damage`](Self::damage).
+#[derive(Debug)]
+pub struct Records {
+    source: Source,
+    sums: Sums,
+    reader: Option<TrailReader>,
+    /// The bounds of the segment that is being read.
+    after: Option<u64>,
+    until: u64,
+    last_seq: Option<u64>,
+    damage: DamageReport,
+    unfinished: u64,
+}
+
+/// Where the next segment comes from.
+#[derive(Debug)]
+enum Source {
+    Forwards(VecDeque<Segment>),
+    Backwards(Walk),
+}
+
+impl Records {
+    /// Reads from the first record on.
+    pub(crate) fn forwards(segments: Vec<Segment>, damage: DamageReport, sums: Sums) -> Self {
+        let source = Source::Forwards(segments.into());
+        Self::new(source, damage, sums)
+    }
+
+    /// Reads from the last record back, opening trails as it gets to them.
+    pub(crate) fn backwards(walk: Walk, sums: Sums) -> Self {
+        Self::new(Source::Backwards(walk), DamageReport::default(), sums)
+    }
+
+    fn new(source: Source, damage: DamageReport, sums: Sums) -> Self {
+        Self {
+            source,
+            sums,
+            reader: None,
+            after: None,
+            until: u64::MAX,
+            last_seq: None,
+            damage,
+            unfinished: 0,
+        }
+    }
+
+    /// Returns the next record, or `None` at the end.
+    ///
+    /// What it lends is valid until the next call. For an ordinary iterator see
+    /// [`owned`](Self::owned).
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it lends, which Iterator cannot"
+    )]
+    pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
+        while self.advance()? {
+            if self.belongs() {
+                let reader = self.reader.as_ref().expect("a record was found in it");
+                return Ok(Some(reader.record()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Turns this into an iterator of records that stand by themselves.
+    pub fn owned(self) -> OwnedRecords {
+        OwnedRecords(self)
+    }
+
+    /// Returns what had to be passed over so far.
+    pub fn damage(&self) -> &DamageReport {
+        &self.damage
+    }
+
+    /// Returns the length of an unfinished last line, if there is one: a record
+    /// that is being written now, or whose writer died.
+    pub fn unfinished_bytes(&self) -> u64 {
+        self.unfinished
+    }
+
+    /// Goes to the next record of any segment; false at the end.
+    fn advance(&mut self) -> Result<bool> {
+        loop {
+            let Some(reader) = &mut self.reader else {
+                if !self.open_next()? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            match reader.advance()? {
+                Some(Found::Record) => return Ok(true),
+                None => self.reader = None,
+                Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished => {
+                    self.unfinished = damage.bytes;
+                }
+                Some(Found::Damage(damage)) => self.damage.add(damage),
+            }
+        }
+    }
+
+    fn open_next(&mut self) -> Result<bool> {
+        let (segment, reader) = match &mut self.source {
+            Source::Forwards(segments) => {
+                let Some(segment) = segments.pop_front() else {
+                    return Ok(false);
+                };
+                let file = Arc::clone(&segment.file);
+                let reader =
+                    TrailReader::forwards(file, &segment.path, 0, STREAM_BUFFER, self.sums);
+                (segment, reader)
+            }
+            Source::Backwards(walk) => {
+                let Some(segment) = walk.next()? else {
+                    return Ok(false);
+                };
+                let reader = from_end(&segment, self.sums)?;
+                (segment, reader)
+            }
+        };
+        self.after = segment.after();
+        self.until = segment.until;
+        self.reader = Some(reader);
+        Ok(true)
+    }
+
+    /// Decides about the record that was just found; ends the segment where the
+    /// rest of it cannot belong to the line.
+    fn belongs(&mut self) -> bool {
+        let reader = self.reader.as_ref().expect("a record was found in it");
+        let record = reader.record();
+        let seq = record.seq();
+        if record.kind() == RecordKind::Opener {
+            return false;
+        }
+        let forwards = matches!(self.source, Source::Forwards(_));
+        if seq > self.until {
+            if forwards {
+                self.reader = None;
+            }
+            return false;
+        }
+        let in_order = match self.last_seq {
+            None => true,
+            Some(last) if forwards => seq > last,
+            Some(last) => seq < last,
+        };
+        if self.after.is_some_and(|after| seq <= after) || !in_order {
+            let place = reader.place();
+            self.damage.add(crate::Damage {
+                file: reader.path().to_owned(),
+                line: reader.line_number(),
+                byte: place.start,
+                bytes: place.end - place.start,
+                reason: Reason::OutOfOrder {
+                    seq,
+                    after: self.last_seq.or(self.after).unwrap_or(0),
+                },
+            });
+            return false;
+        }
+        self.last_seq = Some(seq);
+        true
+    }
+}
+
+/// An iterator over records that stand by themselves.
+#[derive(Debug)]
+pub struct OwnedRecords(Records);
+
+impl OwnedRecords {
+    /// Returns what had to be passed over so far.
+    pub fn damage(&self) -> &DamageReport {
+        self.0.damage()
+    }
+}
+
+impl Iterator for OwnedRecords {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0
+            .next()
+            .map(|record| record.map(|record| record.to_owned()))
+            .transpose()
+    }
+}

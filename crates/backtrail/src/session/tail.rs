@@ -1,0 +1,426 @@
+//! The end of a session's head trail: where the next record goes.
+//!
+//! Everything here happens under the short lock. Whoever holds it may find that
+//! the trail grew (a note of another process) or that it ends in a line that
+//! nobody finished (a process that died while it wrote). The first is taken in;
+//! the second is copied to a file beside the trail, synced, and cut off.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::chain::{Segment, continues_at};
+use super::files::SessionFiles;
+use super::info::present_at;
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::{StorageFile, append_all, read_full};
+use crate::store::Store;
+use crate::trail::Sums;
+use crate::trail::find::find_seq;
+use crate::trail::lines::PEEK_BUFFER;
+use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Present};
+use crate::trail::reader::{Found, TrailReader};
+use crate::trail::record::{Front, Position, write_line};
+use crate::trail::sum::Sum;
+
+/// An unfinished end of a trail that was set aside when the session was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// The trail that it was cut off from.
+    pub trail: PathBuf,
+    /// Where it was cut.
+    pub byte: u64,
+    /// How many bytes were set aside.
+    pub bytes: u64,
+    /// The file that holds them now.
+    pub file: PathBuf,
+}
+
+/// The end of the head trail, known as of the last look.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    store: Store,
+    files: SessionFiles,
+    pub(crate) trail: u32,
+    path: PathBuf,
+    file: Arc<dyn StorageFile>,
+    /// All before it is whole lines.
+    len: u64,
+    pub(crate) position: Position,
+    /// Set when a new trail may be there that this tail does not know of.
+    stale: bool,
+    /// Why nothing more is written through this tail.
+    stopped: Option<Error>,
+    pub(crate) set_aside: Vec<SetAside>,
+}
+
+/// A record on its way to disk: what stands between its numbers and `prev`.
+#[derive(Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) body: &'a [u8],
+}
+
+impl Tail {
+    /// Looks at the end of a session's head trail, and mends it where needed.
+    pub(crate) fn load(store: &Store, files: &SessionFiles) -> Result<Self> {
+        files.sync_names()?;
+        let trail = files.head()?;
+        let path = files.trail_path(trail);
+        let opener = Segment::open(files, trail, u64::MAX)?.opener;
+        refuse_newer(opener.as_ref(), &path)?;
+        let file = files.open_append(trail)?;
+        let mut tail = Self {
+            store: store.clone(),
+            files: files.clone(),
+            trail,
+            path,
+            file,
+            len: 0,
+            position: Position {
+                seq: 0,
+                sum: Sum::ZERO,
+                noted: None,
+            },
+            stale: false,
+            stopped: None,
+            set_aside: Vec::new(),
+        };
+        tail.reload()?;
+        Ok(tail)
+    }
+
+    /// Takes in what others appended since the last look.
+    pub(crate) fn catch_up(&mut self) -> Result<()> {
+        if self.stale {
+            return self.start_over();
+        }
+        let len = self.file_len()?;
+        if len == self.len {
+            return Ok(());
+        }
+        if len < self.len {
+            let lost = self.len - len;
+            let what = format!("{lost} bytes that were written are gone from the end of the trail");
+            return Err(self.stop(Error::new(ErrorKind::Corrupt, what).at_path(&self.path)));
+        }
+        let mut reader = TrailReader::forwards(
+            Arc::clone(&self.file),
+            &self.path,
+            self.len,
+            PEEK_BUFFER,
+            Sums::Check,
+        );
+        let mut whole = self.len;
+        let mut ended = true;
+        let mut position = self.position;
+        while let Some(found) = reader.advance()? {
+            ended = reader.last_line().is_none_or(|(.., ended)| ended);
+            match found {
+                Found::Record => {
+                    position = Position::after(&reader.record());
+                    whole = reader.place().end;
+                }
+                // It was a record once; its number is not given to another.
+                Found::Damage(_) if ended => position.seq = position.seq.saturating_add(1),
+                Found::Damage(_) => {}
+            }
+        }
+        self.position = position;
+        self.len = if ended { len } else { self.mend(whole, len)? };
+        Ok(())
+    }
+
+    /// Opens the head anew: it may be another trail now.
+    fn start_over(&mut self) -> Result<()> {
+        let fresh = Self::load(&self.store, &self.files)?;
+        let known = std::mem::take(&mut self.set_aside);
+        *self = fresh;
+        self.set_aside.splice(0..0, known);
+        Ok(())
+    }
+
+    /// Finds the last record from the end of the file.
+    fn reload(&mut self) -> Result<()> {
+        let len = self.file_len()?;
+        let mut reader =
+            TrailReader::backwards(Arc::clone(&self.file), &self.path, len, Sums::Check);
+        let mut lost = 0;
+        let mut ended = true;
+        let mut last = None;
+        while let Some(found) = reader.advance()? {
+            let line_ended = reader.last_line().is_none_or(|(.., ended)| ended);
+            ended &= line_ended;
+            match found {
+                Found::Damage(_) => lost += u64::from(line_ended),
+                Found::Record => {
+                    last = Some((Position::after(&reader.record()), reader.place().end));
+                    break;
+                }
+            }
+        }
+        let Some((position, whole)) = last else {
+            return self.begin_again(len, lost);
+        };
+        self.position = position;
+        self.position.seq = position.seq.saturating_add(lost);
+        self.len = if ended { len } else { self.mend(whole, len)? };
+        Ok(())
+    }
+
+    /// Ends the file with a whole line again: what comes after the last newline
+    /// (or after a record that only lacks its newline) is set aside.
+    fn mend(&mut self, last_record: u64, len: u64) -> Result<u64> {
+        let line = self.start_of_last_line(len)?;
+        // A record on the unfinished line is whole by its sum: it stays, and
+        // gets the newline that it lacks.
+        let keep = if last_record > line {
+            last_record
+        } else {
+            line
+        };
+        if keep < len {
+            self.cut(keep, len)?;
+        }
+        if keep == line {
+            return Ok(keep);
+        }
+        append_all(self.file.as_ref(), b"\n")
+            .map_err(|error| Error::io("cannot end the trail's last line", &self.path, error))?;
+        Ok(keep + 1)
+    }
+
+    fn start_of_last_line(&self, len: u64) -> Result<u64> {
+        let mut lines = crate::trail::lines::Backwards::new(Arc::clone(&self.file), len);
+        let line = lines
+            .next()
+            .map_err(|error| Error::io("cannot read the trail", &self.path, error))?;
+        Ok(line.map_or(0, |line| line.offset))
+    }
+
+    /// Sets the bytes from `from` to `len` aside, then cuts them off.
+    fn cut(&mut self, from: u64, len: u64) -> Result<()> {
+        let mut bytes = vec![0; (len - from) as usize];
+        let n = read_full(self.file.as_ref(), &mut bytes, from)
+            .map_err(|error| Error::io("cannot read the trail", &self.path, error))?;
+        bytes.truncate(n);
+        let file = self.files.set_aside(self.trail, from, &bytes)?;
+        self.file
+            .truncate(from)
+            .map_err(|error| Error::io("cannot cut off an unfinished line", &self.path, error))?;
+        self.set_aside.push(SetAside {
+            trail: self.path.clone(),
+            byte: from,
+            bytes: bytes.len() as u64,
+            file,
+        });
+        Ok(())
+    }
+
+    /// Gives a trail in which nothing can be read an opener again.
+    fn begin_again(&mut self, len: u64, lost: u64) -> Result<()> {
+        self.len = len;
+        let line = self.start_of_last_line(len)?;
+        let mut last = [0];
+        let ends_whole = len == 0
+            || read_full(self.file.as_ref(), &mut last, len - 1)
+                .map_err(|error| Error::io("cannot read the trail", &self.path, error))?
+                == 1
+                && last == *b"\n";
+        if !ends_whole {
+            self.cut(line, len)?;
+            self.len = line;
+        }
+        let mut opener = Opener {
+            version: FORMAT_VERSION,
+            seq: lost,
+            at: self.store.now(),
+            session_id: self.files.id().clone(),
+            trail: self.trail,
+            because: Because::Repair,
+            continues: None,
+            repaired: Vec::new(),
+            present: Present::default(),
+        };
+        if let Some((trail, position)) = self.position_before()? {
+            opener.seq = position.seq.saturating_add(lost);
+            opener.continues = Some(continues_at(self.files.id(), trail, &position));
+            opener.present = present_at(&self.store, &self.files, trail, &position)?;
+        }
+        let mut line = Vec::new();
+        let sum = opener.write(&mut line)?;
+        self.write(&line)?;
+        self.sync()?;
+        self.position = Position {
+            seq: opener.seq,
+            sum,
+            noted: None,
+        };
+        Ok(())
+    }
+
+    /// Returns the trail below and its end.
+    fn position_before(&self) -> Result<Option<(u32, Position)>> {
+        let trails = self.files.trails()?;
+        let Some(below) = trails.into_iter().rev().find(|n| *n < self.trail) else {
+            return Ok(None);
+        };
+        let segment = Segment::open(&self.files, below, u64::MAX)?;
+        let position = last_position(&segment)?;
+        Ok(position.map(|position| (below, position)))
+    }
+
+    /// Writes records in one `write` and returns their seqs. On failure none of
+    /// them is there, and the error says so.
+    pub(crate) fn append(&mut self, entries: &[Entry<'_>]) -> Result<Vec<u64>> {
+        let mut lines = Vec::new();
+        let mut seqs = Vec::with_capacity(entries.len());
+        let mut position = self.position;
+        for entry in entries {
+            position.seq = position.seq.checked_add(1).ok_or_else(|| {
+                Error::new(ErrorKind::Corrupt, "the trail's numbers are used up")
+                    .at_path(&self.path)
+            })?;
+            let front = Front {
+                kind: entry.kind,
+                version: None,
+                seq: position.seq,
+                noted: position.noted,
+            };
+            position.sum = write_line(&mut lines, front, entry.body, position.sum);
+            if entry.kind == "note" {
+                position.noted = Some(position.seq);
+            }
+            seqs.push(position.seq);
+        }
+        self.write(&lines)?;
+        self.position = position;
+        Ok(seqs)
+    }
+
+    /// Appends bytes at the known end, or takes back what was written of them.
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Err(cause) = append_all(self.file.as_ref(), bytes) {
+            let mut what = "cannot write to the trail; the record was not taken, \
+                            everything acknowledged before it is safe";
+            if self.file.truncate(self.len).is_err() {
+                // The next look finds the unfinished line and sets it aside.
+                self.stale = true;
+                what = "cannot write to the trail, nor take back what was written";
+            }
+            return Err(Error::io(what, &self.path, cause));
+        }
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Makes all that was appended durable. After a failure nothing more is
+    /// acknowledged: nobody can tell what of it reached the disk.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.file.sync().map_err(|error| {
+            let what = "cannot make the trail durable; nothing more is acknowledged \
+                        until the session is opened again";
+            self.stop(Error::io(what, &self.path, error))
+        })
+    }
+
+    /// Returns why this tail was given up, if it was.
+    pub(crate) fn stopped(&self) -> Option<Error> {
+        self.stopped.as_ref().map(Error::duplicate)
+    }
+
+    fn stop(&mut self, error: Error) -> Error {
+        self.stopped = Some(error.duplicate());
+        error
+    }
+
+    /// Returns whether the trail has grown past `limit`.
+    pub(crate) fn is_past(&self, limit: u64) -> bool {
+        self.len >= limit
+    }
+
+    /// Goes on in a new trail.
+    pub(crate) fn rotate(&mut self) -> Result<()> {
+        let present = present_at(&self.store, &self.files, self.trail, &self.position)?;
+        let opener = Opener {
+            version: FORMAT_VERSION,
+            seq: self.position.seq,
+            at: self.store.now(),
+            session_id: self.files.id().clone(),
+            trail: self.trail + 1,
+            because: Because::Rotation,
+            continues: Some(continues_at(self.files.id(), self.trail, &self.position)),
+            repaired: Vec::new(),
+            present,
+        };
+        // What the new trail continues must not be less durable than itself.
+        self.sync()?;
+        self.begin(&opener)
+    }
+
+    /// Creates the trail that `opener` opens, and goes on there.
+    pub(crate) fn begin(&mut self, opener: &Opener) -> Result<()> {
+        let mut line = Vec::new();
+        let sum = opener.write(&mut line)?;
+        let path = self.files.trail_path(opener.trail);
+        // From here on the head may be the new trail, whatever goes wrong.
+        self.stale = true;
+        self.file = self.files.create_trail(opener.trail, |file| {
+            append_all(file, &line)
+                .map_err(|error| Error::io("cannot create the trail", &path, error))
+        })?;
+        self.stale = false;
+        self.path = path;
+        self.trail = opener.trail;
+        self.len = line.len() as u64;
+        self.position = Position {
+            seq: opener.seq,
+            sum,
+            noted: None,
+        };
+        Ok(())
+    }
+
+    fn file_len(&self) -> Result<u64> {
+        self.file
+            .len()
+            .map_err(|error| Error::io("cannot read the trail", &self.path, error))
+    }
+}
+
+/// Returns the position after a segment's last record that belongs to the line.
+pub(crate) fn last_position(segment: &Segment) -> Result<Option<Position>> {
+    let mut reader = from_end(segment, Sums::Check)?;
+    Ok(reader.next_record()?.map(|record| Position::after(&record)))
+}
+
+/// Reads a segment backwards from the last record that belongs to the line.
+pub(crate) fn from_end(segment: &Segment, sums: Sums) -> Result<TrailReader> {
+    let end = match segment.until.checked_add(1) {
+        Some(beyond) => find_seq(&segment.file, &segment.path, beyond)?,
+        None => segment
+            .file
+            .len()
+            .map_err(|error| Error::io("cannot read the trail", &segment.path, error))?,
+    };
+    Ok(TrailReader::backwards(
+        Arc::clone(&segment.file),
+        &segment.path,
+        end,
+        sums,
+    ))
+}
+
+fn refuse_newer(opener: Option<&Opener>, path: &Path) -> Result<()> {
+    match opener {
+        Some(opener) if opener.is_newer() => Err(Error::new(
+            ErrorKind::NewerFormat,
+            format!(
+                "the trail has format version {}, and this program writes {FORMAT_VERSION}; \
+                 it can be read, not changed",
+                opener.version
+            ),
+        )
+        .at_path(path)),
+        _ => Ok(()),
+    }
+}

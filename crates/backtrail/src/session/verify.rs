@@ -1,0 +1,206 @@
+//! Checking a session: every line of every trail, and how the trails hang
+//! together. It only reads.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::chain::{Segment, Walk};
+use super::examine::{Examiner, Finding};
+use super::files::SessionFiles;
+use super::lock::AppendLock;
+use super::tail::last_position;
+use crate::error::{Error, Reason, Result};
+use crate::store::Store;
+use crate::trail::lines::PEEK_BUFFER;
+use crate::trail::opener::Continues;
+use crate::trail::reader::{Found, TrailReader};
+use crate::trail::{Damage, DamageReport, Sums};
+
+/// What a check of a session found.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// How many records are whole, on all branches, openers included.
+    pub records: u64,
+    /// What is damaged.
+    pub damage: DamageReport,
+    /// What is damaged but was gone around by a repair.
+    pub repaired: DamageReport,
+    /// Files that hold what was set aside, with their lengths.
+    pub set_aside: Vec<(PathBuf, u64)>,
+}
+
+impl VerifyReport {
+    /// Returns whether nothing is damaged that was not repaired.
+    pub fn is_ok(&self) -> bool {
+        self.damage.is_empty()
+    }
+}
+
+/// Checks all trails of a session.
+pub(crate) fn verify(store: &Store, files: &SessionFiles) -> Result<VerifyReport> {
+    let head = files.head()?;
+    let mut segments = Vec::new();
+    for trail in files.trails()? {
+        segments.push(Segment::open(files, trail, u64::MAX)?);
+    }
+    let mut check = Check {
+        store,
+        files,
+        repaired: repaired_places(&segments),
+        report: VerifyReport::default(),
+    };
+    for segment in &segments {
+        check.trail(segment)?;
+    }
+    check.links(&segments)?;
+    check.circles(head)?;
+    check.set_aside()?;
+    Ok(check.report)
+}
+
+/// Collects where repairs say that they went around something.
+fn repaired_places(segments: &[Segment]) -> HashSet<(u32, u64)> {
+    let openers = segments
+        .iter()
+        .filter_map(|segment| segment.opener.as_ref());
+    openers
+        .flat_map(|opener| &opener.repaired)
+        .map(|place| (place.trail, place.byte))
+        .collect()
+}
+
+struct Check<'a> {
+    store: &'a Store,
+    files: &'a SessionFiles,
+    repaired: HashSet<(u32, u64)>,
+    report: VerifyReport,
+}
+
+impl Check<'_> {
+    /// Checks the lines of one trail.
+    fn trail(&mut self, segment: &Segment) -> Result<()> {
+        let mut examiner = Examiner::new(&segment.file, &segment.path);
+        while let Some(finding) = examiner.advance()? {
+            let damage = match finding {
+                Finding::Lost(damage) => damage,
+                Finding::Record(flaw) => {
+                    self.report.records += 1;
+                    let Some(flaw) = flaw else { continue };
+                    flaw
+                }
+            };
+            if damage.reason != Reason::Unfinished || self.is_unfinished(&damage)? {
+                self.add(segment.trail, damage);
+            }
+        }
+        if segment.opener.is_none() {
+            self.add(
+                segment.trail,
+                at_beginning(&segment.path, Reason::BadOpener),
+            );
+        }
+        Ok(())
+    }
+
+    /// Looks at an unfinished last line again while nobody can be writing it.
+    fn is_unfinished(&self, damage: &Damage) -> Result<bool> {
+        let Some(lock) = AppendLock::open_existing(self.files)? else {
+            return Ok(true);
+        };
+        let guard = lock.hold()?;
+        let file = self
+            .files
+            .storage()
+            .open_read(&damage.file)
+            .map_err(|error| Error::io("cannot open the trail", &damage.file, error))?;
+        let mut reader =
+            TrailReader::forwards(file, &damage.file, damage.byte, PEEK_BUFFER, Sums::Check);
+        let found = reader.advance()?;
+        drop(guard);
+        Ok(matches!(found, Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished))
+    }
+
+    /// Checks that each trail continues a record that is where its opener says.
+    fn links(&mut self, segments: &[Segment]) -> Result<()> {
+        for segment in segments {
+            let Some(continues) = segment
+                .opener
+                .as_ref()
+                .and_then(|opener| opener.continues.as_ref())
+            else {
+                continue;
+            };
+            if !self.is_linked(continues)? {
+                let what = format!(
+                    "record {} in trail {} of session {}",
+                    continues.seq, continues.trail, continues.session_id
+                );
+                self.add(
+                    segment.trail,
+                    at_beginning(&segment.path, Reason::BrokenLink(what)),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn is_linked(&self, continues: &Continues) -> Result<bool> {
+        let files = self.store.files(&continues.session_id);
+        if !files.trails()?.contains(&continues.trail) {
+            return Ok(false);
+        }
+        let mut walk = Walk::until(self.store, &files, continues.trail, continues.seq);
+        while let Some(segment) = walk.next()? {
+            match last_position(&segment)? {
+                Some(position) if position.sum == continues.sum => return Ok(true),
+                Some(position) if segment.after() != Some(position.seq) => return Ok(false),
+                // Only an opener: the record itself is in a trail before it.
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Checks that the head's line has a beginning.
+    fn circles(&mut self, head: u32) -> Result<()> {
+        let (_, damage) = Walk::new(self.store, self.files, head).collect()?;
+        for damage in damage.first() {
+            if damage.reason == Reason::Loop {
+                self.add(head, damage.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn set_aside(&mut self) -> Result<()> {
+        for path in self.files.asides()? {
+            let len = self
+                .files
+                .storage()
+                .open_read(&path)
+                .and_then(|file| file.len())
+                .map_err(|error| Error::io("cannot read what was set aside", &path, error))?;
+            self.report.set_aside.push((path, len));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, trail: u32, damage: Damage) {
+        if self.repaired.contains(&(trail, damage.byte)) {
+            self.report.repaired.add(damage);
+        } else {
+            self.report.damage.add(damage);
+        }
+    }
+}
+
+fn at_beginning(path: &Path, reason: Reason) -> Damage {
+    Damage {
+        file: path.to_owned(),
+        line: Some(1),
+        byte: 0,
+        bytes: 0,
+        reason,
+    }
+}

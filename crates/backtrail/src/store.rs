@@ -1,0 +1,467 @@
+//! The store: the one handle that users open.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result, quoted};
+use crate::ids::{SessionId, is_id_like};
+use crate::random::{OsRandomness, Randomness};
+use crate::session::{
+    Durability, Holder, Note, RepairPlan, Session, SessionFiles, SessionInfo, SessionOptions,
+    SessionReader, append_note, is_absent, repair_plan,
+};
+use crate::storage::{LocalStorage, Storage, append_all, read_full};
+use crate::time::{Clock, SystemClock, Timestamp};
+
+/// The version of the store's layout.
+const STORE_VERSION: u32 = 2;
+const FORMAT_FILE: &str = "format";
+const SESSIONS: &str = "sessions";
+/// The shortest beginning of an id that counts as a reference.
+const SHORTEST_PREFIX: usize = 4;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Randomness>,
+    durability: Durability,
+    rotation: u64,
+    program: Option<String>,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            storage: Arc::new(LocalStorage),
+            clock: Arc::new(SystemClock),
+            random: Arc::new(OsRandomness),
+            durability: Durability::default(),
+            rotation: Self::DEFAULT_ROTATION,
+            program: None,
+        }
+    }
+}
+
+impl StoreOptions {
+    /// The length past which a trail goes on in a new file: 64 MiB.
+    pub const DEFAULT_ROTATION: u64 = 64 << 20;
+
+    /// Makes the default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets where the store's files are kept.
+    #[must_use]
+    pub fn storage(mut self, storage: impl Storage) -> Self {
+        self.storage = Arc::new(storage);
+        self
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets where ids come from.
+    #[must_use]
+    pub fn randomness(mut self, random: impl Randomness) -> Self {
+        self.random = Arc::new(random);
+        self
+    }
+
+    /// Sets when an append returns, unless a session is opened otherwise.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets the length past which a trail goes on in a new file.
+    #[must_use]
+    pub fn rotation(mut self, bytes: u64) -> Self {
+        self.rotation = bytes.max(1);
+        self
+    }
+
+    /// Sets what this program calls itself to whoever finds a session locked.
+    #[must_use]
+    pub fn program(mut self, name: impl Into<String>) -> Self {
+        self.program = Some(name.into());
+        self
+    }
+
+    /// Opens the store in a directory.
+    pub fn open(self, root: impl Into<PathBuf>) -> Result<Store> {
+        let store = self.store(root.into());
+        store.check_format()?;
+        Ok(store)
+    }
+
+    /// Opens the store in a directory, making one where there is nothing.
+    pub fn open_or_create(self, root: impl Into<PathBuf>) -> Result<Store> {
+        let store = self.store(root.into());
+        match store.check_format() {
+            Err(error) if error.kind() == ErrorKind::NotFound => store.create()?,
+            checked => checked?,
+        }
+        Ok(store)
+    }
+
+    fn store(self, root: PathBuf) -> Store {
+        Store(Arc::new(Inner {
+            sessions: root.join(SESSIONS),
+            root,
+            options: self,
+        }))
+    }
+}
+
+/// All sessions, in one directory. Cheap to clone, and shared between threads.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let home = dir.path().join("store");
+/// use backtrail::{Message, SessionOptions, Store};
+///
+/// let store = Store::open_or_create(home)?;
+/// let session = store.create_session(SessionOptions::new().title("a first try"))?;
+/// let seq = session.append(Message::user_text("hello"))?;
+/// assert_eq!(seq, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Store(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    root: PathBuf,
+    sessions: PathBuf,
+    options: StoreOptions,
+}
+
+impl Store {
+    /// Opens the store in a directory with the default options.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self> {
+        StoreOptions::new().open(root)
+    }
+
+    /// Opens the store in a directory, making one where there is nothing.
+    pub fn open_or_create(root: impl Into<PathBuf>) -> Result<Self> {
+        StoreOptions::new().open_or_create(root)
+    }
+
+    /// Returns the store's directory.
+    pub fn root(&self) -> &Path {
+        &self.0.root
+    }
+
+    /// Creates a session and speaks in it.
+    pub fn create_session(&self, options: SessionOptions) -> Result<Session> {
+        Session::create(self, options)
+    }
+
+    /// Opens a session to speak in it.
+    ///
+    /// Fails with [`Locked`](ErrorKind::Locked) where somebody else speaks, and
+    /// with [`NewerFormat`](ErrorKind::NewerFormat) where a newer version wrote
+    /// it; both can still be read.
+    pub fn open_session(&self, id: &SessionId) -> Result<Session> {
+        Session::open(self, id, None)
+    }
+
+    /// Opens a session to speak in it, with a durability of its own.
+    pub fn open_session_with(&self, id: &SessionId, durability: Durability) -> Result<Session> {
+        Session::open(self, id, Some(durability))
+    }
+
+    /// Opens a session to read it.
+    pub fn read_session(&self, id: &SessionId) -> Result<SessionReader> {
+        SessionReader::open(self, id)
+    }
+
+    /// Adds a note to a session, whoever speaks in it; returns its seq.
+    pub fn note(&self, id: &SessionId, note: &Note) -> Result<u64> {
+        let (seq, _) = append_note(self, &self.files(id), note)?;
+        Ok(seq)
+    }
+
+    /// Finds out what a repair of a session would do.
+    pub fn repair_plan(&self, id: &SessionId) -> Result<RepairPlan> {
+        repair_plan(self, &self.files(id))
+    }
+
+    /// Returns the ids of all sessions, in no order.
+    ///
+    /// A directory without a trail is what a crash leaves of a session that was
+    /// never acknowledged, and is not among them.
+    pub fn sessions(&self) -> Result<Vec<SessionId>> {
+        let names = match self.storage().list(&self.0.sessions) {
+            Ok(names) => names,
+            Err(error) if is_absent(&error) => Vec::new(),
+            Err(error) => {
+                return Err(Error::io(
+                    "cannot list the sessions",
+                    &self.0.sessions,
+                    error,
+                ));
+            }
+        };
+        let ids = names
+            .iter()
+            .filter_map(|name| name.to_str()?.parse::<SessionId>().ok());
+        let mut found = Vec::with_capacity(names.len());
+        for id in ids {
+            if !self.files(&id).trails()?.is_empty() {
+                found.push(id);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finds the session that a reference means: an id, the beginning of one (4
+    /// characters or more), or `latest`, which prefers sessions that work in
+    /// `workspace_root`. A reference is never a path.
+    pub fn resolve(&self, reference: &str, workspace_root: Option<&Path>) -> Result<SessionId> {
+        if reference == "latest" {
+            return self.latest(workspace_root);
+        }
+        if !is_id_like(reference) {
+            return Err(Error::invalid(format!(
+                "{} is not a session; give an id, the first {SHORTEST_PREFIX} or more \
+                 characters of one, or latest",
+                quoted(reference)
+            )));
+        }
+        let ids = self.sessions()?;
+        if let Some(id) = ids.iter().find(|id| id.as_str() == reference) {
+            return Ok(id.clone());
+        }
+        if reference.len() < SHORTEST_PREFIX {
+            return Err(Error::invalid(format!(
+                "{} is too short for a session; give {SHORTEST_PREFIX} characters or more",
+                quoted(reference)
+            )));
+        }
+        let mut fitting: Vec<SessionId> = ids
+            .into_iter()
+            .filter(|id| id.as_str().starts_with(reference))
+            .collect();
+        fitting.sort_unstable();
+        match fitting.len() {
+            0 => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("no session begins with {}", quoted(reference)),
+            )),
+            1 => Ok(fitting.remove(0)),
+            n => Err(Error::ambiguous(
+                format!("{n} sessions begin with {}", quoted(reference)),
+                fitting,
+            )),
+        }
+    }
+
+    /// Returns the session with the newest record: of a workspace if it has one,
+    /// else of all.
+    fn latest(&self, workspace_root: Option<&Path>) -> Result<SessionId> {
+        let mut best: Option<(bool, Option<Timestamp>, SessionId)> = None;
+        for id in self.sessions()? {
+            // One unreadable session must not hide the others.
+            let Ok(info) = self.read_session(&id).and_then(|reader| reader.info()) else {
+                continue;
+            };
+            let here = workspace_root.is_some() && info.workspace_root.as_deref() == workspace_root;
+            let candidate = (here, info.updated_at, id);
+            if best.as_ref().is_none_or(|best| *best < candidate) {
+                best = Some(candidate);
+            }
+        }
+        match best {
+            Some((_, _, id)) => Ok(id),
+            None => {
+                Err(Error::new(ErrorKind::NotFound, "there is no session yet").at_path(self.root()))
+            }
+        }
+    }
+
+    /// Returns every session at a glance; an unreadable one as the error it
+    /// gives, so that none is left out.
+    pub fn infos(&self) -> Result<Vec<(SessionId, Result<SessionInfo>)>> {
+        let infos = self.sessions()?.into_iter().map(|id| {
+            let info = self.read_session(&id).and_then(|reader| reader.info());
+            (id, info)
+        });
+        Ok(infos.collect())
+    }
+
+    pub(crate) fn files(&self, id: &SessionId) -> SessionFiles {
+        SessionFiles::new(Arc::clone(&self.0.options.storage), &self.0.sessions, id)
+    }
+
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        self.0.options.storage.as_ref()
+    }
+
+    pub(crate) fn random(&self) -> &dyn Randomness {
+        self.0.options.random.as_ref()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.options.clock.now()
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.0.options.durability
+    }
+
+    pub(crate) fn rotation(&self) -> u64 {
+        self.0.options.rotation
+    }
+
+    pub(crate) fn holder(&self) -> Holder {
+        Holder {
+            pid: std::process::id(),
+            program: self.0.options.program.clone(),
+            since: self.now(),
+        }
+    }
+
+    /// Makes the directories and the format file, which comes last: a store
+    /// with one is complete.
+    fn create(&self) -> Result<()> {
+        let storage = self.storage();
+        self.create_root()?;
+        let root = self.root();
+        let names = storage
+            .list(root)
+            .map_err(|error| Error::io("cannot read the store's directory", root, error))?;
+        let ours = |name: &std::ffi::OsString| name == SESSIONS || is_aside_format(name);
+        if !names.iter().all(|name| ours(name) || is_setting(name)) {
+            return Err(Error::invalid(format!(
+                "{} is neither empty nor a Backtrail store; name another directory",
+                root.display()
+            ))
+            .at_path(root));
+        }
+        create_dir(storage, &self.0.sessions)?;
+        self.create_format()?;
+        sync_dir(storage, root)?;
+        match root.parent() {
+            Some(parent) if parent != Path::new("") => sync_dir(storage, parent),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the store's directory and those above it that are missing.
+    fn create_root(&self) -> Result<()> {
+        let storage = self.storage();
+        let mut missing = Vec::new();
+        let mut dir = Some(self.root());
+        while let Some(path) = dir.filter(|path| *path != Path::new("")) {
+            match storage.exists(path) {
+                Ok(true) => break,
+                Ok(false) => missing.push(path),
+                Err(error) => return Err(Error::io("cannot look for the store", path, error)),
+            }
+            dir = path.parent();
+        }
+        for path in missing.into_iter().rev() {
+            create_dir(storage, path)?;
+            if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("")) {
+                sync_dir(storage, parent)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn create_format(&self) -> Result<()> {
+        let storage = self.storage();
+        let path = self.root().join(FORMAT_FILE);
+        let failed = |error| Error::io("cannot create the store", &path, error);
+        let mut bytes = [0; 8];
+        self.random().fill(&mut bytes).map_err(failed)?;
+        let aside = self
+            .root()
+            .join(format!("{FORMAT_FILE}.new-{:x}", u64::from_ne_bytes(bytes)));
+        let file = storage.create_new(&aside).map_err(failed)?;
+        let content = format!("backtrail {STORE_VERSION}\n");
+        let linked = append_all(file.as_ref(), content.as_bytes())
+            .and_then(|()| file.sync())
+            .and_then(|()| match storage.link_new(&aside, &path) {
+                // Another process was first; its file says the same.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                linked => linked,
+            });
+        storage.remove_file(&aside).ok();
+        linked.map_err(failed)
+    }
+
+    /// Reads the format file and refuses what this version does not know.
+    fn check_format(&self) -> Result<()> {
+        let path = self.root().join(FORMAT_FILE);
+        let file = self.storage().open_read(&path).map_err(|error| {
+            if is_absent(&error) {
+                let what = format!("there is no Backtrail store in {}", self.root().display());
+                Error::new(ErrorKind::NotFound, what).at_path(self.root())
+            } else {
+                Error::io("cannot open the store", &path, error)
+            }
+        })?;
+        let mut bytes = [0; 64];
+        let len = read_full(file.as_ref(), &mut bytes, 0)
+            .map_err(|error| Error::io("cannot open the store", &path, error))?;
+        let version = std::str::from_utf8(&bytes[..len])
+            .ok()
+            .and_then(|text| text.trim().strip_prefix("backtrail "))
+            .and_then(|version| version.parse::<u32>().ok());
+        match version {
+            Some(STORE_VERSION) => Ok(()),
+            Some(newer) if newer > STORE_VERSION => Err(Error::new(
+                ErrorKind::NewerFormat,
+                format!(
+                    "the store has format {newer}, and this program knows {STORE_VERSION}; \
+                     use the program that wrote it"
+                ),
+            )
+            .at_path(&path)),
+            _ => Err(Error::new(
+                ErrorKind::Corrupt,
+                format!(
+                    "the store's format file should say \"backtrail {STORE_VERSION}\" and does not"
+                ),
+            )
+            .at_path(&path)),
+        }
+    }
+}
+
+fn is_aside_format(name: &std::ffi::OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name == FORMAT_FILE || name.starts_with("format.new-")
+}
+
+/// A person may write settings before the store is there.
+fn is_setting(name: &std::ffi::OsStr) -> bool {
+    name == "config.toml"
+}
+
+/// Makes a directory unless it is there.
+fn create_dir(storage: &dyn Storage, path: &Path) -> Result<()> {
+    match storage.create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::io("cannot create the store", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sync_dir(storage: &dyn Storage, path: &Path) -> Result<()> {
+    storage
+        .sync_dir(path)
+        .map_err(|error| Error::io("cannot create the store", path, error))
+}

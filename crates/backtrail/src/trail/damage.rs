@@ -1,0 +1,75 @@
+//! What a reader had to skip.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::error::{Error, ErrorKind, Reason};
+
+/// A place in a trail that cannot be read, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, counted from 1, where the reader came from the beginning.
+    pub line: Option<u64>,
+    /// The first byte, counted from 0.
+    pub byte: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// What is wrong.
+    pub reason: Reason,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at ", self.reason)?;
+        if let Some(line) = self.line {
+            write!(f, "line {line}, ")?;
+        }
+        write!(f, "byte {} of {}", self.byte, self.file.display())
+    }
+}
+
+impl From<Damage> for Error {
+    fn from(damage: Damage) -> Self {
+        Self::new(ErrorKind::Corrupt, "the trail is damaged")
+            .at_path(&damage.file)
+            .at_line(damage.line)
+            .at_byte(damage.byte)
+            .because(damage.reason)
+    }
+}
+
+/// All that a reader had to skip: the count, and the first places.
+#[derive(Debug, Clone, Default)]
+pub struct DamageReport {
+    count: u64,
+    first: Vec<Damage>,
+}
+
+/// How many places are kept; a file of garbage has millions.
+const KEPT: usize = 10_000;
+
+impl DamageReport {
+    /// Returns how many places there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns the first of them: all, unless there are more than 10,000.
+    pub fn first(&self) -> &[Damage] {
+        &self.first
+    }
+
+    pub(crate) fn add(&mut self, damage: Damage) {
+        self.count += 1;
+        if self.first.len() < KEPT {
+            self.first.push(damage);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What is written: one append-only file of records, and how it is read back.
+//!
+//! A trail promises three things. A record that was acknowledged is there
+//! after any crash. Damage costs the bytes it hit and no others. And whatever
+//! is read was written: each record carries a sum of its own.
+//!
+//! This module knows single trails. What several of them mean together is the
+//! business of `session`.
+
+pub(crate) mod damage;
+pub(crate) mod find;
+pub(crate) mod lines;
+pub(crate) mod opener;
+pub(crate) mod reader;
+pub(crate) mod record;
+mod salvage;
+pub(crate) mod sum;
+
+pub use damage::{Damage, DamageReport};
+pub use opener::{Because, FORMAT_VERSION};
+pub use record::{Record, RecordKind, RecordRef, Sums};
+
+/// Returns the name of a trail's file.
+pub(crate) fn file_name(trail: u32) -> String {
+    format!("{trail:04}.jsonl")
+}
+
+/// Returns the number of the trail that a file of this name holds.
+pub(crate) fn trail_number(name: &std::ffi::OsStr) -> Option<u32> {
+    let digits = name.to_str()?.strip_suffix(".jsonl")?;
+    let number = digits.parse().ok()?;
+    (file_name(number).as_str() == name).then_some(number)
+}

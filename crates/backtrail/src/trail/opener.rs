@@ -1,0 +1,216 @@
+//! A trail's first record: whose it is and what it continues.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::record::{Front, RecordRef, write_line};
+use super::sum::Sum;
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::ids::SessionId;
+use crate::time::Timestamp;
+
+/// The version of trails that this engine writes.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// Why a trail was begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Because {
+    /// A session began.
+    Start,
+    /// The trail before it grew past its limit.
+    Rotation,
+    /// The conversation was taken back.
+    Rewind,
+    /// A step was taken back.
+    Undo,
+    /// A step was brought forward again.
+    Redo,
+    /// Another session was forked.
+    Fork,
+    /// A session of another program was taken in.
+    Import,
+    /// What was readable of a damaged session was brought together.
+    Repair,
+    /// Another cause, from a newer version.
+    #[serde(untagged)]
+    Other(String),
+}
+
+impl Because {
+    /// Returns the cause as it is written.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Start => "start",
+            Self::Rotation => "rotation",
+            Self::Rewind => "rewind",
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+            Self::Fork => "fork",
+            Self::Import => "import",
+            Self::Repair => "repair",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// The record that a trail goes on from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Continues {
+    pub(crate) session_id: SessionId,
+    pub(crate) trail: u32,
+    pub(crate) seq: u64,
+    pub(crate) sum: Sum,
+}
+
+/// What is known of a session and may change: carried whole by each opener and
+/// each note, so that the newest of them says all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Present {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) workspace: Option<WorkspaceRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tags: Vec<String>,
+}
+
+/// The directory that a session works in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WorkspaceRef {
+    /// The root as text; lossy where `root_hex` is there.
+    root: String,
+    /// The bytes of a root that is not UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    root_hex: Option<String>,
+}
+
+impl WorkspaceRef {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_string_lossy().into_owned(),
+            root_hex: root
+                .to_str()
+                .is_none()
+                .then(|| to_hex(root.as_os_str().as_encoded_bytes())),
+        }
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        #[cfg(unix)]
+        if let Some(bytes) = self.root_hex.as_deref().and_then(from_hex) {
+            use std::os::unix::ffi::OsStringExt;
+            return std::ffi::OsString::from_vec(bytes).into();
+        }
+        PathBuf::from(&self.root)
+    }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(unix)]
+fn from_hex(hex: &str) -> Option<Vec<u8>> {
+    (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
+        .collect()
+}
+
+/// A trail's first record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opener {
+    #[serde(skip_serializing)]
+    pub(crate) version: u32,
+    #[serde(skip_serializing)]
+    pub(crate) seq: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) session_id: SessionId,
+    #[serde(default)]
+    pub(crate) trail: u32,
+    #[serde(default = "start")]
+    pub(crate) because: Because,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) continues: Option<Continues>,
+    /// What a repair left behind, so that it counts as dealt with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) repaired: Vec<Repaired>,
+    #[serde(flatten)]
+    pub(crate) present: Present,
+}
+
+/// A damaged place that a repair went around.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Repaired {
+    pub(crate) trail: u32,
+    pub(crate) byte: u64,
+    pub(crate) bytes: u64,
+}
+
+fn start() -> Because {
+    Because::Start
+}
+
+impl Opener {
+    /// Reads the opener of a trail of `session`. One of a newer version is read
+    /// as far as it can be: at least that it is newer must not be missed.
+    pub(crate) fn read(
+        record: &RecordRef<'_>,
+        session: &SessionId,
+        trail: u32,
+    ) -> Result<Self, Reason> {
+        let error = match serde_json::from_slice::<Self>(record.bytes()) {
+            Ok(opener) => return Ok(opener),
+            Err(error) => Reason::Syntax(error.to_string()),
+        };
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        match serde_json::from_slice(record.bytes()) {
+            Ok(Version { version }) if version > FORMAT_VERSION => Ok(Self {
+                version,
+                seq: record.seq(),
+                at: record.at().or(Timestamp::from_millis(0)).ok_or(error)?,
+                session_id: session.clone(),
+                trail,
+                because: Because::Start,
+                continues: None,
+                repaired: Vec::new(),
+                present: Present::default(),
+            }),
+            _ => Err(error),
+        }
+    }
+
+    /// Returns whether this engine must leave the trail alone.
+    pub(crate) fn is_newer(&self) -> bool {
+        self.version > FORMAT_VERSION
+    }
+
+    /// Writes the opener as a line, and returns its sum.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<Sum> {
+        let mut body = serde_json::to_vec(self).map_err(|error| {
+            Error::new(ErrorKind::Invalid, "cannot write the trail's opener")
+                .because(Reason::Syntax(error.to_string()))
+        })?;
+        // `{…}` becomes `,…`: the front of the line comes before it.
+        body[0] = b',';
+        body.pop();
+        let front = Front {
+            kind: "session_meta",
+            version: Some(self.version),
+            seq: self.seq,
+            noted: None,
+        };
+        let prev = self.continues.as_ref().map_or(Sum::ZERO, |from| from.sum);
+        Ok(write_line(out, front, &body, prev))
+    }
+}

@@ -1,0 +1,277 @@
+//! Records of one trail, forwards or backwards, damage passed over.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::damage::Damage;
+use super::lines::{Backwards, Forwards, Line};
+use super::record::{Envelope, MAX_READ, RecordRef, Sums, check_line};
+use super::salvage::{Piece, take_apart};
+use crate::error::{Error, Reason, Result};
+use crate::storage::StorageFile;
+
+/// What a trail holds at one place.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A record; [`TrailReader::record`] lends it.
+    Record,
+    Damage(Damage),
+}
+
+/// Which way a reader goes.
+#[derive(Debug)]
+enum Lines {
+    Forwards(Forwards),
+    Backwards(Backwards),
+}
+
+impl Lines {
+    fn next(&mut self) -> io::Result<Option<Line>> {
+        match self {
+            Self::Forwards(lines) => lines.next(),
+            Self::Backwards(lines) => lines.next(),
+        }
+    }
+
+    fn bytes(&self, line: &Line) -> &[u8] {
+        match self {
+            Self::Forwards(lines) => lines.bytes(line),
+            Self::Backwards(lines) => lines.bytes(line),
+        }
+    }
+}
+
+/// Reads the records of one trail.
+#[derive(Debug)]
+pub(crate) struct TrailReader {
+    path: PathBuf,
+    lines: Lines,
+    sums: Sums,
+    /// The number of the last line, where it is known.
+    line_number: Option<u64>,
+    line: Option<Line>,
+    /// What is left of a damaged line, last piece first.
+    pieces: Vec<Piece>,
+    /// Whether the line that is being looked at was read a second time.
+    reread: bool,
+    /// Where the last item stands in the file.
+    place: Range<u64>,
+    /// The last record, by its place in the line.
+    record: Option<(Range<usize>, Envelope)>,
+}
+
+impl TrailReader {
+    /// Reads forwards from `offset`, the beginning of a line.
+    pub(crate) fn forwards(
+        file: Arc<dyn StorageFile>,
+        path: &Path,
+        offset: u64,
+        buffer: usize,
+        sums: Sums,
+    ) -> Self {
+        let lines = Lines::Forwards(Forwards::new(file, offset, buffer));
+        let line_number = (offset == 0).then_some(0);
+        Self::new(path, lines, line_number, sums)
+    }
+
+    /// Reads backwards from `end`, the end of a line or of the file.
+    pub(crate) fn backwards(file: Arc<dyn StorageFile>, path: &Path, end: u64, sums: Sums) -> Self {
+        Self::new(
+            path,
+            Lines::Backwards(Backwards::new(file, end)),
+            None,
+            sums,
+        )
+    }
+
+    fn new(path: &Path, lines: Lines, line_number: Option<u64>, sums: Sums) -> Self {
+        Self {
+            path: path.to_owned(),
+            lines,
+            sums,
+            line_number,
+            line: None,
+            pieces: Vec::new(),
+            reread: false,
+            place: 0..0,
+            record: None,
+        }
+    }
+
+    /// Returns where the last item stands in the file.
+    pub(crate) fn place(&self) -> Range<u64> {
+        self.place.clone()
+    }
+
+    /// Returns the number of the line, counted from 1, where it is known.
+    pub(crate) fn line_number(&self) -> Option<u64> {
+        self.line_number
+    }
+
+    /// Returns the file that is read.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the last line that was looked at: its beginning, its end, and
+    /// whether a newline ends it.
+    pub(crate) fn last_line(&self) -> Option<(u64, u64, bool)> {
+        self.line
+            .as_ref()
+            .map(|line| (line.offset, line.end(), line.terminated))
+    }
+
+    /// Goes on at `offset` and forgets what was read: for a file that grew.
+    pub(crate) fn seek(&mut self, offset: u64) {
+        if let Lines::Forwards(lines) = &mut self.lines {
+            lines.seek(offset);
+            self.line = None;
+            self.pieces.clear();
+        }
+    }
+
+    /// Returns the record that [`advance`](Self::advance) found last.
+    pub(crate) fn record(&self) -> RecordRef<'_> {
+        let (range, envelope) = self.record.clone().expect("advance found a record");
+        let line = self.line.as_ref().expect("a record stands in a line");
+        RecordRef::new(&self.lines.bytes(line)[range], envelope)
+    }
+
+    /// Goes to the next record, passing over damage.
+    pub(crate) fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
+        loop {
+            match self.advance()? {
+                Some(Found::Damage(_)) => {}
+                Some(Found::Record) => return Ok(Some(self.record())),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Goes to the next record or damage; `None` at the end.
+    pub(crate) fn advance(&mut self) -> Result<Option<Found>> {
+        loop {
+            if let Some(piece) = self.pieces.pop() {
+                return Ok(Some(self.take_piece(piece)));
+            }
+            let line = self
+                .lines
+                .next()
+                .map_err(|error| Error::io("cannot read the trail", &self.path, error))?;
+            let Some(line) = line else {
+                return Ok(None);
+            };
+            if let Some(number) = &mut self.line_number
+                && !self.reread
+            {
+                *number += 1;
+            }
+            let look = self.look(&line);
+            self.line = Some(line);
+            match look {
+                Look::Blank => {}
+                Look::Again(offset) => {
+                    self.reread = true;
+                    if let Lines::Forwards(lines) = &mut self.lines {
+                        lines.seek(offset);
+                    }
+                    continue;
+                }
+                Look::Found(found) => {
+                    self.reread = false;
+                    return Ok(Some(found));
+                }
+                Look::Pieces(mut pieces) => {
+                    if matches!(self.lines, Lines::Forwards(_)) {
+                        pieces.reverse();
+                    }
+                    self.pieces = pieces;
+                }
+            }
+            self.reread = false;
+        }
+    }
+
+    fn look(&mut self, line: &Line) -> Look {
+        if line.len > MAX_READ as u64 {
+            let reason = Reason::TooLong {
+                bytes: line.len,
+                limit: MAX_READ as u64,
+            };
+            return Look::Found(self.damage(line.offset..line.offset + line.len, reason));
+        }
+        let all = self.lines.bytes(line);
+        let bytes = trim(all);
+        if bytes.is_empty() {
+            return Look::Blank;
+        }
+        // Without a newline the end is in doubt, whatever the reader trusts.
+        let sums = if line.terminated {
+            self.sums
+        } else {
+            Sums::Check
+        };
+        match check_line(bytes, sums) {
+            Ok(envelope) => {
+                let len = bytes.len();
+                self.place = line.offset..line.offset + len as u64;
+                self.record = Some((0..len, envelope));
+                Look::Found(Found::Record)
+            }
+            // A writer that takes a line back and writes another can leave half
+            // of each in the buffer: before it is called damage, it is read anew.
+            Err(_) if !self.reread && matches!(self.lines, Lines::Forwards(_)) => {
+                Look::Again(line.offset)
+            }
+            Err(reason) => Look::Pieces(take_apart(
+                bytes,
+                if line.terminated {
+                    reason
+                } else {
+                    Reason::Unfinished
+                },
+            )),
+        }
+    }
+
+    fn take_piece(&mut self, piece: Piece) -> Found {
+        let offset = self.line.as_ref().map_or(0, |line| line.offset);
+        let place = offset + piece.range.start as u64..offset + piece.range.end as u64;
+        match piece.content {
+            Err(reason) => self.damage(place, reason),
+            Ok(envelope) => {
+                self.place = place;
+                self.record = Some((piece.range, envelope));
+                Found::Record
+            }
+        }
+    }
+
+    fn damage(&mut self, place: Range<u64>, reason: Reason) -> Found {
+        self.place = place.clone();
+        Found::Damage(Damage {
+            file: self.path.clone(),
+            line: self.line_number,
+            byte: place.start,
+            bytes: place.end - place.start,
+            reason,
+        })
+    }
+}
+
+enum Look {
+    Blank,
+    Again(u64),
+    Found(Found),
+    Pieces(Vec<Piece>),
+}
+
+/// Drops what editors and other systems add at a line's end.
+fn trim(mut line: &[u8]) -> &[u8] {
+    while let Some((b' ' | b'\r' | b'\t', rest)) = line.split_last() {
+        line = rest;
+    }
+    line
+}

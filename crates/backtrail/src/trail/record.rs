@@ -1,0 +1,448 @@
+//! One record: how a line is written, checked and looked into.
+//!
+//! A line is `{"type":"…",…,"prev":"…","sum":"…"}`. The sum covers the line up
+//! to its `,"sum"`, so each line checks by itself from whichever end one reads;
+//! `prev` repeats the sum of the record before, so that a lost or reordered
+//! line shows.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use super::sum::{HEX, Sum};
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::message::{Message, MessageOf};
+use crate::time::Timestamp;
+
+/// The longest line that the writer makes.
+pub(crate) const MAX_WRITTEN: usize = 16 << 20;
+/// The longest line that a reader accepts.
+pub(crate) const MAX_READ: usize = 256 << 20;
+
+/// What kind of record it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RecordKind<'a> {
+    /// A trail's first record, `session_meta`.
+    Opener,
+    /// Something said.
+    Message,
+    /// A summary in place of what came before it.
+    Compaction,
+    /// A change of title, tags or model.
+    Note,
+    /// Another kind, kept as it is.
+    Other(&'a str),
+}
+
+impl<'a> RecordKind<'a> {
+    /// Returns the kind as it is written.
+    pub fn as_str(self) -> &'a str {
+        match self {
+            Self::Opener => "session_meta",
+            Self::Message => "message",
+            Self::Compaction => "compaction",
+            Self::Note => "note",
+            Self::Other(name) => name,
+        }
+    }
+
+    fn from_name(name: &'a str) -> Self {
+        match name {
+            "session_meta" => Self::Opener,
+            "message" => Self::Message,
+            "compaction" => Self::Compaction,
+            "note" => Self::Note,
+            other => Self::Other(other),
+        }
+    }
+
+    /// Returns whether only the speaker may append it.
+    pub(crate) fn is_spoken(self) -> bool {
+        matches!(self, Self::Message | Self::Compaction)
+    }
+}
+
+/// A record, lent from the reader's buffer without copying.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordRef<'a> {
+    bytes: &'a [u8],
+    envelope: Envelope,
+}
+
+impl<'a> RecordRef<'a> {
+    pub(crate) fn new(bytes: &'a [u8], envelope: Envelope) -> Self {
+        Self { bytes, envelope }
+    }
+
+    /// Returns the whole line as it is on disk, without its newline.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Returns the record's number along the history.
+    pub fn seq(&self) -> u64 {
+        self.envelope.seq
+    }
+
+    /// Returns what kind of record it is.
+    pub fn kind(&self) -> RecordKind<'a> {
+        RecordKind::from_name(self.text(Some(self.envelope.kind)).unwrap_or(""))
+    }
+
+    /// Returns the record's id, where it has one.
+    pub fn id(&self) -> Option<Cow<'a, str>> {
+        if self.envelope.plain {
+            return self.text(self.envelope.id).map(Cow::Borrowed);
+        }
+        self.slow().and_then(|slow| slow.id)
+    }
+
+    /// Returns when it was said, where the record says so.
+    pub fn at(&self) -> Option<Timestamp> {
+        if self.envelope.plain {
+            return self.text(self.envelope.at)?.parse().ok();
+        }
+        self.slow()?.at?.parse().ok()
+    }
+
+    /// Parses the message, if this is a record of one.
+    ///
+    /// `None` for other kinds. A message of another shape than this version
+    /// knows is an error here; its bytes are there all the same.
+    pub fn message(&self) -> Result<Option<Message>> {
+        if self.kind() != RecordKind::Message {
+            return Ok(None);
+        }
+        let flawed = |reason| {
+            let what = format!("cannot read the message of record {}", self.seq());
+            Error::new(ErrorKind::Corrupt, what).because(reason)
+        };
+        match serde_json::from_slice::<MessageOf>(self.bytes) {
+            Ok(MessageOf(Some(message))) => Ok(Some(message)),
+            Ok(MessageOf(None)) => Err(flawed(Reason::MissingField("message"))),
+            Err(error) => Err(flawed(Reason::Syntax(error.to_string()))),
+        }
+    }
+
+    /// Copies the record.
+    pub fn to_owned(&self) -> Record {
+        Record {
+            bytes: self.bytes.into(),
+            envelope: self.envelope,
+        }
+    }
+
+    /// Returns the seq of the newest note before this record in its trail.
+    pub(crate) fn noted(&self) -> Option<u64> {
+        self.envelope.noted
+    }
+
+    /// Returns the record's sum.
+    pub(crate) fn sum(&self) -> Sum {
+        split_sum(self.bytes).map_or_else(|| Sum::of(self.bytes), |(_, sum)| sum)
+    }
+
+    /// Returns the sum that the record says came before it.
+    pub(crate) fn prev(&self) -> Option<Sum> {
+        split_prev(split_sum(self.bytes)?.0).map(|(_, prev)| prev)
+    }
+
+    fn text(&self, range: Option<Span>) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes.get(range?.range())?).ok()
+    }
+
+    fn slow(&self) -> Option<SlowEnvelope<'a>> {
+        serde_json::from_slice(self.bytes).ok()
+    }
+}
+
+/// A record that stands by itself.
+#[derive(Debug, Clone)]
+pub struct Record {
+    bytes: Box<[u8]>,
+    envelope: Envelope,
+}
+
+impl Record {
+    /// Returns the record as one that is lent; all its methods are there.
+    pub fn as_ref(&self) -> RecordRef<'_> {
+        RecordRef::new(&self.bytes, self.envelope)
+    }
+
+    /// Returns the record's number along the history.
+    pub fn seq(&self) -> u64 {
+        self.envelope.seq
+    }
+
+    /// Parses the message; see [`RecordRef::message`].
+    pub fn message(&self) -> Result<Option<Message>> {
+        self.as_ref().message()
+    }
+}
+
+/// The small fields at the front of a record, by their places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Envelope {
+    kind: Span,
+    seq: u64,
+    noted: Option<u64>,
+    at: Option<Span>,
+    id: Option<Span>,
+    /// Whether the places are right: the record is as our writer makes them.
+    plain: bool,
+}
+
+/// A part of a line.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Whether a reader recomputes sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Sums {
+    /// Every record's sum is recomputed, and a bad one is damage.
+    #[default]
+    Check,
+    /// Sums are taken on trust; a little faster.
+    Trust,
+}
+
+/// Checks a line that has no newline, and finds its small fields.
+pub(crate) fn check_line(line: &[u8], sums: Sums) -> Result<Envelope, Reason> {
+    let Some((body, sum)) = split_sum(line) else {
+        return Err(classify(line));
+    };
+    if sums == Sums::Check && Sum::of(body) != sum {
+        return Err(Reason::BadSum);
+    }
+    read_envelope(line)
+}
+
+/// Says what a line is that has no sum at its end.
+fn classify(line: &[u8]) -> Reason {
+    match line.first() {
+        Some(0) => Reason::NulBlock,
+        Some(b'{') => Reason::MissingSum,
+        _ => Reason::NotARecord,
+    }
+}
+
+const SUM_KEY: &[u8] = b",\"sum\":\"";
+const PREV_KEY: &[u8] = b",\"prev\":\"";
+
+/// Splits a line into what its sum covers and the sum.
+pub(crate) fn split_sum(line: &[u8]) -> Option<(&[u8], Sum)> {
+    split_hex(line.strip_suffix(b"\"}")?, SUM_KEY)
+}
+
+/// Splits what a sum covers into the part before `prev`, and `prev`.
+pub(crate) fn split_prev(body: &[u8]) -> Option<(&[u8], Sum)> {
+    split_hex(body.strip_suffix(b"\"")?, PREV_KEY)
+}
+
+fn split_hex<'a>(bytes: &'a [u8], key: &[u8]) -> Option<(&'a [u8], Sum)> {
+    let (rest, hex) = bytes.split_at_checked(bytes.len().checked_sub(HEX)?)?;
+    Some((rest.strip_suffix(key)?, Sum::from_hex(hex)?))
+}
+
+fn read_envelope(line: &[u8]) -> Result<Envelope, Reason> {
+    match scan_envelope(line) {
+        Some(envelope) => Ok(envelope),
+        None => slow_envelope(line),
+    }
+}
+
+/// Reads the front of a line as our writer makes it: `type`, then numbers,
+/// `at`, `id`. Gives up at the first surprise.
+fn scan_envelope(line: &[u8]) -> Option<Envelope> {
+    let mut scan = Scan { line, at: 0 };
+    scan.expect(b"{\"type\":")?;
+    let kind = scan.string()?;
+    let mut envelope = Envelope {
+        kind,
+        seq: 0,
+        noted: None,
+        at: None,
+        id: None,
+        plain: true,
+    };
+    let mut seq = None;
+    while scan.expect(b",").is_some() {
+        let key = scan.string()?;
+        scan.expect(b":")?;
+        match &line[key.range()] {
+            b"seq" => seq = Some(scan.number()?),
+            b"version" => drop(scan.number()?),
+            b"noted" => envelope.noted = Some(scan.number()?),
+            b"at" => envelope.at = Some(scan.string()?),
+            b"id" => {
+                envelope.id = Some(scan.string()?);
+                break;
+            }
+            b"session_id" | b"message" => break,
+            _ => return None,
+        }
+    }
+    envelope.seq = seq?;
+    Some(envelope)
+}
+
+struct Scan<'a> {
+    line: &'a [u8],
+    at: usize,
+}
+
+impl Scan<'_> {
+    fn expect(&mut self, token: &[u8]) -> Option<()> {
+        self.line.get(self.at..)?.starts_with(token).then_some(())?;
+        self.at += token.len();
+        Some(())
+    }
+
+    /// Reads a string without escapes, and returns where its inside is.
+    fn string(&mut self) -> Option<Span> {
+        self.expect(b"\"")?;
+        let start = self.at;
+        let len = memchr::memchr2(b'"', b'\\', self.line.get(start..)?)?;
+        let end = start + len;
+        self.at = end;
+        self.expect(b"\"")?;
+        std::str::from_utf8(&self.line[start..end]).ok()?;
+        Some(Span {
+            start: u32::try_from(start).ok()?,
+            end: u32::try_from(end).ok()?,
+        })
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let digits = self.line.get(self.at..)?;
+        let len = digits.iter().take_while(|b| b.is_ascii_digit()).count();
+        self.at += len;
+        std::str::from_utf8(&digits[..len]).ok()?.parse().ok()
+    }
+}
+
+#[derive(Deserialize)]
+struct SlowEnvelope<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    seq: Option<&'a serde_json::value::RawValue>,
+    noted: Option<u64>,
+    #[serde(borrow)]
+    at: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+}
+
+/// Reads the small fields wherever they stand.
+fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
+    if line.first() != Some(&b'{') {
+        return Err(Reason::NotAnObject);
+    }
+    let slow: SlowEnvelope<'_> =
+        serde_json::from_slice(line).map_err(|error| Reason::Syntax(error.to_string()))?;
+    let kind = slow.kind.ok_or(Reason::MissingType)?;
+    let seq = slow.seq.ok_or(Reason::MissingField("seq"))?;
+    Ok(Envelope {
+        kind: find_span(line, &kind).ok_or(Reason::UnsupportedType(kind.into_owned()))?,
+        seq: seq.get().parse().map_err(|_| Reason::OutOfRange("seq"))?,
+        noted: slow.noted,
+        at: None,
+        id: None,
+        plain: false,
+    })
+}
+
+/// Finds where a borrowed piece of a line lies in it. A type name with escapes
+/// is not borrowed, and not a name.
+fn find_span(line: &[u8], kind: &Cow<'_, str>) -> Option<Span> {
+    let Cow::Borrowed(kind) = kind else {
+        return None;
+    };
+    let start = (kind.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
+    Some(Span {
+        start: u32::try_from(start).ok()?,
+        end: u32::try_from(start + kind.len()).ok()?,
+    })
+}
+
+/// What the next record of a trail builds on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) seq: u64,
+    pub(crate) sum: Sum,
+    pub(crate) noted: Option<u64>,
+}
+
+impl Position {
+    /// Returns the position after `record`.
+    pub(crate) fn after(record: &RecordRef<'_>) -> Self {
+        Self {
+            seq: record.seq(),
+            sum: record.sum(),
+            noted: match record.kind() {
+                RecordKind::Note => Some(record.seq()),
+                _ => record.noted(),
+            },
+        }
+    }
+}
+
+/// Writes one line, newline included, and returns its sum.
+///
+/// `body` is what stands between the numbers at the front and `prev`, comma
+/// first. The seq is the caller's, so that openers can repeat one.
+pub(crate) fn write_line(out: &mut Vec<u8>, front: Front<'_>, body: &[u8], prev: Sum) -> Sum {
+    let start = out.len();
+    let mut digits = itoa::Buffer::new();
+    out.reserve(body.len() + 160);
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(front.kind.as_bytes());
+    if let Some(version) = front.version {
+        out.extend_from_slice(b"\",\"version\":");
+        out.extend_from_slice(digits.format(version).as_bytes());
+        out.extend_from_slice(b",\"seq\":");
+    } else {
+        out.extend_from_slice(b"\",\"seq\":");
+    }
+    out.extend_from_slice(digits.format(front.seq).as_bytes());
+    if let Some(noted) = front.noted {
+        out.extend_from_slice(b",\"noted\":");
+        out.extend_from_slice(digits.format(noted).as_bytes());
+    }
+    out.extend_from_slice(body);
+    finish_line(out, start, prev)
+}
+
+/// What stands at the front of a line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Front<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) version: Option<u32>,
+    pub(crate) seq: u64,
+    pub(crate) noted: Option<u64>,
+}
+
+/// Ends the line that begins at `start` with its `prev`, its sum and a newline.
+pub(crate) fn finish_line(out: &mut Vec<u8>, start: usize, prev: Sum) -> Sum {
+    out.extend_from_slice(PREV_KEY);
+    out.extend_from_slice(&prev.to_hex());
+    out.push(b'"');
+    let sum = Sum::of(&out[start..]);
+    out.extend_from_slice(SUM_KEY);
+    out.extend_from_slice(&sum.to_hex());
+    out.extend_from_slice(b"\"}\n");
+    sum
+}

@@ -1,0 +1,59 @@
+//! A session is written and read back, through every door.
+
+use backtrail::{Draft, Message, Note, RecordKind, SessionOptions, StoreOptions};
+use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
+
+fn texts(reader: &backtrail::SessionReader) -> Vec<String> {
+    let mut records = reader.records().unwrap();
+    let mut texts = Vec::new();
+    while let Some(record) = records.next().unwrap() {
+        if let Some(message) = record.message().unwrap() {
+            texts.push(message.text().into_owned());
+        }
+    }
+    assert!(records.damage().is_empty());
+    texts
+}
+
+#[test]
+fn what_is_appended_is_read_back_in_order() {
+    let store = StoreOptions::new()
+        .storage(MemoryStorage::new())
+        .clock(ManualClock::new(1_794_729_600_000))
+        .randomness(SeededRandomness::new(7))
+        .rotation(2_000)
+        .open_or_create("/store")
+        .unwrap();
+    let session = store
+        .create_session(SessionOptions::new().title("t"))
+        .unwrap();
+    let mut said = Vec::new();
+    for n in 0..40 {
+        let text = format!("message {n}");
+        assert_eq!(session.append(Message::user_text(&text)).unwrap(), n + 1);
+        said.push(text);
+    }
+    assert_eq!(texts(&session.reader()), said);
+    session.note(&Note::new().title("another")).unwrap();
+    let seq = session
+        .append(Draft::from(Message::user_text("last")).expect(40))
+        .unwrap();
+    assert_eq!(seq, 42);
+    let error = session
+        .append(Draft::from(Message::user_text("twice")).expect(40))
+        .unwrap_err();
+    assert_eq!(error.kind(), backtrail::ErrorKind::Conflict);
+    assert_eq!(error.head(), Some(42));
+    let info = session.reader().info().unwrap();
+    assert_eq!(info.title.as_deref(), Some("another"));
+    assert!(info.trails > 3, "{}", info.trails);
+    let last = session.reader().last_records(2).unwrap();
+    assert_eq!(last[0].as_ref().kind(), RecordKind::Note);
+    assert_eq!(session.reader().record(17).unwrap().unwrap().seq(), 17);
+    let report = session.reader().verify().unwrap();
+    assert!(report.is_ok(), "{:?}", report.damage.first());
+    session.close().unwrap();
+    let again = store.open_session(&info.id).unwrap();
+    assert_eq!(again.append(Message::user_text("more")).unwrap(), 43);
+    assert_eq!(texts(&again.reader()).len(), 42);
+}

@@ -1,0 +1,3 @@
+//! The engine's promises, one module each.
+
+mod basics;
