@@ -1,0 +1,108 @@
+//! An open file of a faulty storage.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use backtrail::StorageFile;
+
+use super::Gate;
+use super::control::Kind;
+
+/// How long to wait before asking for a lock again.
+const LOCK_POLL: Duration = Duration::from_micros(200);
+
+/// A handle that goes through the gate of its storage.
+///
+/// Closing it does not: whatever state the machine is in, the inner handle is
+/// dropped, and its lock with it.
+#[derive(Debug)]
+pub(super) struct FaultyFile {
+    inner: Arc<dyn StorageFile>,
+    gate: Gate,
+    name: String,
+}
+
+impl FaultyFile {
+    pub(super) fn new(inner: Arc<dyn StorageFile>, gate: Gate, name: String) -> Self {
+        Self { inner, gate, name }
+    }
+
+    /// Tries for the lock as a counted operation.
+    ///
+    /// A crash that comes after the lock was taken gives it back: to the caller
+    /// it failed, so nobody would, and threads that share this process with the
+    /// stopped machine would wait forever.
+    fn count_lock(&self, verb: &str) -> io::Result<bool> {
+        let label = format_args!("{verb} {}", self.name);
+        let mut taken = false;
+        let locked = self.gate.pass(Kind::Change, label, |_| {
+            taken = self.inner.try_lock()?;
+            Ok(taken)
+        });
+        if taken && locked.is_err() {
+            self.inner.unlock().ok();
+        }
+        locked
+    }
+}
+
+impl StorageFile for FaultyFile {
+    fn len(&self) -> io::Result<u64> {
+        let label = format_args!("len {}", self.name);
+        self.gate.pass(Kind::Read, label, |_| self.inner.len())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let label = format_args!("read {} {}+{}", self.name, offset, buf.len());
+        self.gate
+            .pass(Kind::Read, label, |_| self.inner.read_at(buf, offset))
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        let label = format_args!("append {} {}", self.name, bytes.len());
+        self.gate.pass(Kind::Append, label, |share| {
+            self.inner.append(&bytes[..share.of(bytes.len())])
+        })
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        let label = format_args!("truncate {} {len}", self.name);
+        self.gate
+            .pass(Kind::Change, label, |_| self.inner.truncate(len))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let label = format_args!("sync {}", self.name);
+        self.gate.pass(Kind::Sync, label, |share| {
+            if share.is_some() {
+                self.inner.sync()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Asks again and again instead of waiting inside the inner storage: the
+    /// holder may be stopped by a crash with the lock in its hands.
+    fn lock(&self) -> io::Result<()> {
+        let mut locked = self.count_lock("lock")?;
+        while !locked {
+            thread::sleep(LOCK_POLL);
+            locked = self.gate.pass_again(|| self.inner.try_lock())?;
+        }
+        Ok(())
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.count_lock("try_lock")
+    }
+
+    /// Gives the lock back even where it reports an error, so that no other
+    /// thread waits for a machine that has stopped.
+    fn unlock(&self) -> io::Result<()> {
+        let unlocked = self.inner.unlock();
+        let label = format_args!("unlock {}", self.name);
+        self.gate.pass(Kind::Change, label, |_| unlocked)
+    }
+}

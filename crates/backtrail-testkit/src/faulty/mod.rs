@@ -1,0 +1,199 @@
+//! A storage that goes wrong at the nth operation.
+//!
+//! It performs one operation at a time, so what it counted and logged is what
+//! happened, in that order, and nothing happens after a crash. A thread that
+//! waits for a lock is not an operation in progress: it gets the crash's error
+//! like everybody else.
+
+mod control;
+mod file;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use backtrail::{Storage, StorageFile};
+
+use crate::mutex::lock;
+use control::{Control, Kind, Share};
+pub use control::{Count, Fault, When};
+use file::FaultyFile;
+
+/// A storage around another that counts operations and makes one go wrong.
+///
+/// Clones, and the files opened from them, share count and fault. Without a
+/// fault it only counts.
+#[derive(Debug, Clone)]
+pub struct FaultyStorage {
+    inner: Arc<dyn Storage>,
+    control: Gate,
+}
+
+impl FaultyStorage {
+    /// Returns a storage that passes everything on to `inner`, and counts
+    /// [`Count::Writes`].
+    pub fn new(inner: impl Storage) -> Self {
+        Self::from(Arc::new(inner) as Arc<dyn Storage>)
+    }
+
+    /// Chooses which operations are counted.
+    #[must_use]
+    pub fn counting(self, count: Count) -> Self {
+        lock(&self.control.0).count = count;
+        self
+    }
+
+    /// Starts to count anew from 0, and lets `fault` happen at operation `n`.
+    ///
+    /// A machine that had crashed runs again.
+    pub fn arm(&self, n: u64, fault: Fault) {
+        lock(&self.control.0).arm(Some((n, fault)));
+    }
+
+    /// Lets every operation work from now on, even after a crash.
+    pub fn disarm(&self) {
+        lock(&self.control.0).disarm();
+    }
+
+    /// Returns how many operations were counted since the storage was made or
+    /// last armed; those that a crashed machine refused are not.
+    pub fn operations(&self) -> u64 {
+        lock(&self.control.0).operations
+    }
+
+    /// Returns whether the operation that the fault waited for has come.
+    ///
+    /// It is true even of a fault that does nothing to that operation.
+    pub fn fired(&self) -> bool {
+        lock(&self.control.0).fired
+    }
+
+    /// Returns whether the machine has stopped.
+    pub fn crashed(&self) -> bool {
+        lock(&self.control.0).crashed
+    }
+
+    /// Returns one short line per counted operation, for failing tests to show.
+    pub fn log(&self) -> Vec<String> {
+        lock(&self.control.0).log.clone()
+    }
+
+    fn wrap(&self, path: &Path, inner: Arc<dyn StorageFile>) -> Arc<dyn StorageFile> {
+        Arc::new(FaultyFile::new(inner, self.control.clone(), name(path)))
+    }
+}
+
+impl From<Arc<dyn Storage>> for FaultyStorage {
+    fn from(inner: Arc<dyn Storage>) -> Self {
+        Self {
+            inner,
+            control: Gate::default(),
+        }
+    }
+}
+
+/// The one gate that every operation goes through.
+#[derive(Debug, Clone, Default)]
+struct Gate(Arc<Mutex<Control>>);
+
+impl Gate {
+    /// Does an operation as the control has it, while no other is under way.
+    fn pass<T>(
+        &self,
+        kind: Kind,
+        label: fmt::Arguments<'_>,
+        act: impl FnOnce(Share) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut control = lock(&self.0);
+        let step = control.step(kind, label)?;
+        let result = act(step.share);
+        if step.then_crash {
+            return Err(control.crash());
+        }
+        result
+    }
+
+    /// Goes on with an operation that was counted when it began.
+    fn pass_again<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let mut control = lock(&self.0);
+        if control.crashed {
+            return Err(control.crash());
+        }
+        act()
+    }
+}
+
+/// Returns the last part of a path, enough to tell files apart in a log.
+fn name(path: &Path) -> String {
+    let last = path.file_name().unwrap_or(path.as_os_str());
+    last.to_string_lossy().into_owned()
+}
+
+impl Storage for FaultyStorage {
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
+        let label = format_args!("create {}", name(path));
+        let create = |_| self.inner.create_new(path);
+        let inner = self.control.pass(Kind::Change, label, create)?;
+        Ok(self.wrap(path, inner))
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
+        let label = format_args!("open_append {}", name(path));
+        let open = |_| self.inner.open_append(path);
+        let inner = self.control.pass(Kind::Read, label, open)?;
+        Ok(self.wrap(path, inner))
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
+        let label = format_args!("open_read {}", name(path));
+        let open = |_| self.inner.open_read(path);
+        let inner = self.control.pass(Kind::Read, label, open)?;
+        Ok(self.wrap(path, inner))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let label = format_args!("create_dir {}", name(path));
+        let create = |_| self.inner.create_dir(path);
+        self.control.pass(Kind::Change, label, create)
+    }
+
+    fn link_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let label = format_args!("link {} {}", name(from), name(to));
+        let link = |_| self.inner.link_new(from, to);
+        self.control.pass(Kind::Change, label, link)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let label = format_args!("remove {}", name(path));
+        let remove = |_| self.inner.remove_file(path);
+        self.control.pass(Kind::Change, label, remove)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        let label = format_args!("list {}", name(dir));
+        let list = |_| self.inner.list(dir);
+        self.control.pass(Kind::Read, label, list)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        let label = format_args!("exists {}", name(path));
+        let exists = |_| self.inner.exists(path);
+        self.control.pass(Kind::Read, label, exists)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let label = format_args!("sync_dir {}", name(dir));
+        self.control.pass(Kind::Sync, label, |share| {
+            if share.is_some() {
+                self.inner.sync_dir(dir)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "faulty_tests.rs"]
+mod tests;

@@ -1,0 +1,303 @@
+//! The disk behind a memory storage: its inodes, its paths and its space.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use super::content::Content;
+use super::loss::{Dice, Loss};
+use super::names::Names;
+
+// Numbers of errors, the same on Linux and on macOS. Errors made of them have
+// the kind and the text that a real file system's would have.
+pub(super) const EPERM: i32 = 1;
+pub(super) const ENOENT: i32 = 2;
+pub(super) const EBADF: i32 = 9;
+pub(super) const EEXIST: i32 = 17;
+pub(super) const ENOTDIR: i32 = 20;
+pub(super) const EISDIR: i32 = 21;
+pub(super) const EINVAL: i32 = 22;
+pub(super) const ENOSPC: i32 = 28;
+
+/// Returns the error of this number.
+pub(super) fn errno<T>(number: i32) -> io::Result<T> {
+    Err(io::Error::from_raw_os_error(number))
+}
+
+/// What a name stands for: a place in [`Disk::files`] or [`Disk::dirs`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    File(usize),
+    Dir(usize),
+}
+
+const ROOT: usize = 0;
+
+/// Inodes and the space they may take.
+///
+/// Inodes stay where they are even without a name: a removal that was not
+/// synced may yet be undone by a crash.
+#[derive(Debug, Clone)]
+pub(super) struct Disk {
+    pub(super) files: Vec<Inode>,
+    pub(super) dirs: Vec<Names>,
+    /// How many more bytes fit; `None` is no limit.
+    pub(super) space: Option<u64>,
+    next_handle: u64,
+}
+
+/// A file, whatever its names.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Inode {
+    pub(super) content: Content,
+    /// The handle that has the lock.
+    pub(super) locked_by: Option<u64>,
+    links: usize,
+    handles: usize,
+}
+
+impl Inode {
+    /// Returns how much space the file takes: none once nobody can reach it.
+    fn used(&self) -> u64 {
+        let reachable = self.links > 0 || self.handles > 0;
+        if reachable {
+            self.content.live().len() as u64
+        } else {
+            0
+        }
+    }
+}
+
+impl Disk {
+    /// Returns an empty disk with a root directory.
+    pub(super) fn new() -> Self {
+        Self {
+            files: Vec::new(),
+            dirs: vec![Names::default()],
+            space: None,
+            next_handle: 0,
+        }
+    }
+
+    /// Returns what a path stands for.
+    pub(super) fn find(&self, path: &Path) -> io::Result<Entry> {
+        let mut trail = vec![ROOT];
+        let mut found = Entry::Dir(ROOT);
+        for component in path.components() {
+            let Entry::Dir(dir) = found else {
+                return errno(ENOTDIR);
+            };
+            found = match component {
+                Component::Normal(name) => match self.dirs[dir].live().get(name) {
+                    Some(entry) => *entry,
+                    None => return errno(ENOENT),
+                },
+                Component::ParentDir => {
+                    trail.pop();
+                    Entry::Dir(trail.pop().unwrap_or(ROOT))
+                }
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => found,
+            };
+            if let Entry::Dir(dir) = found
+                && trail.last() != Some(&dir)
+            {
+                trail.push(dir);
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn find_dir(&self, path: &Path) -> io::Result<usize> {
+        match self.find(path)? {
+            Entry::Dir(dir) => Ok(dir),
+            Entry::File(_) => errno(ENOTDIR),
+        }
+    }
+
+    pub(super) fn find_file(&self, path: &Path) -> io::Result<usize> {
+        match self.find(path)? {
+            Entry::File(file) => Ok(file),
+            Entry::Dir(_) => errno(EISDIR),
+        }
+    }
+
+    /// Returns the directory and the name in it that a path leads to.
+    pub(super) fn slot(&self, path: &Path) -> io::Result<(usize, OsString)> {
+        match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => Ok((self.find_dir(parent)?, name.to_owned())),
+            // The root, or a path that ends in `..`: a directory that exists.
+            _ => errno(EEXIST),
+        }
+    }
+
+    /// Returns the directory and the name for something new.
+    pub(super) fn free_slot(&self, path: &Path) -> io::Result<(usize, OsString)> {
+        let (dir, name) = self.slot(path)?;
+        if self.dirs[dir].live().contains_key(&name) {
+            return errno(EEXIST);
+        }
+        Ok((dir, name))
+    }
+
+    pub(super) fn create_file(&mut self, path: &Path) -> io::Result<usize> {
+        let slot = self.free_slot(path)?;
+        self.files.push(Inode::default());
+        let file = self.files.len() - 1;
+        self.link(slot, file);
+        Ok(file)
+    }
+
+    pub(super) fn create_dir(&mut self, path: &Path) -> io::Result<()> {
+        let (dir, name) = self.free_slot(path)?;
+        self.dirs.push(Names::default());
+        let new = Entry::Dir(self.dirs.len() - 1);
+        self.dirs[dir].insert(name, new);
+        Ok(())
+    }
+
+    /// Gives a file one more name.
+    pub(super) fn link(&mut self, (dir, name): (usize, OsString), file: usize) {
+        self.dirs[dir].insert(name, Entry::File(file));
+        self.files[file].links += 1;
+    }
+
+    /// Takes a name away from a file.
+    pub(super) fn unlink(&mut self, path: &Path) -> io::Result<()> {
+        let file = self.find_file(path)?;
+        let (dir, name) = self.slot(path)?;
+        let before = self.files[file].used();
+        self.dirs[dir].remove(&name);
+        self.files[file].links -= 1;
+        self.give_back(before - self.files[file].used());
+        Ok(())
+    }
+
+    /// Returns the number of a new handle to a file.
+    pub(super) fn open(&mut self, file: usize) -> u64 {
+        self.files[file].handles += 1;
+        self.next_handle += 1;
+        self.next_handle
+    }
+
+    /// Ends a handle, and its lock with it.
+    pub(super) fn close(&mut self, file: usize, handle: u64) {
+        self.unlock(file, handle);
+        let before = self.files[file].used();
+        self.files[file].handles -= 1;
+        self.give_back(before - self.files[file].used());
+    }
+
+    /// Takes the lock for a handle if it is free or already its own.
+    pub(super) fn try_lock(&mut self, file: usize, handle: u64) -> bool {
+        *self.files[file].locked_by.get_or_insert(handle) == handle
+    }
+
+    pub(super) fn unlock(&mut self, file: usize, handle: u64) {
+        self.files[file].locked_by.take_if(|owner| *owner == handle);
+    }
+
+    /// Appends as much as there is space for, and returns how much that was.
+    pub(super) fn append(&mut self, file: usize, bytes: &[u8]) -> io::Result<usize> {
+        let space = self.space.unwrap_or(u64::MAX);
+        let taken = bytes
+            .len()
+            .min(usize::try_from(space).unwrap_or(usize::MAX));
+        if taken == 0 && !bytes.is_empty() {
+            return errno(ENOSPC);
+        }
+        self.files[file].content.append(&bytes[..taken]);
+        self.take(taken as u64);
+        Ok(taken)
+    }
+
+    /// Cuts a file off, or fills it up with zero bytes, which take space too.
+    pub(super) fn resize(&mut self, file: usize, len: u64) -> io::Result<()> {
+        let Ok(new_len) = usize::try_from(len) else {
+            return errno(ENOSPC);
+        };
+        let old_len = self.files[file].content.live().len() as u64;
+        if self
+            .space
+            .is_some_and(|space| len > old_len.saturating_add(space))
+        {
+            return errno(ENOSPC);
+        }
+        self.files[file].content.resize(new_len);
+        self.give_back(old_len.saturating_sub(len));
+        self.take(len.saturating_sub(old_len));
+        Ok(())
+    }
+
+    /// Returns the paths of all files, in order.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        self.walk(&mut |path, _| paths.push(path));
+        paths.sort();
+        paths
+    }
+
+    /// Returns the disk that is left after a loss.
+    pub(super) fn survivor(&self, loss: Loss) -> Self {
+        let mut dice = Dice::new(match loss {
+            Loss::Shuffled { seed } => seed,
+            Loss::Unsynced | Loss::Nothing | Loss::Tail { .. } => 0,
+        });
+        let mut survivor = self.clone();
+        for names in &mut survivor.dirs {
+            *names = Names::durable(names.survivor(loss, &mut dice));
+        }
+        for file in &mut survivor.files {
+            file.content = Content::durable(file.content.survivor(loss, &mut dice));
+        }
+        survivor.restarted(self)
+    }
+
+    /// Returns this disk without the processes that had it open.
+    pub(super) fn without_handles(&self) -> Self {
+        self.clone().restarted(self)
+    }
+
+    /// Forgets handles and locks, and counts links and space anew.
+    fn restarted(mut self, before: &Self) -> Self {
+        let mut links = vec![0; self.files.len()];
+        self.walk(&mut |_, file| links[file] += 1);
+        for (file, links) in self.files.iter_mut().zip(links) {
+            *file = Inode {
+                content: std::mem::take(&mut file.content),
+                links,
+                ..Inode::default()
+            };
+        }
+        // The disk is as large as it was before.
+        let (used_before, used) = (before.used(), self.used());
+        self.space = before
+            .space
+            .map(|space| space.saturating_add(used_before).saturating_sub(used));
+        self
+    }
+
+    /// Visits every name of a file, with the file.
+    fn walk(&self, visit: &mut dyn FnMut(PathBuf, usize)) {
+        let mut open = vec![(PathBuf::from("/"), ROOT)];
+        while let Some((path, dir)) = open.pop() {
+            for (name, entry) in self.dirs[dir].live() {
+                match entry {
+                    Entry::File(file) => visit(path.join(name), *file),
+                    Entry::Dir(dir) => open.push((path.join(name), *dir)),
+                }
+            }
+        }
+    }
+
+    fn used(&self) -> u64 {
+        self.files.iter().map(Inode::used).sum()
+    }
+
+    fn take(&mut self, bytes: u64) {
+        self.space = self.space.map(|space| space.saturating_sub(bytes));
+    }
+
+    fn give_back(&mut self, bytes: u64) {
+        self.space = self.space.map(|space| space.saturating_add(bytes));
+    }
+}
