@@ -315,7 +315,8 @@ impl Store {
         self.0.options.clock.now()
     }
 
-    pub(crate) fn durability(&self) -> Durability {
+    /// Returns when an append returns, unless a session is opened otherwise.
+    pub fn durability(&self) -> Durability {
         self.0.options.durability
     }
 

@@ -43,18 +43,6 @@ impl Examiner {
         self.reader.record()
     }
 
-    /// Makes damage of what is wrong about the present record.
-    pub(crate) fn damage(&self, reason: Reason) -> Damage {
-        let place = self.reader.place();
-        Damage {
-            file: self.reader.path().to_owned(),
-            line: self.reader.line_number(),
-            byte: place.start,
-            bytes: place.end - place.start,
-            reason,
-        }
-    }
-
     pub(crate) fn advance(&mut self) -> Result<Option<Finding>> {
         match self.reader.advance()? {
             None => Ok(None),
@@ -66,7 +54,7 @@ impl Examiner {
                 let record = self.reader.record();
                 let flaw = self.flaw_of(&record);
                 let position = (record.seq(), record.sum());
-                let flaw = flaw.map(|reason| self.damage(reason));
+                let flaw = flaw.map(|reason| self.reader.damage_here(reason));
                 self.before = Some(position);
                 self.certain = true;
                 Ok(Some(Finding::Record(flaw)))

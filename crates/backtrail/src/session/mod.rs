@@ -250,6 +250,12 @@ impl Session {
         self.0.lock_tail().position.seq
     }
 
+    /// Returns why this handle acknowledges nothing any more, if it does not:
+    /// a sync failed. Open the session again to go on.
+    pub fn stopped(&self) -> Option<Error> {
+        self.0.lock_tail().stopped()
+    }
+
     /// Appends a message and returns its seq once it is durable, as far as the
     /// session's [`Durability`] goes.
     ///
@@ -257,7 +263,7 @@ impl Session {
     /// the session is opened again; [`Draft::expect`] tells the two apart.
     pub fn append(&self, message: impl Into<Draft>) -> Result<u64> {
         let pending = self.0.encode(&message.into())?;
-        self.0.queue.append(&*self.0, pending)
+        self.0.queue.append(&self.0, pending)
     }
 
     /// Appends several messages in order, and returns how each fared. Unless the
@@ -267,7 +273,7 @@ impl Session {
             .into_iter()
             .map(|draft| self.0.encode(&draft))
             .collect();
-        self.0.queue.append_batch(&*self.0, encoded)
+        self.0.queue.append_batch(&self.0, encoded)
     }
 
     /// Hands a message in without waiting. Messages become durable in the order
@@ -287,7 +293,7 @@ impl Session {
     ///
     /// Dropping the last clone does the same but cannot report a failure.
     pub fn close(self) -> Result<()> {
-        self.0.queue.close(&*self.0);
+        self.0.queue.close(&self.0);
         let synced = {
             let mut tail = self.0.lock_tail();
             match tail.stopped() {

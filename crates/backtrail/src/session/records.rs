@@ -8,7 +8,7 @@ use super::tail::from_end;
 use crate::error::{Reason, Result};
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
-use crate::trail::{DamageReport, Record, RecordKind, RecordRef, Sums};
+use crate::trail::{Damage, DamageReport, Record, RecordKind, RecordRef, Sums};
 
 /// The records of a session, lent one after the other.
 ///
@@ -22,8 +22,13 @@ pub struct Records {
     /// The bounds of the segment that is being read.
     after: Option<u64>,
     until: u64,
+    /// Whether the reader, going backwards, is still where the line was cut.
+    at_cut: bool,
     last_seq: Option<u64>,
     damage: DamageReport,
+    /// Damage at the end of a segment, read backwards: whether it belongs to
+    /// the line shows only with the record before it.
+    doubtful: Vec<Damage>,
     unfinished: u64,
 }
 
@@ -53,8 +58,10 @@ impl Records {
             reader: None,
             after: None,
             until: u64::MAX,
+            at_cut: false,
             last_seq: None,
             damage,
+            doubtful: Vec::new(),
             unfinished: 0,
         }
     }
@@ -96,6 +103,9 @@ impl Records {
     /// Goes to the next record of any segment; false at the end.
     fn advance(&mut self) -> Result<bool> {
         loop {
+            if matches!(self.source, Source::Forwards(_)) && self.last_seq >= Some(self.until) {
+                self.reader = None;
+            }
             let Some(reader) = &mut self.reader else {
                 if !self.open_next()? {
                     return Ok(false);
@@ -104,12 +114,22 @@ impl Records {
             };
             match reader.advance()? {
                 Some(Found::Record) => return Ok(true),
-                None => self.reader = None,
+                None => {
+                    self.reader = None;
+                    self.count_doubtful();
+                }
                 Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished => {
                     self.unfinished = damage.bytes;
                 }
+                Some(Found::Damage(damage)) if self.at_cut => self.doubtful.push(damage),
                 Some(Found::Damage(damage)) => self.damage.add(damage),
             }
+        }
+    }
+
+    fn count_doubtful(&mut self) {
+        for damage in self.doubtful.drain(..) {
+            self.damage.add(damage);
         }
     }
 
@@ -134,6 +154,7 @@ impl Records {
         };
         self.after = segment.after();
         self.until = segment.until;
+        self.at_cut = matches!(self.source, Source::Backwards(_)) && segment.until != u64::MAX;
         self.reader = Some(reader);
         Ok(true)
     }
@@ -141,7 +162,9 @@ impl Records {
     /// Decides about the record that was just found; ends the segment where the
     /// rest of it cannot belong to the line.
     fn belongs(&mut self) -> bool {
-        let reader = self.reader.as_ref().expect("a record was found in it");
+        let Some(reader) = &self.reader else {
+            return false;
+        };
         let record = reader.record();
         let seq = record.seq();
         if record.kind() == RecordKind::Opener {
@@ -160,18 +183,17 @@ impl Records {
             Some(last) => seq < last,
         };
         if self.after.is_some_and(|after| seq <= after) || !in_order {
-            let place = reader.place();
-            self.damage.add(crate::Damage {
-                file: reader.path().to_owned(),
-                line: reader.line_number(),
-                byte: place.start,
-                bytes: place.end - place.start,
-                reason: Reason::OutOfOrder {
-                    seq,
-                    after: self.last_seq.or(self.after).unwrap_or(0),
-                },
-            });
+            let after = self.last_seq.or(self.after).unwrap_or(0);
+            let damage = reader.damage_here(Reason::OutOfOrder { seq, after });
+            self.damage.add(damage);
             return false;
+        }
+        if std::mem::take(&mut self.at_cut) {
+            // Damage right after the last record of the cut lies beyond it.
+            if seq == self.until {
+                self.doubtful.clear();
+            }
+            self.count_doubtful();
         }
         self.last_seq = Some(seq);
         true

@@ -170,7 +170,9 @@ impl Survey {
     ) -> Result<()> {
         let mut lost = false;
         let mut examiner = Examiner::new(&segment.file, &segment.path);
-        while let Some(finding) = examiner.advance()? {
+        while *last_seq < segment.until
+            && let Some(finding) = examiner.advance()?
+        {
             let flaw = match finding {
                 Finding::Lost(damage) if damage.reason == Reason::Unfinished => {
                     self.unfinished = damage.bytes;

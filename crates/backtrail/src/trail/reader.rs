@@ -105,14 +105,15 @@ impl TrailReader {
         self.place.clone()
     }
 
-    /// Returns the number of the line, counted from 1, where it is known.
-    pub(crate) fn line_number(&self) -> Option<u64> {
-        self.line_number
-    }
-
-    /// Returns the file that is read.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Makes damage of what is wrong about the last item.
+    pub(crate) fn damage_here(&self, reason: Reason) -> Damage {
+        Damage {
+            file: self.path.clone(),
+            line: self.line_number,
+            byte: self.place.start,
+            bytes: self.place.end - self.place.start,
+            reason,
+        }
     }
 
     /// Returns the last line that was looked at: its beginning, its end, and
@@ -250,14 +251,8 @@ impl TrailReader {
     }
 
     fn damage(&mut self, place: Range<u64>, reason: Reason) -> Found {
-        self.place = place.clone();
-        Found::Damage(Damage {
-            file: self.path.clone(),
-            line: self.line_number,
-            byte: place.start,
-            bytes: place.end - place.start,
-            reason,
-        })
+        self.place = place;
+        Found::Damage(self.damage_here(reason))
     }
 }
 

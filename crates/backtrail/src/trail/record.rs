@@ -88,12 +88,16 @@ impl<'a> RecordRef<'a> {
 
     /// Returns what kind of record it is.
     pub fn kind(&self) -> RecordKind<'a> {
-        RecordKind::from_name(self.text(Some(self.envelope.kind)).unwrap_or(""))
+        let name = match self.envelope.kind {
+            Some(_) => self.text(self.envelope.kind),
+            None => self.slow().and_then(|slow| slow.kind),
+        };
+        RecordKind::from_name(name.unwrap_or(""))
     }
 
     /// Returns the record's id, where it has one.
     pub fn id(&self) -> Option<Cow<'a, str>> {
-        if self.envelope.plain {
+        if self.envelope.kind.is_some() {
             return self.text(self.envelope.id).map(Cow::Borrowed);
         }
         self.slow().and_then(|slow| slow.id)
@@ -101,7 +105,7 @@ impl<'a> RecordRef<'a> {
 
     /// Returns when it was said, where the record says so.
     pub fn at(&self) -> Option<Timestamp> {
-        if self.envelope.plain {
+        if self.envelope.kind.is_some() {
             return self.text(self.envelope.at)?.parse().ok();
         }
         self.slow()?.at?.parse().ok()
@@ -185,13 +189,13 @@ impl Record {
 /// The small fields at the front of a record, by their places.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Envelope {
-    kind: Span,
+    /// `None` where the record is not as our writer makes them: then nothing
+    /// but the numbers is known, and the rest is looked up when it is asked for.
+    kind: Option<Span>,
     seq: u64,
     noted: Option<u64>,
     at: Option<Span>,
     id: Option<Span>,
-    /// Whether the places are right: the record is as our writer makes them.
-    plain: bool,
 }
 
 /// A part of a line.
@@ -268,14 +272,12 @@ fn read_envelope(line: &[u8]) -> Result<Envelope, Reason> {
 fn scan_envelope(line: &[u8]) -> Option<Envelope> {
     let mut scan = Scan { line, at: 0 };
     scan.expect(b"{\"type\":")?;
-    let kind = scan.string()?;
     let mut envelope = Envelope {
-        kind,
+        kind: Some(scan.string()?),
         seq: 0,
         noted: None,
         at: None,
         id: None,
-        plain: true,
     };
     let mut seq = None;
     while scan.expect(b",").is_some() {
@@ -335,8 +337,9 @@ impl Scan<'_> {
 
 #[derive(Deserialize)]
 struct SlowEnvelope<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<Cow<'a, str>>,
+    /// A name, so without escapes.
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
     #[serde(borrow)]
     seq: Option<&'a serde_json::value::RawValue>,
     noted: Option<u64>,
@@ -353,28 +356,14 @@ fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
     }
     let slow: SlowEnvelope<'_> =
         serde_json::from_slice(line).map_err(|error| Reason::Syntax(error.to_string()))?;
-    let kind = slow.kind.ok_or(Reason::MissingType)?;
+    slow.kind.ok_or(Reason::MissingType)?;
     let seq = slow.seq.ok_or(Reason::MissingField("seq"))?;
     Ok(Envelope {
-        kind: find_span(line, &kind).ok_or(Reason::UnsupportedType(kind.into_owned()))?,
+        kind: None,
         seq: seq.get().parse().map_err(|_| Reason::OutOfRange("seq"))?,
         noted: slow.noted,
         at: None,
         id: None,
-        plain: false,
-    })
-}
-
-/// Finds where a borrowed piece of a line lies in it. A type name with escapes
-/// is not borrowed, and not a name.
-fn find_span(line: &[u8], kind: &Cow<'_, str>) -> Option<Span> {
-    let Cow::Borrowed(kind) = kind else {
-        return None;
-    };
-    let start = (kind.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
-    Some(Span {
-        start: u32::try_from(start).ok()?,
-        end: u32::try_from(start + kind.len()).ok()?,
     })
 }
 

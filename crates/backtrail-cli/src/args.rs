@@ -1,0 +1,44 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{ColorChoice, Parser, Subcommand};
+
+use crate::commands::{config, list, record, repair, show, verify};
+
+/// Keep everything an agent and its user said, durably, and find it again
+#[derive(Debug, Parser)]
+#[command(name = "backtrail", version, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true, propagate_version = true)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What goes with every verb
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// Use the store in this directory [default: $BACKTRAIL_HOME, else the platform's data directory]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) store: Option<PathBuf>,
+
+    /// Print data as JSON, and errors and warnings as JSON lines on stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Use colours
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    pub(crate) color: ColorChoice,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Record(record::Args),
+    List(list::Args),
+    Show(show::Args),
+    Verify(verify::Args),
+    Repair(repair::Args),
+    Config(config::Args),
+}

@@ -1,0 +1,129 @@
+//! The verbs, one file each.
+
+pub(crate) mod config;
+pub(crate) mod list;
+pub(crate) mod record;
+pub(crate) mod repair;
+pub(crate) mod show;
+pub(crate) mod verify;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use backtrail::{ErrorKind, SessionId, Store, StoreOptions};
+
+use crate::args::{Args, Command, Global};
+use crate::error::{CommandError, Result};
+use crate::home;
+use crate::settings::Settings;
+use crate::text::one_line;
+use crate::ui::Ui;
+use crate::when;
+
+/// How a command ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It is done.
+    Done,
+    /// The answer is no, or the user must act.
+    No,
+}
+
+impl From<Answer> for ExitCode {
+    fn from(answer: Answer) -> Self {
+        Self::from(match answer {
+            Answer::Done => 0,
+            Answer::No => 1,
+        })
+    }
+}
+
+/// Runs the verb that was asked for.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
+    let global = &args.global;
+    match &args.command {
+        Command::Record(args) => record::run(args, global, ui),
+        Command::List(args) => list::run(args, global, ui),
+        Command::Show(args) => show::run(args, global, ui),
+        Command::Verify(args) => verify::run(args, global, ui),
+        Command::Repair(args) => repair::run(args, global, ui),
+        Command::Config(args) => config::run(args, global, ui),
+    }
+}
+
+/// Returns the options that the store's settings ask for, and its directory.
+fn store_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
+    let (dir, _) = home::store_dir(global.store.as_deref())?;
+    let settings = Settings::read(&dir)?;
+    let options = StoreOptions::new()
+        .durability(settings.durability.value)
+        .rotation(settings.rotation.value)
+        .program("backtrail");
+    Ok((options, dir))
+}
+
+/// Opens the store, making it where there is none.
+fn open_or_create_store(global: &Global) -> Result<Store> {
+    let (options, dir) = store_options(global)?;
+    Ok(options.open_or_create(dir)?)
+}
+
+/// Opens the store if there is one. To look for something makes nothing.
+fn open_store(global: &Global) -> Result<Option<Store>> {
+    let (options, dir) = store_options(global)?;
+    match options.open(dir) {
+        Ok(store) => Ok(Some(store)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens the store that a reference is looked up in.
+fn require_store(global: &Global) -> Result<Store> {
+    match open_store(global)? {
+        Some(store) => Ok(store),
+        None => {
+            let (dir, _) = home::store_dir(global.store.as_deref())?;
+            let what = format!("there is no store in {}", dir.display());
+            Err(CommandError::not_found(what)
+                .hint("record something first: backtrail record --text hello"))
+        }
+    }
+}
+
+/// Finds the session that a reference means; a wrong one brings up the nearest.
+fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
+    let root = home::workspace_root();
+    store.resolve(reference, root.as_deref()).map_err(|error| {
+        let kind = error.kind();
+        let mut command = CommandError::from(error);
+        if kind == ErrorKind::NotFound {
+            command = match nearest(store, reference) {
+                Some(session) => command.hint(format!("nearest: {session}")),
+                None => command.hint("record something first: backtrail record --text hello"),
+            };
+        }
+        command
+    })
+}
+
+/// Describes the session whose id is most like a reference.
+fn nearest(store: &Store, reference: &str) -> Option<String> {
+    let shared = |id: &SessionId| {
+        let pairs = id.as_str().bytes().zip(reference.bytes());
+        pairs.take_while(|(a, b)| a == b).count()
+    };
+    let mut ids = store.sessions().ok()?;
+    ids.sort_unstable_by_key(|id| std::cmp::Reverse(shared(id)));
+    let info = store.read_session(ids.first()?).ok()?.info().ok()?;
+    let title = one_line(info.title.as_deref().unwrap_or("untitled"), 40);
+    let at = info
+        .updated_at
+        .map_or_else(String::new, |at| format!(", {}", when::brief(at)));
+    Some(format!("{} ({title}{at})", info.id.prefix(8)))
+}
+
+/// Writes a file of the store as seen from the store.
+fn relative<'a>(store: &Store, path: &'a Path) -> &'a Path {
+    path.strip_prefix(store.root()).unwrap_or(path)
+}

@@ -1,0 +1,360 @@
+//! `backtrail record`: messages in, acknowledgements out.
+
+use std::io::{self, IsTerminal, Write};
+
+use backtrail::{
+    Draft, Durability, ErrorKind, Message, Note, Session, SessionId, SessionOptions, Store,
+};
+use serde_json::json;
+
+use super::{Answer, open_or_create_store, resolve};
+use crate::args::Global;
+use crate::error::{CommandError, Result, full_text};
+use crate::home;
+use crate::input::{InputLine, InputLines};
+use crate::text::{count, size};
+use crate::ui::Ui;
+
+/// Record messages, one JSON object a line on stdin
+///
+/// A line is {"role":"user","text":"…"} or a native record,
+/// {"type":"message","message":{"role":…,"blocks":[…]}}. Both may have id, at,
+/// model, response_id, cost_usd, duration_ms and expect. Each line is answered on
+/// stdout once it is durable: {"ok":true,"line":1,"session":"…","seq":1}.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Go on in this session instead of a new one
+    #[arg(long, value_name = "REF")]
+    session: Option<String>,
+
+    /// Give the session a title
+    #[arg(long)]
+    title: Option<String>,
+
+    /// When a line is answered: after a sync of its own, after one that it
+    /// shares with the lines that came with it, or once the OS has it
+    #[arg(long, value_name = "MODE", value_parser = ["record", "batch", "os"])]
+    durability: Option<String>,
+
+    /// Record one user message and do not read stdin
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let durability = args.durability.as_deref().map(str::parse).transpose()?;
+    let store = open_or_create_store(global)?;
+    let mut recorder = Recorder::new(store, args, durability, ui)?;
+    match &args.text {
+        Some(text) => recorder.record_text(text)?,
+        None => recorder.record_stdin()?,
+    }
+    recorder.finish()
+}
+
+/// Takes messages and answers for them.
+struct Recorder<'a> {
+    ui: &'a Ui,
+    store: Store,
+    durability: Option<Durability>,
+    title: Option<String>,
+    /// The session that is spoken in, once there is one.
+    id: Option<SessionId>,
+    session: Option<Session>,
+    answers: Answers,
+    recorded: u64,
+    refused: u64,
+}
+
+impl<'a> Recorder<'a> {
+    fn new(store: Store, args: &Args, durability: Option<Durability>, ui: &'a Ui) -> Result<Self> {
+        let mut recorder = Self {
+            ui,
+            durability,
+            title: args.title.clone(),
+            id: None,
+            session: None,
+            answers: Answers::default(),
+            recorded: 0,
+            refused: 0,
+            store,
+        };
+        if let Some(reference) = &args.session {
+            recorder.id = Some(resolve(&recorder.store, reference)?);
+            let session = recorder.open()?;
+            if let Some(title) = &args.title {
+                session.note(&Note::new().title(title.as_str()))?;
+            }
+        }
+        Ok(recorder)
+    }
+
+    fn record_text(&mut self, text: &str) -> Result<()> {
+        let draft = Draft::from(Message::user_text(text));
+        self.record_group(vec![(1, Ok(draft))])
+    }
+
+    fn record_stdin(&mut self) -> Result<()> {
+        if io::stdin().is_terminal() {
+            self.ui
+                .remark("reading messages from the terminal, one JSON object a line; Ctrl-D ends");
+        }
+        let mut lines = InputLines::new(io::stdin().lock());
+        loop {
+            let mut group = Vec::new();
+            while group.len() < self.group_limit()
+                && let Some(line) = lines.next_ready()
+            {
+                group.push((line.number, read_draft(&line)));
+            }
+            if !group.is_empty() {
+                self.record_group(group)?;
+                continue;
+            }
+            // Everything that came is answered: now it is time to wait.
+            let more = lines
+                .fill()
+                .map_err(|error| CommandError::io("cannot read standard input", None, &error))?;
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns how many lines may wait for each other's sync.
+    fn group_limit(&self) -> usize {
+        match self.durability.unwrap_or(self.store.durability()) {
+            Durability::Batch | Durability::Os => 4096,
+            _ => 1,
+        }
+    }
+
+    /// Records what can be recorded of a group of lines, and answers them all.
+    fn record_group(&mut self, group: Vec<(u64, Result<Draft, Refusal>)>) -> Result<()> {
+        let mut lines = Vec::with_capacity(group.len());
+        let mut drafts = Vec::with_capacity(group.len());
+        for (number, draft) in group {
+            lines.push((number, draft.as_ref().err().cloned()));
+            drafts.extend(draft);
+        }
+        let mut results = self.append(drafts).into_iter();
+        for (number, refusal) in lines {
+            let result = match refusal {
+                Some(refusal) => Err(refusal),
+                None => results.next().unwrap_or_else(|| Err(Refusal::unknown())),
+            };
+            match result {
+                Ok(seq) => self.acknowledge(number, seq),
+                Err(refusal) => self.refuse(number, &refusal),
+            }
+        }
+        self.answers.flush()
+    }
+
+    /// Appends drafts, opening the session first where it is not open.
+    fn append(&mut self, drafts: Vec<Draft>) -> Vec<Result<u64, Refusal>> {
+        if drafts.is_empty() {
+            return Vec::new();
+        }
+        let session = match self.session() {
+            Ok(session) => session,
+            Err(error) => {
+                let refusal = Refusal::from(&error);
+                return drafts.iter().map(|_| Err(refusal.clone())).collect();
+            }
+        };
+        let results = session.append_batch(drafts);
+        if session.stopped().is_some() {
+            // A sync failed. Nothing more is acknowledged through this handle;
+            // the next line finds out what a fresh look at the files says.
+            self.session = None;
+        }
+        let refusal = |error| Refusal::from(&error);
+        results
+            .into_iter()
+            .map(|result| result.map_err(refusal))
+            .collect()
+    }
+
+    /// Returns the session, opened or made where it is not open.
+    fn session(&mut self) -> backtrail::Result<Session> {
+        match &self.session {
+            Some(session) => Ok(session.clone()),
+            None => self.open(),
+        }
+    }
+
+    fn open(&mut self) -> backtrail::Result<Session> {
+        let session = match (&self.id, self.durability) {
+            (Some(id), Some(durability)) => self.store.open_session_with(id, durability)?,
+            (Some(id), None) => self.store.open_session(id)?,
+            (None, durability) => self.store.create_session(self.new_session(durability))?,
+        };
+        for aside in session.set_aside() {
+            let text = format!(
+                "an unfinished last line ({}, never acknowledged) was set aside in {}",
+                size(aside.bytes),
+                aside.file.display()
+            );
+            self.ui.warning(&text, None);
+        }
+        self.id = Some(session.id().clone());
+        self.session = Some(session.clone());
+        Ok(session)
+    }
+
+    fn new_session(&self, durability: Option<Durability>) -> SessionOptions {
+        let mut options = SessionOptions::new();
+        if let Some(title) = &self.title {
+            options = options.title(title.as_str());
+        }
+        if let Some(root) = home::workspace_root() {
+            options = options.workspace_root(&root);
+        }
+        if let Some(durability) = durability {
+            options = options.durability(durability);
+        }
+        options
+    }
+
+    fn acknowledge(&mut self, line: u64, seq: u64) {
+        self.recorded += 1;
+        let session = self.id.as_ref().map_or("", SessionId::as_str);
+        self.answers.acknowledge(line, session, seq);
+    }
+
+    fn refuse(&mut self, line: u64, refusal: &Refusal) {
+        self.refused += 1;
+        self.answers.refuse(line, refusal);
+    }
+
+    fn finish(mut self) -> Result<Answer> {
+        let answer = if self.refused == 0 {
+            Answer::Done
+        } else {
+            Answer::No
+        };
+        if let Some(session) = self.session.take() {
+            session.close()?;
+        }
+        match &self.id {
+            Some(id) => {
+                let id = id.prefix(8);
+                let said = count(self.recorded, "message");
+                self.ui.remark(&format!(
+                    "{said} recorded in session {id}; read it: backtrail show {id}"
+                ));
+            }
+            None => self
+                .ui
+                .status("nothing was recorded, so no session was made"),
+        }
+        if self.refused > 0 {
+            let lines = count(self.refused, "line");
+            self.ui.status(&format!(
+                "{lines} could not be recorded; the answers say why"
+            ));
+        }
+        Ok(answer)
+    }
+}
+
+fn read_draft(line: &InputLine<'_>) -> Result<Draft, Refusal> {
+    let bytes = line.bytes.map_err(|limit| {
+        Refusal::invalid(format!(
+            "the line is {} long; a record holds at most {}",
+            size(line.len),
+            size(limit)
+        ))
+    })?;
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        Refusal::invalid(format!(
+            "the line is not UTF-8 at byte {}",
+            error.valid_up_to()
+        ))
+    })?;
+    if text.trim().is_empty() {
+        return Err(Refusal::invalid("the line is empty".to_owned()));
+    }
+    Draft::from_json(text).map_err(|error| Refusal::from(&error))
+}
+
+/// Why a line was not recorded.
+#[derive(Debug, Clone)]
+struct Refusal {
+    text: String,
+    kind: ErrorKind,
+    /// The seq that really is last, where the line expected another.
+    head: Option<u64>,
+}
+
+impl Refusal {
+    fn invalid(text: String) -> Self {
+        Self {
+            text,
+            kind: ErrorKind::Invalid,
+            head: None,
+        }
+    }
+
+    fn unknown() -> Self {
+        Self {
+            kind: ErrorKind::Io,
+            ..Self::invalid("it was not recorded".to_owned())
+        }
+    }
+}
+
+impl From<&backtrail::Error> for Refusal {
+    fn from(error: &backtrail::Error) -> Self {
+        Self {
+            text: full_text(error),
+            kind: error.kind(),
+            head: error.head(),
+        }
+    }
+}
+
+/// The answers on stdout. When nobody reads them any more, recording goes on:
+/// to keep what is said matters more than to say that it is kept.
+#[derive(Default)]
+struct Answers {
+    buffer: Vec<u8>,
+    unread: bool,
+}
+
+impl Answers {
+    fn acknowledge(&mut self, line: u64, session: &str, seq: u64) {
+        // An id has no character that JSON would have to escape.
+        writeln!(
+            self.buffer,
+            r#"{{"ok":true,"line":{line},"session":"{session}","seq":{seq}}}"#
+        )
+        .expect("a Vec takes every write");
+    }
+
+    fn refuse(&mut self, line: u64, refusal: &Refusal) {
+        let mut answer = json!({
+            "ok": false,
+            "line": line,
+            "error": refusal.text,
+            "kind": refusal.kind.as_str(),
+        });
+        if let Some(head) = refusal.head {
+            answer["head"] = head.into();
+        }
+        writeln!(self.buffer, "{answer}").expect("a Vec takes every write");
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.unread {
+            let mut out = io::stdout().lock();
+            match out.write_all(&self.buffer).and_then(|()| out.flush()) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.unread = true,
+                written => written.map_err(|error| crate::ui::unwritable(&error))?,
+            }
+        }
+        self.buffer.clear();
+        Ok(())
+    }
+}

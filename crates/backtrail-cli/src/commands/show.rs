@@ -1,0 +1,346 @@
+//! `backtrail show`: what was said in a session.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use backtrail::{
+    Block, DamageReport, Message, RecordKind, RecordRef, SessionInfo, SessionReader, Store,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::list::info_json;
+use super::{Answer, relative, require_store, resolve};
+use crate::args::Global;
+use crate::error::Result;
+use crate::text::{clean, count, one_line, size};
+use crate::ui::{BOLD, DIM, Ui, unwritable};
+use crate::when;
+
+/// Show what was said in a session
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A session: its id, the first 4 or more characters of it, or latest
+    #[arg(value_name = "REF")]
+    reference: String,
+
+    /// Go on as the session grows, until Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+
+    /// Show the output of tools whole
+    #[arg(long)]
+    full: bool,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let store = require_store(global)?;
+    let id = resolve(&store, &args.reference)?;
+    let reader = store.read_session(&id)?;
+    let view = View {
+        ui,
+        store: &store,
+        reader: &reader,
+        full: args.full,
+    };
+    match (args.follow, ui.json()) {
+        (true, _) => view.follow()?,
+        (false, true) => view.print_json()?,
+        (false, false) => view.print_text()?,
+    }
+    Ok(Answer::Done)
+}
+
+struct View<'a> {
+    ui: &'a Ui,
+    store: &'a Store,
+    reader: &'a SessionReader,
+    full: bool,
+}
+
+/// How often a follower looks for something new.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
+
+impl View<'_> {
+    fn print_text(&self) -> Result<()> {
+        let mut out = self.ui.out();
+        let broken = |error: io::Error| unwritable(&error);
+        write_header(&mut out, &self.reader.info()?).map_err(broken)?;
+        let mut records = self.reader.records()?;
+        let mut unreadable = Vec::new();
+        while let Some(record) = records.next()? {
+            match record.message() {
+                Ok(message) => self
+                    .write_record(&mut out, &record, message.as_ref())
+                    .map_err(broken)?,
+                Err(_) => unreadable.push(record.seq()),
+            }
+        }
+        out.flush().map_err(broken)?;
+        self.warn(records.damage(), &unreadable);
+        self.warn_unfinished(records.unfinished_bytes());
+        Ok(())
+    }
+
+    /// Writes one object, message by message: a session can be larger than
+    /// memory.
+    fn print_json(&self) -> Result<()> {
+        let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
+        let broken = |error: io::Error| unwritable(&error);
+        let info = info_json(&self.reader.info()?).to_string();
+        let open = info.strip_suffix('}').unwrap_or(&info);
+        write!(out, "{open},\"messages\":[").map_err(broken)?;
+        let mut records = self.reader.records()?;
+        let mut unreadable = Vec::new();
+        let mut separator = "";
+        while let Some(record) = records.next()? {
+            if record.kind() != RecordKind::Message {
+                continue;
+            }
+            let Some(parts) = Parts::of(&record) else {
+                unreadable.push(record.seq());
+                continue;
+            };
+            out.write_all(separator.as_bytes()).map_err(broken)?;
+            parts.write(&mut out, record.seq()).map_err(broken)?;
+            separator = ",";
+        }
+        let damaged = records.damage().count() + unreadable.len() as u64;
+        writeln!(out, "],\"damaged\":{damaged}}}").map_err(broken)?;
+        out.flush().map_err(broken)?;
+        self.warn(records.damage(), &unreadable);
+        self.warn_unfinished(records.unfinished_bytes());
+        Ok(())
+    }
+
+    /// Prints records as they come, a JSON object a line or as text.
+    fn follow(&self) -> Result<()> {
+        let broken = |error: io::Error| unwritable(&error);
+        let mut out = self.ui.out();
+        if !self.ui.json() {
+            write_header(&mut out, &self.reader.info()?).map_err(broken)?;
+        }
+        let mut follower = self.reader.follow()?;
+        let mut warned = 0;
+        loop {
+            let mut unreadable = Vec::new();
+            let mut found = false;
+            if let Some(record) = follower.poll()? {
+                found = true;
+                if self.ui.json() {
+                    match Parts::of(&record) {
+                        Some(parts) => {
+                            parts.write(&mut out, record.seq()).map_err(broken)?;
+                            writeln!(out).map_err(broken)?;
+                        }
+                        None if record.kind() == RecordKind::Message => {
+                            unreadable.push(record.seq());
+                        }
+                        None => {}
+                    }
+                } else {
+                    match record.message() {
+                        Ok(message) => self
+                            .write_record(&mut out, &record, message.as_ref())
+                            .map_err(broken)?,
+                        Err(_) => unreadable.push(record.seq()),
+                    }
+                }
+            }
+            if let Some(moved) = follower.take_moved() {
+                self.ui.status(&format!(
+                    "the conversation went back to record {} ({})",
+                    moved.seq,
+                    moved.because.as_str()
+                ));
+            }
+            if follower.damage().count() > warned || !unreadable.is_empty() {
+                warned = follower.damage().count();
+                self.warn(follower.damage(), &unreadable);
+            }
+            if !found {
+                out.flush().map_err(broken)?;
+                std::thread::sleep(FOLLOW_INTERVAL);
+            }
+        }
+    }
+
+    fn write_record(
+        &self,
+        out: &mut impl Write,
+        record: &RecordRef<'_>,
+        message: Option<&Message>,
+    ) -> io::Result<()> {
+        let Some(message) = message else {
+            return Ok(());
+        };
+        let at = record.at().map_or_else(String::new, when::full);
+        writeln!(
+            out,
+            "\n{DIM}{:>4}{DIM:#}  {BOLD}{}{BOLD:#}  {DIM}{at}{DIM:#}",
+            record.seq(),
+            one_line(message.role.as_str(), 40),
+        )?;
+        for block in &message.blocks {
+            self.write_block(out, block)?;
+        }
+        Ok(())
+    }
+
+    fn write_block(&self, out: &mut impl Write, block: &Block) -> io::Result<()> {
+        match block {
+            Block::Text(block) => write_indented(out, &block.text),
+            Block::Thinking(block) if block.thinking.is_empty() => {
+                writeln!(
+                    out,
+                    "      {DIM}(thinking, not shown by its provider){DIM:#}"
+                )
+            }
+            Block::Thinking(block) => {
+                writeln!(out, "      {DIM}thinking:{DIM:#}")?;
+                write_indented(out, &block.thinking)
+            }
+            Block::ToolUse(call) => {
+                let input = one_line(call.input.as_str(), 400);
+                writeln!(out, "      → {} {input}", one_line(&call.name, 60))
+            }
+            Block::ToolResult(result) => {
+                let name = result.tool_name.as_deref().unwrap_or("tool");
+                let failed = if result.is_error { " failed" } else { "" };
+                writeln!(out, "      ← {}{failed}", one_line(name, 60))?;
+                match result.output_text() {
+                    Some(text) => self.write_output(out, &text),
+                    None => self.write_output(out, result.output.as_str()),
+                }
+            }
+            Block::Media(media) => {
+                let bytes = media.data.as_str().len() as u64 / 4 * 3;
+                let kind = one_line(&media.media_type, 60);
+                writeln!(out, "      [{}: {kind}, about {}]", media.kind, size(bytes))
+            }
+            Block::Other(json) => writeln!(out, "      {}", one_line(json.as_str(), 400)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a tool's output, which is often long and seldom read.
+    fn write_output(&self, out: &mut impl Write, text: &str) -> io::Result<()> {
+        const SHOWN: usize = 20;
+        let lines = text.lines().count();
+        if self.full || lines <= SHOWN {
+            return write_indented(out, text);
+        }
+        let shown: Vec<&str> = text.lines().take(SHOWN).collect();
+        write_indented(out, &shown.join("\n"))?;
+        let more = count((lines - SHOWN) as u64, "more line");
+        writeln!(out, "      {DIM}… {more}; --full shows all{DIM:#}")
+    }
+
+    fn warn(&self, damage: &DamageReport, unreadable: &[u64]) {
+        let hint = format!("backtrail verify {}", self.reader.id().prefix(8));
+        if let Some(first) = damage.first().first() {
+            let n = damage.count();
+            let line = first
+                .line
+                .map_or_else(String::new, |line| format!(", line {line}"));
+            let text = format!(
+                "{} skipped; the first: {} in {}{line}; the rest is intact",
+                count(n, "damaged place"),
+                first.reason,
+                relative(self.store, &first.file).display(),
+            );
+            self.ui.warning(&text, Some(&hint));
+        }
+        if let Some(first) = unreadable.first() {
+            let n = count(unreadable.len() as u64, "message");
+            let text = format!("{n} of an unknown shape skipped; the first is record {first}");
+            self.ui.warning(&text, Some(&hint));
+        }
+    }
+
+    /// Speaks of an unfinished line only if nobody is about to finish it.
+    fn warn_unfinished(&self, bytes: u64) {
+        if bytes > 0 && matches!(self.reader.speaker(), Ok(None)) {
+            let text = format!(
+                "the last line is unfinished ({}, never acknowledged); \
+                 the next record sets it aside",
+                size(bytes)
+            );
+            self.ui.warning(&text, None);
+        }
+    }
+}
+
+fn write_header(out: &mut impl Write, info: &SessionInfo) -> io::Result<()> {
+    let title = one_line(info.title.as_deref().unwrap_or("untitled"), 200);
+    writeln!(out, "{BOLD}{title}{BOLD:#}")?;
+    let mut facts = vec![info.id.to_string()];
+    facts.extend(info.created_at.map(when::full));
+    facts.extend(info.agent.as_deref().map(|agent| one_line(agent, 60)));
+    facts.extend(info.model.as_deref().map(|model| one_line(model, 60)));
+    let root = info.workspace_root.as_ref();
+    facts.extend(root.map(|root| one_line(&root.to_string_lossy(), 200)));
+    writeln!(out, "{DIM}{}{DIM:#}", facts.join(" · "))
+}
+
+fn write_indented(out: &mut impl Write, text: &str) -> io::Result<()> {
+    for line in clean(text).lines() {
+        writeln!(out, "      {line}")?;
+    }
+    Ok(())
+}
+
+/// The parts of a message's record, as the JSON they are on disk.
+#[derive(Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    at: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    duration_ms: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cost_usd: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: MessageParts<'a>,
+}
+
+#[derive(Deserialize)]
+struct MessageParts<'a> {
+    #[serde(borrow)]
+    role: &'a RawValue,
+    #[serde(borrow)]
+    blocks: &'a RawValue,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(record: &RecordRef<'a>) -> Option<Self> {
+        serde_json::from_slice(record.bytes()).ok()
+    }
+
+    fn write(&self, out: &mut impl Write, seq: u64) -> io::Result<()> {
+        write!(out, "{{\"seq\":{seq}")?;
+        let parts = [
+            ("id", self.id),
+            ("at", self.at),
+            ("role", Some(self.message.role)),
+            ("blocks", Some(self.message.blocks)),
+            ("usage", self.message.usage),
+            ("model", self.model),
+            ("response_id", self.response_id),
+            ("duration_ms", self.duration_ms),
+            ("cost_usd", self.cost_usd),
+        ];
+        for (name, value) in parts {
+            let value = value.map_or("null", RawValue::get);
+            write!(out, ",\"{name}\":{value}")?;
+        }
+        out.write_all(b"}")
+    }
+}

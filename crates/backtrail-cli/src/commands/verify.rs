@@ -1,0 +1,202 @@
+//! `backtrail verify`: is everything as it was written?
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use backtrail::{Damage, SessionId, SetAside, Store};
+use serde_json::{Value, json};
+
+use super::{Answer, open_store, relative, require_store, resolve};
+use crate::args::Global;
+use crate::error::{Result, full_text};
+use crate::text::{count, path_json, size};
+use crate::ui::{DIM, Ui, unwritable};
+
+/// Check that everything is as it was written; it only reads
+///
+/// Exits 1 if something is damaged.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A session: its id, the first 4 or more characters of it, or latest [default: all]
+    #[arg(value_name = "REF")]
+    reference: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let mut total = Total::default();
+    let store = match &args.reference {
+        Some(_) => Some(require_store(global)?),
+        None => open_store(global)?,
+    };
+    if let Some(store) = &store {
+        let ids = match &args.reference {
+            Some(reference) => vec![resolve(store, reference)?],
+            None => {
+                let mut ids = store.sessions()?;
+                ids.sort_unstable();
+                ids
+            }
+        };
+        for id in ids {
+            total.check(store, &id);
+        }
+    }
+    if ui.json() {
+        ui.print_json(&total.to_json())?;
+    } else {
+        total.print(ui).map_err(|error| unwritable(&error))?;
+    }
+    Ok(if total.damaged_count == 0 {
+        Answer::Done
+    } else {
+        Answer::No
+    })
+}
+
+/// What all checked sessions come to.
+#[derive(Default)]
+struct Total {
+    sessions: u64,
+    records: u64,
+    damaged: Vec<Place>,
+    damaged_count: u64,
+    damaged_sessions: Vec<SessionId>,
+    repaired: Vec<Place>,
+    set_aside: Vec<(PathBuf, u64)>,
+}
+
+impl Total {
+    fn check(&mut self, store: &Store, id: &SessionId) {
+        self.sessions += 1;
+        let checked = store.read_session(id).and_then(|reader| reader.verify());
+        let report = match checked {
+            Ok(report) => report,
+            // A session that cannot be read is not one that can be passed over.
+            Err(error) => {
+                self.damaged_count += 1;
+                self.damaged_sessions.push(id.clone());
+                let file = error.path().unwrap_or(store.root());
+                self.damaged.push(Place {
+                    file: relative(store, file).to_owned(),
+                    line: None,
+                    byte: None,
+                    reason: full_text(&error),
+                });
+                return;
+            }
+        };
+        self.records += report.records;
+        if !report.is_ok() {
+            self.damaged_sessions.push(id.clone());
+        }
+        self.damaged_count += report.damage.count();
+        let place = |damage: &Damage| Place::new(store, damage);
+        self.damaged.extend(report.damage.first().iter().map(place));
+        self.repaired
+            .extend(report.repaired.first().iter().map(place));
+        let asides = report.set_aside.into_iter();
+        self.set_aside
+            .extend(asides.map(|(file, bytes)| (relative(store, &file).to_owned(), bytes)));
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "ok": self.damaged_count == 0,
+            "sessions": self.sessions,
+            "records": self.records,
+            "damaged": self.damaged.iter().map(Place::to_json).collect::<Vec<_>>(),
+            "damaged_count": self.damaged_count,
+            "repaired": self.repaired.iter().map(Place::to_json).collect::<Vec<_>>(),
+            "set_aside": self.set_aside.iter().map(aside_json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn print(&self, ui: &Ui) -> std::io::Result<()> {
+        let mut out = ui.out();
+        for place in &self.damaged {
+            writeln!(out, "damaged  {place}")?;
+        }
+        let unlisted = self.damaged_count - self.damaged.len() as u64;
+        if unlisted > 0 {
+            writeln!(out, "damaged  {}", count(unlisted, "more place"))?;
+        }
+        for place in &self.repaired {
+            writeln!(out, "{DIM}repaired {place}{DIM:#}")?;
+        }
+        for (file, bytes) in &self.set_aside {
+            let file = file.display();
+            writeln!(
+                out,
+                "{DIM}aside    {file}: {}, never acknowledged{DIM:#}",
+                size(*bytes)
+            )?;
+        }
+        let records = count(self.records, "record");
+        let sessions = count(self.sessions, "session");
+        if self.damaged_count == 0 {
+            writeln!(out, "ok: {records} in {sessions}")?;
+        } else {
+            let places = count(self.damaged_count, "damaged place");
+            writeln!(out, "{places}; {records} in {sessions} are whole")?;
+        }
+        out.flush()?;
+        for id in self.damaged_sessions.iter().take(5) {
+            ui.status(&format!(
+                "see what can be mended: backtrail repair {} --dry-run",
+                id.prefix(8)
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A damaged place, as seen from the store.
+pub(super) struct Place {
+    file: PathBuf,
+    line: Option<u64>,
+    byte: Option<u64>,
+    reason: String,
+}
+
+impl Place {
+    pub(super) fn new(store: &Store, damage: &Damage) -> Self {
+        Self {
+            file: relative(store, &damage.file).to_owned(),
+            line: damage.line,
+            byte: Some(damage.byte),
+            reason: damage.reason.to_string(),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "file": path_json(&self.file),
+            "line": self.line,
+            "byte": self.byte,
+            "reason": self.reason,
+        })
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, " line {line}")?;
+        }
+        if let Some(byte) = self.byte {
+            write!(f, " (byte {byte})")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+fn aside_json((file, bytes): &(PathBuf, u64)) -> Value {
+    json!({"file": path_json(file), "bytes": bytes})
+}
+
+/// Writes what a repair set aside.
+pub(super) fn set_aside_json(store: &Store, aside: &SetAside) -> Value {
+    let file: &Path = relative(store, &aside.file);
+    aside_json(&(file.to_owned(), aside.bytes))
+}

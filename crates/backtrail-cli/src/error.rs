@@ -1,0 +1,143 @@
+//! Why a command failed, and what to do about it.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use backtrail::ErrorKind;
+
+/// A failure, with the ways out. Hints are data, printed last.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    kind: &'static str,
+    message: String,
+    path: Option<PathBuf>,
+    causes: Vec<String>,
+    hints: Vec<String>,
+    broken_pipe: bool,
+}
+
+/// The result of a command.
+pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
+
+impl CommandError {
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Invalid.as_str(),
+            message: message.into(),
+            path: None,
+            causes: Vec::new(),
+            hints: Vec::new(),
+            broken_pipe: false,
+        }
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::NotFound.as_str(),
+            ..Self::invalid(message)
+        }
+    }
+
+    /// Makes an error of an I/O failure; `doing` says what was attempted.
+    pub(crate) fn io(doing: impl Into<String>, path: Option<&Path>, error: &io::Error) -> Self {
+        Self {
+            kind: ErrorKind::Io.as_str(),
+            path: path.map(Path::to_owned),
+            causes: vec![error.to_string()],
+            broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
+            ..Self::invalid(doing)
+        }
+    }
+
+    /// Makes an error of arguments that clap refused.
+    pub(crate) fn misuse(error: &clap::Error) -> Self {
+        let text = error.render().to_string();
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let first = lines.next().unwrap_or_default();
+        let message = first.strip_prefix("error: ").unwrap_or(first);
+        Self {
+            kind: "usage",
+            hints: lines.map(str::to_owned).collect(),
+            ..Self::invalid(message)
+        }
+    }
+
+    pub(crate) fn at_path(mut self, path: &Path) -> Self {
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    pub(crate) fn causes(&self) -> &[String] {
+        &self.causes
+    }
+
+    pub(crate) fn hints(&self) -> &[String] {
+        &self.hints
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<backtrail::Error> for CommandError {
+    fn from(error: backtrail::Error) -> Self {
+        let mut causes = Vec::new();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            causes.push(cause.to_string());
+            source = cause.source();
+        }
+        let command = Self {
+            kind: error.kind().as_str(),
+            message: error.to_string(),
+            path: error.path().map(Path::to_owned),
+            causes,
+            hints: Vec::new(),
+            broken_pipe: false,
+        };
+        match error.kind() {
+            ErrorKind::Ambiguous => {
+                let ids = error.candidates().iter().take(5);
+                ids.fold(command, |command, id| {
+                    command.hint(format!("did you mean {id}?"))
+                })
+            }
+            ErrorKind::Conflict => command.hint("read what was said since, then decide anew"),
+            ErrorKind::DiskFull => command.hint("free some space, then do it again"),
+            _ => command,
+        }
+    }
+}
+
+/// Writes an error and its causes on one line.
+pub(crate) fn full_text(error: &backtrail::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

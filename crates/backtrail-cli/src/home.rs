@@ -1,0 +1,69 @@
+//! Where the store is, and which workspace this is.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::error::{CommandError, Result};
+
+/// Where the store's place was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Flag,
+    Environment,
+    Default,
+}
+
+impl Source {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Flag => "--store",
+            Self::Environment => "BACKTRAIL_HOME",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// Returns the store's directory, and where it was said.
+pub(crate) fn store_dir(flag: Option<&Path>) -> Result<(PathBuf, Source)> {
+    if let Some(dir) = flag {
+        return Ok((absolute(dir)?, Source::Flag));
+    }
+    match env::var_os("BACKTRAIL_HOME").filter(|dir| !dir.is_empty()) {
+        Some(dir) => Ok((absolute(Path::new(&dir))?, Source::Environment)),
+        None => Ok((data_dir()?.join("backtrail"), Source::Default)),
+    }
+}
+
+fn absolute(dir: &Path) -> Result<PathBuf> {
+    std::path::absolute(dir)
+        .map_err(|error| CommandError::io("cannot find the store", Some(dir), &error))
+}
+
+/// Returns the platform's directory for a user's data.
+fn data_dir() -> Result<PathBuf> {
+    let home = env::home_dir().filter(|home| home.is_absolute());
+    let dir = if cfg!(target_os = "macos") {
+        home.map(|home| home.join("Library/Application Support"))
+    } else if cfg!(windows) {
+        env::var_os("LOCALAPPDATA").map(PathBuf::from)
+    } else {
+        env::var_os("XDG_DATA_HOME")
+            .map(PathBuf::from)
+            .filter(|dir| dir.is_absolute())
+            .or_else(|| home.map(|home| home.join(".local/share")))
+    };
+    dir.ok_or_else(|| {
+        CommandError::invalid("cannot tell where your data directory is")
+            .hint("say where the store shall be: --store DIR, or BACKTRAIL_HOME")
+    })
+}
+
+/// Returns the root of the workspace around the current directory: the nearest
+/// ancestor with `.git`, else the directory itself. `None` where the current
+/// directory is gone.
+pub(crate) fn workspace_root() -> Option<PathBuf> {
+    let here = env::current_dir().ok()?;
+    let here = here.canonicalize().unwrap_or(here);
+    let root = here.ancestors().find(|dir| dir.join(".git").exists());
+    Some(root.unwrap_or(&here).to_owned())
+}

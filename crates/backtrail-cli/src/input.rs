@@ -1,0 +1,167 @@
+//! Lines of standard input, as many as have come.
+
+use std::io::{self, Read};
+
+/// A line as it came.
+#[derive(Debug)]
+pub(crate) struct InputLine<'a> {
+    /// Counted from 1.
+    pub(crate) number: u64,
+    pub(crate) len: u64,
+    /// Its bytes without the newline, or the limit that it is over.
+    pub(crate) bytes: Result<&'a [u8], u64>,
+}
+
+/// Reads lines without ever waiting for more than the next bytes: what has come
+/// can be answered before more is asked for.
+#[derive(Debug)]
+pub(crate) struct InputLines<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// What of the buffer was not handed out yet.
+    start: usize,
+    end: usize,
+    /// Up to here there is no newline.
+    searched: usize,
+    number: u64,
+    /// How much of a line that is too long has been dropped already.
+    dropped: u64,
+    ended: bool,
+}
+
+/// The longest line that is looked at. A record of 16 MiB can be twice as long
+/// in input that escapes every character.
+const MAX_LINE: usize = 32 << 20;
+const READ_SIZE: usize = 256 << 10;
+
+impl<R: Read> InputLines<R> {
+    pub(crate) fn new(input: R) -> Self {
+        Self {
+            input,
+            buffer: vec![0; READ_SIZE],
+            start: 0,
+            end: 0,
+            searched: 0,
+            number: 0,
+            dropped: 0,
+            ended: false,
+        }
+    }
+
+    /// Returns the next line if all of it has come. At the end of the input,
+    /// what is left is a line.
+    pub(crate) fn next_ready(&mut self) -> Option<InputLine<'_>> {
+        let newline = self.buffer[self.searched..self.end]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map(|at| self.searched + at);
+        let end = match newline {
+            Some(at) => at,
+            None if self.ended && (self.start < self.end || self.dropped > 0) => self.end,
+            None => {
+                self.searched = self.end;
+                return None;
+            }
+        };
+        let start = self.start;
+        self.start = (end + 1).min(self.end);
+        self.searched = self.start;
+        self.number += 1;
+        let dropped = std::mem::take(&mut self.dropped);
+        Some(InputLine {
+            number: self.number,
+            len: dropped + (end - start) as u64,
+            bytes: if dropped == 0 {
+                Ok(&self.buffer[start..end])
+            } else {
+                Err(MAX_RECORD)
+            },
+        })
+    }
+
+    /// Waits for more input; false at its end.
+    pub(crate) fn fill(&mut self) -> io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        if self.end - self.start > MAX_LINE {
+            self.dropped += (self.end - self.start) as u64;
+            self.start = self.end;
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.searched -= self.start.min(self.searched);
+        self.start = 0;
+        if self.buffer.len() - self.end < READ_SIZE / 2 {
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        loop {
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(0) => {
+                    self.ended = true;
+                    return Ok(self.start < self.end || self.dropped > 0);
+                }
+                Ok(n) => {
+                    self.end += n;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// What the engine takes in one record.
+const MAX_RECORD: u64 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time.
+    struct Trickle<'a>(&'a [u8]);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let n = self.0.len().min(1);
+            buf[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    fn all_lines(input: impl Read) -> Vec<(u64, Result<Vec<u8>, u64>)> {
+        let mut lines = InputLines::new(input);
+        let mut all = Vec::new();
+        loop {
+            while let Some(line) = lines.next_ready() {
+                all.push((line.len, line.bytes.map(<[u8]>::to_vec)));
+            }
+            if !lines.fill().unwrap() {
+                return all;
+            }
+        }
+    }
+
+    #[test]
+    fn lines_come_out_however_the_bytes_come_in() {
+        let text = b"one\n\nthree\nno newline";
+        let expected: Vec<_> = [&b"one"[..], b"", b"three", b"no newline"]
+            .map(|line| (line.len() as u64, Ok(line.to_vec())))
+            .into();
+        assert_eq!(all_lines(Trickle(text)), expected);
+        assert_eq!(all_lines(&text[..]), expected);
+        assert_eq!(all_lines(&b""[..]), []);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_dropped_and_the_next_is_read() {
+        let long = vec![b'x'; MAX_LINE * 2 + 5];
+        let text = [&long[..], b"\nnext\n"].concat();
+        let lines = all_lines(&text[..]);
+        assert_eq!(lines[0], (long.len() as u64, Err(MAX_RECORD)));
+        assert_eq!(lines[1], (4, Ok(b"next".to_vec())));
+        assert_eq!(all_lines(&long[..]).len(), 1);
+    }
+}

@@ -1,0 +1,149 @@
+//! The store's `config.toml`.
+//!
+//! It is read from the store alone, never from a workspace: a cloned repository
+//! must not change how sessions are kept.
+
+use std::path::{Path, PathBuf};
+
+use backtrail::{Durability, StoreOptions};
+
+use crate::error::{CommandError, Result};
+
+/// Every setting, with its value and where that comes from.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) durability: Setting<Durability>,
+    /// In bytes.
+    pub(crate) rotation: Setting<u64>,
+}
+
+/// A value, and the file that says so (`None`: it is the default).
+#[derive(Debug)]
+pub(crate) struct Setting<T> {
+    pub(crate) value: T,
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl<T> Setting<T> {
+    fn default(value: T) -> Self {
+        Self { value, file: None }
+    }
+}
+
+const NAMES: [&str; 2] = ["durability", "rotation"];
+/// A trail shorter than this would be mostly openers.
+const SHORTEST_ROTATION: u64 = 1024;
+
+impl Settings {
+    /// Reads the settings of a store; without a file all are defaults.
+    pub(crate) fn read(store: &Path) -> Result<Self> {
+        let path = store.join("config.toml");
+        let mut settings = Self {
+            durability: Setting::default(Durability::default()),
+            rotation: Setting::default(StoreOptions::DEFAULT_ROTATION),
+        };
+        #[expect(clippy::disallowed_methods, reason = "settings are the command's own")]
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(settings),
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+                return Ok(settings);
+            }
+            Err(error) => {
+                return Err(CommandError::io(
+                    "cannot read the settings",
+                    Some(&path),
+                    &error,
+                ));
+            }
+        };
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            CommandError::invalid(format!("the settings are not TOML: {}", error.message()))
+                .at_path(&path)
+        })?;
+        for (name, value) in &table {
+            settings
+                .set(name, value, &path)
+                .map_err(|error| error.at_path(&path))?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, name: &str, value: &toml::Value, path: &Path) -> Result<()> {
+        let file = Some(path.to_owned());
+        match name {
+            "durability" => {
+                let text = value.as_str().unwrap_or_default();
+                let value = text.parse().map_err(|_| {
+                    CommandError::invalid("durability must be \"record\", \"batch\" or \"os\"")
+                })?;
+                self.durability = Setting { value, file };
+            }
+            "rotation" => {
+                let value = read_size(value).filter(|size| *size >= SHORTEST_ROTATION);
+                let value = value.ok_or_else(|| {
+                    CommandError::invalid("rotation must be a size like \"64 MiB\", 1 KiB or more")
+                })?;
+                self.rotation = Setting { value, file };
+            }
+            unknown => return Err(unknown_setting(unknown)),
+        }
+        Ok(())
+    }
+}
+
+fn unknown_setting(name: &str) -> CommandError {
+    let shown = crate::text::one_line(name, 60);
+    let error = CommandError::invalid(format!("there is no setting \"{shown}\""));
+    let nearest = NAMES
+        .into_iter()
+        .map(|known| (strsim::damerau_levenshtein(name, known), known))
+        .min();
+    match nearest {
+        Some((distance, known)) if distance <= known.len() / 2 => {
+            error.hint(format!("did you mean {known}?"))
+        }
+        _ => error.hint(format!("the settings are {}", NAMES.join(" and "))),
+    }
+}
+
+/// Reads a number of bytes: a whole number, or text with a unit.
+fn read_size(value: &toml::Value) -> Option<u64> {
+    if let Some(bytes) = value.as_integer() {
+        return u64::try_from(bytes).ok();
+    }
+    let text = value.as_str()?.trim();
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.trim() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_size;
+
+    #[test]
+    fn sizes_are_read_with_and_without_a_unit() {
+        let size = |text: &str| read_size(&toml::Value::String(text.to_owned()));
+        assert_eq!(size("64 MiB"), Some(64 << 20));
+        assert_eq!(size("256KiB"), Some(256 << 10));
+        assert_eq!(size("2 GB"), Some(2_000_000_000));
+        assert_eq!(size("4096"), Some(4096));
+        assert_eq!(size("-1 MiB"), None);
+        assert_eq!(size("99999999999 GiB"), None);
+        assert_eq!(size("64 bananas"), None);
+        assert_eq!(read_size(&toml::Value::Integer(-5)), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! Text as a terminal may see it.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+/// Strips what could command a terminal from text that came from a transcript.
+/// Newlines and tabs stay; other control characters, and those that reorder
+/// text, show as U+FFFD.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| is_unsafe(c) || c == '\u{1b}') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if c == '\u{1b}' {
+            rest = after_escape(rest);
+            continue;
+        }
+        out.push(if is_unsafe(c) {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            c
+        });
+        rest = &rest[c.len_utf8()..];
+    }
+    Cow::Owned(out)
+}
+
+fn is_unsafe(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
+/// Returns what follows an escape sequence at the beginning of `text`.
+fn after_escape(text: &str) -> &str {
+    let rest = &text[1..];
+    let end = match rest.chars().next() {
+        // Parameters, then one final character.
+        Some('[') => rest
+            .find(|c: char| ('\u{40}'..='\u{7e}').contains(&c) && c != '[')
+            .map(|at| at + 1),
+        // A string, up to the bell or the string terminator.
+        Some(']' | 'P' | '_' | '^' | 'X') => match (rest.find('\u{7}'), rest.find("\u{1b}\\")) {
+            (Some(bell), Some(end)) => Some((bell + 1).min(end + 2)),
+            (Some(bell), None) => Some(bell + 1),
+            (None, Some(end)) => Some(end + 2),
+            (None, None) => Some(rest.len()),
+        },
+        Some(c) => Some(c.len_utf8()),
+        None => None,
+    };
+    rest.get(end.unwrap_or(0)..).unwrap_or("")
+}
+
+/// Makes one clean line of text, at most `width` characters long.
+pub(crate) fn one_line(text: &str, width: usize) -> String {
+    let clean = clean(text);
+    let mut line = String::new();
+    let words = clean.split_whitespace();
+    for word in words {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.chars().count() > width {
+            let cut: String = line.chars().take(width.saturating_sub(1)).collect();
+            return cut + "…";
+        }
+    }
+    line
+}
+
+/// Writes a count of things: `1 record`, `2 records`.
+pub(crate) fn count(n: u64, thing: &str) -> String {
+    match n {
+        1 => format!("1 {thing}"),
+        n => format!("{n} {thing}s"),
+    }
+}
+
+/// Writes a size with a binary unit.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return count(bytes, "byte");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let text = format!("{value:.1}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    format!("{text} {}", UNITS[unit])
+}
+
+/// Writes a path as JSON: a string, or both its lossy text and its bytes where
+/// it is not UTF-8.
+pub(crate) fn path_json(path: &Path) -> Value {
+    match path.to_str() {
+        Some(text) => Value::from(text),
+        None => json!({
+            "path": path.to_string_lossy(),
+            "path_base64": STANDARD.encode(path.as_os_str().as_encoded_bytes()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_of_a_transcript_never_reach_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mred\u{1b}[0m b"), "ared b");
+        assert_eq!(clean("\u{1b}]0;title\u{7}x"), "x");
+        assert_eq!(clean("\u{1b}]8;;http://x\u{1b}\\link"), "link");
+        assert_eq!(clean("a\rb\u{8}\u{9b}c"), "a\u{fffd}b\u{fffd}\u{fffd}c");
+        assert_eq!(clean("\u{202e}abc"), "\u{fffd}abc");
+        assert_eq!(clean("tab\tand\nline ü 😀"), "tab\tand\nline ü 😀");
+        assert_eq!(clean("ends in \u{1b}"), "ends in ");
+        assert_eq!(clean("\u{1b}[12"), "[12");
+    }
+
+    #[test]
+    fn a_line_is_cut_where_it_is_too_long() {
+        assert_eq!(one_line("fix  the\nbug", 20), "fix the bug");
+        assert_eq!(one_line("abcdefgh", 5), "abcd…");
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(size(1), "1 byte");
+        assert_eq!(size(64 << 20), "64 MiB");
+        assert_eq!(size(1536), "1.5 KiB");
+    }
+}

@@ -1,0 +1,135 @@
+//! What is printed, and where: data on stdout, all else on stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use serde_json::{Value, json};
+
+use crate::error::{CommandError, Result};
+use crate::text::path_json;
+
+/// How a command talks.
+#[derive(Debug)]
+pub(crate) struct Ui {
+    json: bool,
+    color: ColorChoice,
+}
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default();
+/// For what matters less.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// For what the eye should find.
+pub(crate) const BOLD: Style = Style::new().bold();
+
+impl Ui {
+    pub(crate) fn new(json: bool, color: clap::ColorChoice) -> Self {
+        let color = match color {
+            clap::ColorChoice::Auto => ColorChoice::Auto,
+            clap::ColorChoice::Always => ColorChoice::Always,
+            clap::ColorChoice::Never => ColorChoice::Never,
+        };
+        Self { json, color }
+    }
+
+    /// Returns whether data goes out as JSON.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Returns standard output for text with styles, stripped where they are
+    /// not wanted. Buffered: flush it.
+    pub(crate) fn out(&self) -> io::BufWriter<AutoStream<io::StdoutLock<'static>>> {
+        io::BufWriter::new(AutoStream::new(io::stdout().lock(), self.color))
+    }
+
+    /// Returns how wide the terminal is that data goes to, if it is one.
+    pub(crate) fn width(&self) -> Option<usize> {
+        if !io::stdout().is_terminal() {
+            return None;
+        }
+        terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
+    }
+
+    /// Prints one JSON value as a line.
+    pub(crate) fn print_json(&self, value: &Value) -> Result<()> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{value}")
+            .and_then(|()| out.flush())
+            .map_err(|error| unwritable(&error))
+    }
+
+    /// Tells the person something that is not data. Only on a terminal: what
+    /// goes into a log should be worth keeping.
+    pub(crate) fn remark(&self, text: &str) {
+        if !self.json && io::stderr().is_terminal() {
+            self.say(&format!("{DIM}{text}{DIM:#}"));
+        }
+    }
+
+    /// Tells the person something that is not data, wherever stderr goes.
+    pub(crate) fn status(&self, text: &str) {
+        if !self.json {
+            self.say(text);
+        }
+    }
+
+    pub(crate) fn warning(&self, text: &str, hint: Option<&str>) {
+        if self.json {
+            let hints: Vec<&str> = hint.into_iter().collect();
+            self.say(&json!({"warning": {"message": text, "hints": hints}}).to_string());
+            return;
+        }
+        self.say(&format!("{WARNING}warning:{WARNING:#} {text}"));
+        if let Some(hint) = hint {
+            self.hint(hint);
+        }
+    }
+
+    pub(crate) fn error(&self, error: &CommandError) {
+        if self.json {
+            let message = error
+                .causes()
+                .iter()
+                .fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+            let value = json!({"error": {
+                "kind": error.kind(),
+                "message": message,
+                "path": error.path().map(path_json),
+                "hints": error.hints(),
+            }});
+            self.say(&value.to_string());
+            return;
+        }
+        self.say(&format!("{ERROR}error:{ERROR:#} {error}"));
+        for cause in error.causes() {
+            self.say(&format!("  caused by: {cause}"));
+        }
+        if let Some(path) = error.path() {
+            self.say(&format!("  in: {}", path.display()));
+        }
+        if !error.hints().is_empty() {
+            self.say("");
+        }
+        for hint in error.hints() {
+            self.hint(hint);
+        }
+    }
+
+    fn hint(&self, text: &str) {
+        self.say(&format!("{HINT}hint:{HINT:#} {text}"));
+    }
+
+    fn say(&self, line: &str) {
+        let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        // There is nowhere else to say that stderr is closed.
+        writeln!(err, "{line}").ok();
+    }
+}
+
+/// Makes an error of output that could not be written.
+pub(crate) fn unwritable(error: &io::Error) -> CommandError {
+    CommandError::io("cannot write the output", None, error)
+}

@@ -1,0 +1,36 @@
+//! Moments as a person reads them, in the local time zone.
+
+use backtrail::Timestamp;
+use jiff::Zoned;
+use jiff::tz::TimeZone;
+
+fn local(at: Timestamp) -> Option<Zoned> {
+    let at = jiff::Timestamp::from_millisecond(at.as_millis()).ok()?;
+    Some(at.to_zoned(TimeZone::system()))
+}
+
+/// Writes a day and a time.
+pub(crate) fn full(at: Timestamp) -> String {
+    match local(at) {
+        Some(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        None => at.to_string(),
+    }
+}
+
+/// Writes how one would say it today: `14:32`, `yesterday`, `Nov 9`, `2025-11-09`.
+pub(crate) fn brief(at: Timestamp) -> String {
+    let Some(at) = local(at) else {
+        return at.to_string();
+    };
+    let today = Zoned::now().date();
+    let day = at.date();
+    if day == today {
+        at.strftime("%H:%M").to_string()
+    } else if day.tomorrow().is_ok_and(|next| next == today) {
+        "yesterday".to_owned()
+    } else if day.year() == today.year() {
+        at.strftime("%b %-d").to_string()
+    } else {
+        at.strftime("%Y-%m-%d").to_string()
+    }
+}

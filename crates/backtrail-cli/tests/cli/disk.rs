@@ -1,0 +1,87 @@
+//! A disk that is full: a clear answer, nothing lost, and on it goes when there
+//! is space again (F22).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::kit::{Cli, Recording, command, finish, texts};
+
+/// A small file system in memory, taken away at the end.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts one where that is allowed; says loudly where it is not.
+    fn mount(at: &Path) -> Option<Self> {
+        std::fs::create_dir(at).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+            .arg(at)
+            .output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(Self(at.to_owned())),
+            _ => {
+                eprintln!(
+                    "SKIPPED: mounting a tmpfs is not permitted here; the engine's tests inject a full disk instead"
+                );
+                None
+            }
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        Command::new("umount").arg(&self.0).status().ok();
+    }
+}
+
+#[test]
+fn f22_a_full_disk_is_said_loses_nothing_and_recording_goes_on_when_space_is_back() {
+    let cli = Cli::new();
+    let Some(disk) = SmallDisk::mount(&cli.work().join("disk")) else {
+        return;
+    };
+    let store = disk.0.join("store");
+    let ballast = disk.0.join("ballast");
+    std::fs::write(&ballast, vec![0; 100 << 10]).unwrap();
+    let mut recording = Recording::start(command(&store, &cli.work(), &["record"]));
+    let mut acknowledged = Vec::new();
+    let mut refusals = 0;
+    let mut session = String::new();
+    for n in 0..400 {
+        let text = format!("message {n} {}", "x".repeat(1000));
+        let answer = recording.say(&text);
+        if answer["ok"] == true {
+            session = answer["session"].as_str().unwrap().to_owned();
+            acknowledged.push(text);
+        } else {
+            assert_eq!(answer["kind"], "disk_full", "{answer}");
+            let error = answer["error"].as_str().unwrap();
+            assert!(
+                error.contains("everything acknowledged before it is safe"),
+                "{error}"
+            );
+            assert!(error.contains("No space left"), "{error}");
+            refusals += 1;
+            if refusals == 3 {
+                std::fs::remove_file(&ballast).unwrap();
+            }
+            if refusals == 10 {
+                break;
+            }
+        }
+    }
+    assert!(refusals >= 10, "the disk was never full");
+    assert!(
+        acknowledged.len() > 100,
+        "recording went on once there was space"
+    );
+    assert_eq!(recording.end(), 1);
+    let shown = finish(
+        &mut command(&store, &cli.work(), &["show", &session, "--json"]),
+        b"",
+    );
+    assert_eq!(texts(&shown.json()), acknowledged);
+    let verified = finish(&mut command(&store, &cli.work(), &["verify"]), b"");
+    assert_eq!(verified.code, 0, "{verified:#?}");
+}

@@ -1,0 +1,36 @@
+//! `show --follow` prints each record soon after it is written.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::kit::{Cli, Recording};
+
+#[test]
+fn a_follower_sees_what_is_said_while_it_looks_also_across_a_rotation() {
+    let cli = Cli::new();
+    let session = cli.new_session("first");
+    std::fs::write(cli.store().join("config.toml"), "rotation = \"1 KiB\"").unwrap();
+    let mut follower = cli
+        .command(&["show", &session, "--follow", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut next = || -> String {
+        let shown: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        shown["blocks"][0]["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(next(), "first");
+    let mut recording = Recording::start(cli.command(&["record", "--session", &session]));
+    for n in 0..30 {
+        let text = format!("message {n} {}", "x".repeat(100));
+        recording.say(&text);
+        assert_eq!(next(), text);
+    }
+    assert!(cli.trail(&session, 3).exists(), "it was rotated meanwhile");
+    assert_eq!(recording.end(), 0);
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+}

@@ -1,0 +1,92 @@
+//! House rules that a machine can check.
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_source_file_outgrows_its_subject() {
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    assert!(files.len() > 20);
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines = text
+            .lines()
+            .take_while(|line| *line != "#[cfg(test)]")
+            .count();
+        let is_test = file.components().any(|part| part.as_os_str() == "tests");
+        assert!(
+            is_test || lines <= 600,
+            "{} has {lines} lines: what is the second subject?",
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn the_engine_never_prints_never_exits_and_never_reads_the_environment() {
+    let mut files = Vec::new();
+    sources(&root().join("crates/backtrail/src"), &mut files);
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for banned in [
+            "println!",
+            "eprintln!",
+            "process::exit",
+            "env::var",
+            "env::args",
+        ] {
+            assert!(!text.contains(banned), "{banned} in {}", file.display());
+        }
+    }
+}
+
+/// The two commands on README's first screen are the ones that are tested: the
+/// first here, the second by whoever runs this test.
+#[test]
+fn the_readme_commands_are_real() {
+    let readme = read("README.md");
+    let screen: String = readme.lines().take(40).collect::<Vec<_>>().join("\n");
+    assert!(screen.contains("cargo run --release -- record --text hello"));
+    assert!(screen.contains("cargo test"));
+    let cli = crate::kit::Cli::new();
+    assert_eq!(cli.run(&["record", "--text", "hello"]).code, 0);
+    assert_eq!(cli.texts("latest"), ["hello"]);
+}
+
+/// docs/cli.md holds every verb's help, word for word.
+#[test]
+fn the_manual_says_what_help_says() {
+    let manual = read("docs/cli.md");
+    let cli = crate::kit::Cli::new();
+    for verb in ["record", "list", "show", "verify", "repair", "config"] {
+        let mut command = cli.command(&[verb, "--help"]);
+        let help = crate::kit::finish(command.env("COLUMNS", "100"), b"").stdout;
+        let block = format!("```text\n$ backtrail {verb} --help\n{help}```");
+        assert!(
+            manual.contains(&block),
+            "docs/cli.md should contain:\n{block}"
+        );
+    }
+}

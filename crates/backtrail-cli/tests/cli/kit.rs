@@ -1,0 +1,189 @@
+//! A store in a directory of its own, and the program to use it with.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A store, empty at first, and an empty directory to work in.
+pub(crate) struct Cli {
+    dir: TempDir,
+}
+
+/// What a run of the program gave.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// Parses stdout as one JSON value.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:#?}"))
+    }
+
+    /// Parses each line of stdout as JSON.
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        let lines = self.stdout.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+impl Cli {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("work")).unwrap();
+        Self { dir }
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.dir.path().join("store")
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        command(&self.store(), &self.work(), args)
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        self.run_with(args, b"")
+    }
+
+    pub(crate) fn run_with(&self, args: &[&str], stdin: &[u8]) -> Ran {
+        finish(&mut self.command(args), stdin)
+    }
+
+    /// Records one text in a new session and returns the session's id.
+    pub(crate) fn new_session(&self, text: &str) -> String {
+        let ran = self.run(&["record", "--text", text]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ran.json()["session"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns the texts of a session's messages, as `show --json` gives them.
+    pub(crate) fn texts(&self, reference: &str) -> Vec<String> {
+        texts(&self.run(&["show", reference, "--json"]).json())
+    }
+
+    pub(crate) fn trail(&self, session: &str, trail: u32) -> PathBuf {
+        let name = format!("{trail:04}.jsonl");
+        self.store().join("sessions").join(session).join(name)
+    }
+}
+
+/// Returns the program, with a store and a current directory.
+pub(crate) fn command(store: &Path, work: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_backtrail"));
+    command
+        .args(args)
+        .current_dir(work)
+        .env("BACKTRAIL_HOME", store)
+        .env_remove("NO_COLOR")
+        .env("TZ", "UTC");
+    command
+}
+
+pub(crate) fn finish(command: &mut Command, stdin: &[u8]) -> Ran {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let stdin = stdin.to_vec();
+    // The program may end before it has read everything.
+    let writer = std::thread::spawn(move || pipe.write_all(&stdin).ok());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+pub(crate) fn texts(shown: &Value) -> Vec<String> {
+    let messages = shown["messages"].as_array().unwrap();
+    let text = |message: &Value| message["blocks"][0]["text"].as_str().unwrap().to_owned();
+    messages.iter().map(text).collect()
+}
+
+/// A `record` that is running: lines in, answers out.
+pub(crate) struct Recording {
+    pub(crate) child: Child,
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) answers: BufReader<ChildStdout>,
+}
+
+impl Recording {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self {
+            stdin: child.stdin.take(),
+            answers: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        }
+    }
+
+    /// Says something and waits for its answer.
+    pub(crate) fn say(&mut self, text: &str) -> Value {
+        self.send(text);
+        self.answer().expect("the program answers")
+    }
+
+    pub(crate) fn send(&mut self, text: &str) {
+        let line = line(text);
+        self.stdin
+            .as_mut()
+            .unwrap()
+            .write_all(line.as_bytes())
+            .unwrap();
+    }
+
+    /// Returns the next answer, or `None` when there are no more.
+    pub(crate) fn answer(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let n = self.answers.read_line(&mut line).unwrap_or(0);
+        // A program that was killed can leave half a line.
+        (n > 0 && line.ends_with('\n')).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    pub(crate) fn end(mut self) -> i32 {
+        drop(self.stdin.take());
+        while self.answer().is_some() {}
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+}
+
+/// A line of input in the short form.
+pub(crate) fn line(text: &str) -> String {
+    format!("{}\n", serde_json::json!({"role": "user", "text": text}))
+}
+
+/// Numbers that look random and are the same every time.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}

@@ -1,0 +1,262 @@
+//! `record` answers every line, in order, once it is durable.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Cli, Recording, line};
+
+#[test]
+fn each_line_is_answered_before_more_input_comes() {
+    for mode in ["record", "batch", "os"] {
+        let cli = Cli::new();
+        let mut recording = Recording::start(cli.command(&["record", "--durability", mode]));
+        for n in 1..=5 {
+            // The pipe stays open: the answer may not wait for the next line.
+            let answer = recording.say(&format!("message {n}"));
+            assert_eq!(answer["ok"], true);
+            assert_eq!(answer["line"], n);
+            assert_eq!(answer["seq"], n);
+            let session = answer["session"].as_str().unwrap().to_owned();
+            // And what is answered can be read, while the writer is still there.
+            assert_eq!(cli.texts(&session).len() as u64, n);
+        }
+        assert_eq!(recording.end(), 0);
+    }
+}
+
+#[test]
+fn a14_a_bad_line_is_answered_with_its_reason_and_the_rest_goes_on() {
+    let cases = [
+        ("not json", "not JSON"),
+        ("", "empty"),
+        ("[1]", "not a JSON object"),
+        (r#"{"role":"user"}"#, "`text` is missing"),
+        (r#"{"text":"x"}"#, "`role` is missing"),
+        (r#"{"role":"user","text":7}"#, "`text` must be a string"),
+        (
+            r#"{"role":"user","text":"x","txet":"y"}"#,
+            "unexpected field \"txet\"",
+        ),
+        (
+            r#"{"role":"user","text":"x","text":"y"}"#,
+            "unexpected field \"text\"",
+        ),
+        (r#"{"type":"poem"}"#, "unsupported type \"poem\""),
+        (
+            r#"{"message":{"role":"user","blocks":[]}}"#,
+            "`type` is missing",
+        ),
+        (r#"{"type":"message"}"#, "`message` is missing"),
+        (
+            r#"{"type":"message","message":{"blocks":[]}}"#,
+            "`role` is missing",
+        ),
+        (
+            r#"{"type":"message","message":{"role":"user"}}"#,
+            "`blocks` is missing",
+        ),
+        (
+            r#"{"type":"message","message":{"role":"user","blocks":[{}]}}"#,
+            "`type` is missing",
+        ),
+        (
+            r#"{"type":"message","message":{"role":"user","blocks":[]},"seq":4}"#,
+            "unexpected field \"seq\"",
+        ),
+        (
+            r#"{"role":"user","text":"x","at":"yesterday"}"#,
+            "`at` must be a time",
+        ),
+        (
+            r#"{"role":"user","text":"x","expect":-1}"#,
+            "`expect` must be",
+        ),
+        (
+            r#"{"role":"user","text":"x","expect":99999999999999999999}"#,
+            "`expect` is out of range",
+        ),
+        (
+            r#"{"role":"user","text":"x","cost_usd":-1}"#,
+            "`cost_usd` is out of range",
+        ),
+        (r#"{"role":"user","text":"x","id":""}"#, "`id` must be"),
+    ];
+    let mut input = Vec::new();
+    for (bad, _) in cases {
+        input.extend_from_slice(bad.as_bytes());
+        input.extend_from_slice(format!("\n{}", line("good")).as_bytes());
+    }
+    input.extend_from_slice(b"{\"role\":\"user\",\"text\":\"\xff\"}\n");
+    let cli = Cli::new();
+    let ran = cli.run_with(&["record", "--durability", "os"], &input);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let answers = ran.json_lines();
+    assert_eq!(answers.len(), cases.len() * 2 + 1);
+    for (n, (bad, reason)) in cases.iter().enumerate() {
+        let (refused, taken) = (&answers[n * 2], &answers[n * 2 + 1]);
+        assert_eq!(refused["ok"], false, "{bad}");
+        assert_eq!(refused["line"], n * 2 + 1);
+        let error = refused["error"].as_str().unwrap();
+        assert!(error.contains(reason), "{bad}: {error}");
+        assert_eq!(taken["ok"], true);
+        assert_eq!(taken["seq"], n + 1);
+    }
+    let last = answers.last().unwrap();
+    assert!(
+        last["error"]
+            .as_str()
+            .unwrap()
+            .contains("not UTF-8 at byte 23"),
+        "{last}"
+    );
+    let session = answers[1]["session"].as_str().unwrap();
+    assert_eq!(cli.texts(session), vec!["good"; cases.len()]);
+}
+
+#[test]
+fn what_is_recorded_comes_back_byte_for_byte() {
+    let cli = Cli::new();
+    let message = concat!(
+        r#"{"role":"assistant","blocks":[{"type":"thinking","thinking":"","signature":"Eq+/oB=="},"#,
+        r#"{"input":{"b":1.0,"a":1e400,"b":2,"s":"\ud83d lone \u00e9 \/"},"type":"tool_use","id":"t1","name":"bash"},"#,
+        r#"{"type":"hologram","beam":[[[[]]]]}],"usage":{"input_tokens":18446744073709551616,"new":null},"mood":"calm"}"#
+    );
+    let line = format!(
+        r#"{{"type":"message","message":{message},"model":"m-1","response_id":"r1","duration_ms":7,"cost_usd":0.25,"at":"2026-01-02T03:04:05Z","id":"mine","later":[1,2]}}"#
+    );
+    let ran = cli.run_with(&["record"], format!("{line}\n").as_bytes());
+    let session = ran.json()["session"].as_str().unwrap().to_owned();
+    let trail = std::fs::read_to_string(cli.trail(&session, 0)).unwrap();
+    assert!(
+        trail.contains(&format!("\"message\":{message},\"prev\"")),
+        "{trail}"
+    );
+    assert!(trail.contains("\"later\":[1,2]"));
+    let shown = cli.run(&["show", &session, "--json"]);
+    assert!(
+        shown
+            .stdout
+            .contains(r#"{"b":1.0,"a":1e400,"b":2,"s":"\ud83d lone \u00e9 \/"}"#)
+    );
+    assert!(
+        shown
+            .stdout
+            .contains(r#""id":"mine","at":"2026-01-02T03:04:05.000Z""#)
+    );
+    assert!(
+        shown
+            .stdout
+            .contains(r#""model":"m-1","response_id":"r1","duration_ms":7,"cost_usd":0.25"#)
+    );
+}
+
+#[test]
+fn a_retry_that_expects_the_last_seq_never_says_a_thing_twice() {
+    let cli = Cli::new();
+    let input = [
+        json!({"role": "user", "text": "one", "expect": 0}),
+        json!({"role": "user", "text": "two", "expect": 1}),
+        json!({"role": "user", "text": "two", "expect": 1}),
+        json!({"role": "user", "text": "three", "expect": 9}),
+    ];
+    let input: String = input.iter().map(|line| format!("{line}\n")).collect();
+    for mode in ["record", "batch"] {
+        let ran = cli.run_with(&["record", "--durability", mode], input.as_bytes());
+        assert_eq!(ran.code, 1);
+        let answers = ran.json_lines();
+        let ok: Vec<&Value> = answers.iter().map(|answer| &answer["ok"]).collect();
+        assert_eq!(ok, [true, true, false, false]);
+        assert_eq!(answers[2]["kind"], "conflict");
+        assert_eq!(answers[2]["head"], 2);
+        assert_eq!(
+            cli.texts(answers[0]["session"].as_str().unwrap()),
+            ["one", "two"]
+        );
+    }
+}
+
+#[test]
+fn a_line_that_is_too_long_is_refused_and_the_rest_goes_on() {
+    let cli = Cli::new();
+    let long = line(&"x".repeat(17 << 20));
+    let longer = line(&"x".repeat(40 << 20));
+    let input = [line("before"), long, longer, line("after")].concat();
+    let ran = cli.run_with(&["record"], input.as_bytes());
+    let answers = ran.json_lines();
+    assert_eq!(ran.code, 1);
+    assert!(
+        answers[1]["error"]
+            .as_str()
+            .unwrap()
+            .contains("over the limit of 16777216")
+    );
+    assert!(
+        answers[2]["error"]
+            .as_str()
+            .unwrap()
+            .contains("at most 16 MiB")
+    );
+    assert_eq!(
+        cli.texts(answers[0]["session"].as_str().unwrap()),
+        ["before", "after"]
+    );
+}
+
+#[test]
+fn f1_an_unfinished_line_of_a_dead_writer_is_set_aside_and_said() {
+    let cli = Cli::new();
+    let session = cli.new_session("first");
+    let trail = cli.trail(&session, 0);
+    let mut bytes = std::fs::read(&trail).unwrap();
+    bytes.extend_from_slice(b"{\"type\":\"message\",\"seq\":2,\"at\":\"20");
+    std::fs::write(&trail, &bytes).unwrap();
+    let shown = cli.run(&["show", &session]);
+    assert!(
+        shown
+            .stderr
+            .contains("the last line is unfinished (34 bytes"),
+        "{}",
+        shown.stderr
+    );
+    assert_eq!(cli.run(&["verify"]).code, 1);
+    let ran = cli.run(&["record", "--session", &session, "--text", "second"]);
+    assert!(
+        ran.stderr.contains("never acknowledged) was set aside in"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(ran.json()["seq"], 2);
+    assert_eq!(cli.texts(&session), ["first", "second"]);
+    let report = cli.run(&["verify", "--json"]).json();
+    assert_eq!(report["ok"], true);
+    assert_eq!(report["set_aside"][0]["bytes"], 34);
+}
+
+#[test]
+fn recording_goes_on_when_nobody_reads_the_answers() {
+    let cli = Cli::new();
+    let mut child = cli
+        .command(&["record", "--title", "unread", "--durability", "os"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    for n in 0..2000 {
+        std::io::Write::write_all(&mut stdin, line(&format!("message {n}")).as_bytes()).unwrap();
+    }
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(cli.texts("latest").len(), 2000);
+}
+
+#[test]
+fn nothing_in_means_no_session() {
+    let cli = Cli::new();
+    let ran = cli.run(&["record"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    assert_eq!(ran.stderr, "nothing was recorded, so no session was made\n");
+    assert_eq!(cli.run(&["list", "--json"]).stdout, "[]\n");
+}

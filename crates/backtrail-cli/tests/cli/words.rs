@@ -1,0 +1,315 @@
+//! What a person or a program reads: words, shapes and exit codes.
+
+use serde_json::Value;
+
+use crate::kit::{Cli, command, finish};
+
+/// Puts words in place of what differs from run to run.
+fn normal(text: &str, cli: &Cli, session: &str) -> String {
+    let text = text
+        .replace(session, "<session>")
+        .replace(&session[..8], "<id>")
+        .replace(cli.store().to_str().unwrap(), "<store>")
+        .replace(
+            cli.work().canonicalize().unwrap().to_str().unwrap(),
+            "<work>",
+        );
+    let mut out = String::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line
+            .split(' ')
+            .map(|word| match word.matches(':').count() {
+                2 if !word.contains('"') => "<time>",
+                _ if word.len() == 10 && word.matches('-').count() == 2 => "<day>",
+                _ => word,
+            })
+            .collect();
+        out.push_str(words.join(" ").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn show_reads_well() {
+    let cli = Cli::new();
+    let input = r#"{"role":"user","text":"fix the bug\u001b[31m"}
+{"type":"message","message":{"role":"assistant","blocks":[{"type":"thinking","thinking":"","signature":"x"},{"type":"text","text":"Let me look."},{"type":"tool_use","id":"t1","name":"bash","input":{"command":"ls"}}]}}
+{"type":"message","message":{"role":"tool","blocks":[{"type":"tool_result","tool_use_id":"t1","tool_name":"bash","output":"a\nb\n","is_error":true}]}}
+{"type":"message","message":{"role":"oracle","blocks":[{"type":"hologram","beam":1}]}}
+"#;
+    let ran = cli.run_with(&["record", "--title", "a \u{202e}title"], input.as_bytes());
+    let session = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
+    let shown = cli.run(&["show", &session]);
+    assert_eq!(shown.stderr, "");
+    let expected = "\
+a \u{fffd}title
+<session> · <day> <time> · <work>
+
+   1  user  <day> <time>
+      fix the bug
+
+   2  assistant  <day> <time>
+      (thinking, not shown by its provider)
+      Let me look.
+      → bash {\"command\":\"ls\"}
+
+   3  tool  <day> <time>
+      ← bash failed
+      a
+      b
+
+   4  oracle  <day> <time>
+      {\"type\":\"hologram\",\"beam\":1}
+";
+    assert_eq!(normal(&shown.stdout, &cli, &session), expected);
+}
+
+#[test]
+fn colours_come_only_where_they_are_wanted() {
+    let cli = Cli::new();
+    cli.new_session("hello");
+    let escape = '\u{1b}';
+    assert!(
+        !cli.run(&["list"]).stdout.contains(escape),
+        "a pipe is no terminal"
+    );
+    assert!(
+        cli.run(&["list", "--color", "always"])
+            .stdout
+            .contains(escape)
+    );
+    assert!(
+        !cli.run(&["show", "nope", "--color", "never"])
+            .stderr
+            .contains(escape)
+    );
+}
+
+#[test]
+fn a15_references_are_ids_prefixes_and_latest_and_never_paths() {
+    let cli = Cli::new();
+    let first = cli.new_session("first");
+    let second = cli.new_session("second");
+    for reference in [&first[..], &first[..8], &first[..20]] {
+        assert_eq!(cli.texts(reference), ["first"]);
+    }
+    assert_eq!(cli.texts("latest"), ["second"]);
+    // In another workspace `latest` means the latest there, else overall.
+    let other = cli.work().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let run = |args: &[&str]| finish(&mut command(&cli.store(), &other, args), b"");
+    assert_eq!(run(&["show", "latest", "--json"]).json()["id"], second);
+    run(&["record", "--text", "third"]);
+    assert_eq!(cli.texts("latest"), ["second"]);
+    assert_eq!(
+        run(&["show", "latest", "--json"]).json()["title"],
+        Value::Null
+    );
+
+    std::fs::write(cli.work().join("file"), "secret").unwrap();
+    for hostile in [
+        "../x",
+        "/etc/passwd",
+        "./file",
+        "",
+        "a/b",
+        "a\nb",
+        "..",
+        &"x".repeat(10_000),
+    ] {
+        let ran = cli.run(&["show", hostile]);
+        assert_eq!(ran.code, 2);
+        assert!(ran.stderr.starts_with("error: \""), "{}", ran.stderr);
+        assert!(ran.stderr.contains("is not a session"), "{}", ran.stderr);
+        assert!(ran.stderr.len() < 400, "long input is not thrown back");
+        assert_eq!(ran.stdout, "");
+    }
+    let short = cli.run(&["show", &first[..3]]);
+    assert!(short.stderr.contains("too short"), "{}", short.stderr);
+    let unknown = cli.run(&["show", "zzzz"]);
+    assert!(unknown.stderr.contains("no session begins with \"zzzz\""));
+    assert!(unknown.stderr.contains("hint: nearest: "));
+}
+
+#[test]
+fn failures_are_json_on_stderr_with_json_and_nothing_is_on_stdout() {
+    let cli = Cli::new();
+    cli.new_session("hello");
+    let cases: [(&[&str], &str); 5] = [
+        (&["show", "zzzz", "--json"], "not_found"),
+        (&["show", "../x", "--json"], "invalid"),
+        (&["shwo", "--json"], "usage"),
+        (&["record", "--durability", "sometimes", "--json"], "usage"),
+        (&["repair", "zzzz", "--json"], "not_found"),
+    ];
+    for (args, kind) in cases {
+        let ran = cli.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}");
+        let error: Value = serde_json::from_str(&ran.stderr).unwrap();
+        assert_eq!(error["error"]["kind"], kind, "{args:?}");
+        assert!(error["error"]["message"].is_string());
+        assert!(error["error"]["hints"].is_array());
+        assert!(error["error"].get("path").is_some());
+    }
+}
+
+#[test]
+fn verify_names_file_line_byte_and_reason_and_repair_mends_it() {
+    let cli = Cli::new();
+    let input: String = (1..=4)
+        .map(|n| crate::kit::line(&format!("message {n}")))
+        .collect();
+    let ran = cli.run_with(&["record"], input.as_bytes());
+    let session = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
+    let trail = cli.trail(&session, 0);
+    let good = std::fs::read_to_string(&trail).unwrap();
+    let damaged = good.replace("message 2", "massage 2");
+    std::fs::write(&trail, &damaged).unwrap();
+
+    let report = cli.run(&["verify", "--json"]);
+    assert_eq!(report.code, 1);
+    let report = report.json();
+    assert_eq!(report["ok"], false);
+    assert_eq!(report["records"], 4);
+    let place = &report["damaged"][0];
+    assert_eq!(place["file"], format!("sessions/{session}/0000.jsonl"));
+    assert_eq!(place["line"], 3);
+    let byte = damaged.find("massage 2").unwrap();
+    let line_start = damaged[..byte].rfind('\n').unwrap() + 1;
+    assert_eq!(place["byte"], line_start);
+    assert_eq!(place["reason"], "checksum mismatch");
+
+    // Reading goes on around it, and says so.
+    let shown = cli.run(&["show", &session, "--json"]);
+    assert_eq!(shown.code, 0);
+    assert_eq!(shown.json()["damaged"], 1);
+    let warning: Value = serde_json::from_str(&shown.stderr).unwrap();
+    assert!(
+        warning["warning"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("1 damaged place skipped")
+    );
+
+    let plan = cli.run(&["repair", &session, "--dry-run", "--json"]).json();
+    assert_eq!(plan["copied"], 2);
+    assert_eq!(plan["missing"], serde_json::json!([[2, 2]]));
+    assert!(!cli.trail(&session, 1).exists(), "a dry run does nothing");
+    let done = cli.run(&["repair", &session]);
+    assert_eq!(done.code, 0);
+    assert!(done.stdout.contains("missing  record 2"), "{}", done.stdout);
+    assert_eq!(
+        std::fs::read_to_string(&trail).unwrap(),
+        damaged,
+        "the old file stays"
+    );
+    assert_eq!(cli.texts(&session), ["message 1", "message 3", "message 4"]);
+    let report = cli.run(&["verify", "--json"]);
+    assert_eq!((report.code, &report.json()["ok"]), (0, &Value::Bool(true)));
+    assert_eq!(report.json()["repaired"].as_array().unwrap().len(), 1);
+    assert_eq!(cli.run(&["repair", &session]).stdout, "nothing to repair\n");
+}
+
+#[test]
+fn settings_come_from_the_store_and_a_wrong_name_brings_up_the_nearest() {
+    let cli = Cli::new();
+    let settings = |text: &str| {
+        std::fs::create_dir_all(cli.store()).unwrap();
+        std::fs::write(cli.store().join("config.toml"), text).unwrap();
+    };
+    let rows = cli.run(&["config", "--json"]).json();
+    assert_eq!(rows[1]["value"], "record");
+    assert_eq!(rows[1]["source"], "default");
+    assert_eq!(rows[2]["value"], 64 << 20);
+    settings("rotation = \"2 KiB\"\ndurability = \"os\"");
+    let rows = cli.run(&["config", "--json"]).json();
+    assert_eq!(rows[1]["value"], "os");
+    assert_eq!(rows[2]["value"], 2048);
+    assert_eq!(
+        rows[2]["source"],
+        cli.store().join("config.toml").to_str().unwrap()
+    );
+    // A workspace has no say.
+    std::fs::write(cli.work().join("config.toml"), "nonsense").unwrap();
+    let session = cli.new_session("hello");
+    for (text, message, hint) in [
+        (
+            "durabilty = \"os\"",
+            "there is no setting \"durabilty\"",
+            "did you mean durability?",
+        ),
+        (
+            "xyz = 1",
+            "there is no setting \"xyz\"",
+            "the settings are durability and rotation",
+        ),
+        ("durability = \"maybe\"", "durability must be", ""),
+        ("rotation = 5", "rotation must be a size", ""),
+        ("rotation = [", "the settings are not TOML", ""),
+    ] {
+        settings(text);
+        let ran = cli.run(&["show", &session]);
+        assert_eq!(ran.code, 2);
+        assert!(ran.stderr.contains(message), "{text}: {}", ran.stderr);
+        assert!(ran.stderr.contains(hint), "{text}: {}", ran.stderr);
+        assert!(ran.stderr.contains("config.toml"), "{text}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_foreign_directory_is_never_made_a_store() {
+    let cli = Cli::new();
+    std::fs::create_dir(cli.store()).unwrap();
+    std::fs::write(cli.store().join("thesis.doc"), "mine").unwrap();
+    let ran = cli.run(&["record", "--text", "hello"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr
+            .contains("is neither empty nor a Backtrail store"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(std::fs::read_dir(cli.store()).unwrap().count(), 1);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_workspace_whose_name_is_not_utf_8_is_kept_exactly() {
+    use std::os::unix::ffi::OsStrExt;
+    let cli = Cli::new();
+    let odd = cli.work().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir(&odd).unwrap();
+    let run = |args: &[&str]| finish(&mut command(&cli.store(), &odd, args), b"");
+    assert_eq!(run(&["record", "--text", "here"]).code, 0);
+    cli.new_session("elsewhere");
+    let shown = run(&["show", "latest", "--json"]).json();
+    assert_eq!(
+        crate::kit::texts(&shown),
+        ["here"],
+        "latest knows the workspace by its bytes"
+    );
+    let workspace = &shown["workspace"];
+    assert!(workspace["path"].as_str().unwrap().ends_with("caf\u{fffd}"));
+    assert!(
+        workspace["path_base64"]
+            .as_str()
+            .unwrap()
+            .ends_with("Y2Fm6Q=="),
+        "{workspace}"
+    );
+}
+
+#[test]
+#[cfg(unix)]
+fn the_store_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let cli = Cli::new();
+    let session = cli.new_session("hello");
+    let mode =
+        |path: std::path::PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(cli.store()), 0o700);
+    assert_eq!(mode(cli.store().join("sessions").join(&session)), 0o700);
+    assert_eq!(mode(cli.trail(&session, 0)), 0o600);
+    assert_eq!(mode(cli.store().join("format")), 0o600);
+}
