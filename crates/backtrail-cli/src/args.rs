@@ -9,7 +9,7 @@ use crate::commands::{config, list, record, repair, show, verify};
 /// Keep everything an agent and its user said, durably, and find it again
 #[derive(Debug, Parser)]
 #[command(name = "backtrail", version, arg_required_else_help = true)]
-#[command(disable_help_subcommand = true, propagate_version = true)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -21,15 +21,16 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     /// Use the store in this directory [default: $BACKTRAIL_HOME, else the platform's data directory]
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", global = true, help_heading = "Global options")]
     pub(crate) store: Option<PathBuf>,
 
     /// Print data as JSON, and errors and warnings as JSON lines on stderr
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
 
     /// Use colours
-    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    #[arg(long, value_name = "WHEN", global = true, help_heading = "Global options")]
+    #[arg(default_value = "auto")]
     pub(crate) color: ColorChoice,
 }
 

@@ -1,4 +1,84 @@
-//! A session engine for AI agents.
+//! A session engine for AI agents: everything that was said is kept, durably.
+//!
+//! # A tour
+//!
+//! A [`Store`] is a directory with sessions in it. Open one, or make it:
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # let home = dir.path().join("store");
+//! use backtrail::{Block, Draft, Message, SessionOptions, Store, ToolResult, ToolUse, Usage};
+//!
+//! let store = Store::open_or_create(home)?;
+//!
+//! // A session has one speaker. This handle is it, until it is closed or dropped.
+//! let session = store.create_session(SessionOptions::new().title("tidy up").agent("mine"))?;
+//!
+//! // `append` returns the record's seq when the record is on disk.
+//! assert_eq!(session.append(Message::user_text("what is in here?"))?, 1);
+//!
+//! // What is known beside the message goes into its draft.
+//! let call = ToolUse::new("t1", "bash", &serde_json::json!({"command": "ls"}))?;
+//! let reply = Message::assistant([Block::text("Let me look."), call.into()])
+//!     .usage(Usage::new(10, 4).cache_read(2));
+//! session.append(Draft::from(reply).model("m-1").response_id("r1").duration_ms(1200))?;
+//!
+//! // In an async agent: hand it in, and await the commit when it matters.
+//! let result = ToolResult::ok("src\n").answers("t1", "bash");
+//! let commit = session.append_deferred(Message::tool_result(result));
+//! assert_eq!(commit.wait()?, 3);
+//!
+//! // A second speaker is refused, and told who speaks.
+//! let id = session.id().clone();
+//! let error = store.open_session(&id).unwrap_err();
+//! assert_eq!(error.kind(), backtrail::ErrorKind::Locked);
+//! assert_eq!(error.holder().map(|holder| holder.pid), Some(std::process::id()));
+//!
+//! // Readers need no lock. Each record is lent from the reader's buffer.
+//! let reader = store.read_session(&id)?;
+//! let mut records = reader.records()?;
+//! while let Some(record) = records.next()? {
+//!     println!("{} {:?} {} bytes", record.seq(), record.kind(), record.bytes().len());
+//!     if let Some(message) = record.message()? {
+//!         println!("{}: {}", message.role, message.text());
+//!     }
+//! }
+//! assert!(records.damage().is_empty());
+//!
+//! // The end of a session costs the same however long it is.
+//! assert_eq!(reader.last_records(1)?[0].seq(), 3);
+//!
+//! // What cannot be reported by `drop` is reported by `close`.
+//! session.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What an acknowledgement means
+//!
+//! `append` returns after the record went out in one `write`, and a sync
+//! returned success. That is [`Durability::Record`], the default;
+//! [`Durability::Batch`] shares the sync between records that wait at the same
+//! time, and [`Durability::Os`] leaves it to the operating system. When a sync
+//! fails, the handle acknowledges nothing more: drop it and open the session
+//! again. A full disk is not fatal: what was written of the record is taken
+//! back, and the next append may succeed.
+//!
+//! A record that was not acknowledged may still be there afterwards. Who
+//! retries says which seq was last ([`Draft::expect`]) and gets a
+//! [`Conflict`](ErrorKind::Conflict) instead of a double.
+//!
+//! # Damage
+//!
+//! Every record carries its own sum. Readers pass over what is broken, count
+//! it, and tell it by [`Records::damage`]; nothing that is readable is hidden by
+//! what is not. [`SessionReader::verify`] looks at every line, and
+//! [`Store::repair_plan`] goes around what it finds.
+//!
+//! # The seams
+//!
+//! Files, time and randomness come through [`Storage`], [`Clock`] and
+//! [`Randomness`], set in [`StoreOptions`]. The engine never prints, never exits
+//! and never reads the environment. It is synchronous and needs no runtime.
 
 mod error;
 mod ids;
