@@ -21,7 +21,12 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     /// Use the store in this directory [default: $BACKTRAIL_HOME, else the platform's data directory]
-    #[arg(long, value_name = "DIR", global = true, help_heading = "Global options")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        global = true,
+        help_heading = "Global options"
+    )]
     pub(crate) store: Option<PathBuf>,
 
     /// Print data as JSON, and errors and warnings as JSON lines on stderr
@@ -29,7 +34,12 @@ pub(crate) struct Global {
     pub(crate) json: bool,
 
     /// Use colours
-    #[arg(long, value_name = "WHEN", global = true, help_heading = "Global options")]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        global = true,
+        help_heading = "Global options"
+    )]
     #[arg(default_value = "auto")]
     pub(crate) color: ColorChoice,
 }

@@ -100,20 +100,22 @@ fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
         if kind == ErrorKind::NotFound {
             command = match nearest(store, reference) {
                 Some(session) => command.hint(format!("nearest: {session}")),
-                None => command.hint("record something first: backtrail record --text hello"),
+                None => command.hint("see what there is: backtrail list"),
             };
         }
         command
     })
 }
 
-/// Describes the session whose id is most like a reference.
+/// Describes the session whose id is most like a reference, if one is like it
+/// at all.
 fn nearest(store: &Store, reference: &str) -> Option<String> {
     let shared = |id: &SessionId| {
         let pairs = id.as_str().bytes().zip(reference.bytes());
         pairs.take_while(|(a, b)| a == b).count()
     };
     let mut ids = store.sessions().ok()?;
+    ids.retain(|id| shared(id) > 0);
     ids.sort_unstable_by_key(|id| std::cmp::Reverse(shared(id)));
     let info = store.read_session(ids.first()?).ok()?.info().ok()?;
     let title = one_line(info.title.as_deref().unwrap_or("untitled"), 40);
@@ -121,6 +123,20 @@ fn nearest(store: &Store, reference: &str) -> Option<String> {
         .updated_at
         .map_or_else(String::new, |at| format!(", {}", when::brief(at)));
     Some(format!("{} ({title}{at})", info.id.prefix(8)))
+}
+
+/// Says what else can be done with a session that somebody else speaks in.
+fn locked_hint(error: backtrail::Error, id: &SessionId) -> CommandError {
+    let locked = error.kind() == ErrorKind::Locked;
+    let command = CommandError::from(error);
+    if locked {
+        command.hint(format!(
+            "read it with: backtrail show {} --follow",
+            id.prefix(8)
+        ))
+    } else {
+        command
+    }
 }
 
 /// Writes a file of the store as seen from the store.

@@ -7,7 +7,7 @@ use backtrail::{
 };
 use serde_json::json;
 
-use super::{Answer, open_or_create_store, resolve};
+use super::{Answer, locked_hint, open_or_create_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
@@ -80,8 +80,9 @@ impl<'a> Recorder<'a> {
             store,
         };
         if let Some(reference) = &args.session {
-            recorder.id = Some(resolve(&recorder.store, reference)?);
-            let session = recorder.open()?;
+            let id = resolve(&recorder.store, reference)?;
+            recorder.id = Some(id.clone());
+            let session = recorder.open().map_err(|error| locked_hint(error, &id))?;
             if let Some(title) = &args.title {
                 session.note(&Note::new().title(title.as_str()))?;
             }

@@ -7,7 +7,7 @@ use backtrail::{DamageReport, SessionId, Store};
 use serde_json::{Value, json};
 
 use super::verify::{Place, set_aside_json};
-use super::{Answer, require_store, resolve};
+use super::{Answer, locked_hint, require_store, resolve};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::{count, size};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             damage: plan.damage().clone(),
         }
     } else {
-        let report = plan.apply()?;
+        let report = plan.apply().map_err(|error| locked_hint(error, &id))?;
         let set_aside = report.set_aside.iter();
         Outcome {
             id,

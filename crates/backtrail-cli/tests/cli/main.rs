@@ -4,6 +4,7 @@
     clippy::disallowed_methods,
     reason = "tests look at files from outside, and damage them"
 )]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod copy;
 mod disk;

@@ -78,6 +78,8 @@ fn f4_eight_want_to_speak_and_one_does_while_others_add_notes_and_read() {
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains(&format!("process {pid}")), "{message}");
         assert!(message.contains("backtrail"), "{message}");
+        let hint = format!("read it with: backtrail show {} --follow", &session[..8]);
+        assert_eq!(error["error"]["hints"][0], hint);
     }
 
     // Notes come from this process and readers read while the speaker speaks.

@@ -129,7 +129,18 @@ fn a15_references_are_ids_prefixes_and_latest_and_never_paths() {
     assert!(short.stderr.contains("too short"), "{}", short.stderr);
     let unknown = cli.run(&["show", "zzzz"]);
     assert!(unknown.stderr.contains("no session begins with \"zzzz\""));
-    assert!(unknown.stderr.contains("hint: nearest: "));
+    assert!(
+        unknown
+            .stderr
+            .contains("hint: see what there is: backtrail list")
+    );
+    let near = cli.run(&["show", &format!("{}zzzz", &first[..6])]);
+    assert!(
+        near.stderr
+            .contains(&format!("hint: nearest: {}", &first[..8])),
+        "{}",
+        near.stderr
+    );
 }
 
 #[test]

@@ -1,3 +1,5 @@
 //! The engine's promises, one module each.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
 mod basics;
