@@ -182,7 +182,7 @@ impl Store {
 
     /// Opens a session to read it.
     pub fn read_session(&self, id: &SessionId) -> Result<SessionReader> {
-        SessionReader::open(self, id)
+        SessionReader::open(self, self.files(id))
     }
 
     /// Adds a note to a session, whoever speaks in it; returns its seq.
@@ -201,21 +201,24 @@ impl Store {
     /// A directory without a trail is what a crash leaves of a session that was
     /// never acknowledged, and is not among them.
     pub fn sessions(&self) -> Result<Vec<SessionId>> {
+        self.sessions_like(|_| true)
+    }
+
+    /// Returns the ids of the sessions that fit; only those are looked into.
+    fn sessions_like(&self, fits: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionId>> {
         let names = match self.storage().list(&self.0.sessions) {
             Ok(names) => names,
             Err(error) if is_absent(&error) => Vec::new(),
             Err(error) => {
-                return Err(Error::io(
-                    "cannot list the sessions",
-                    &self.0.sessions,
-                    error,
-                ));
+                let what = "cannot list the sessions";
+                return Err(Error::io(what, &self.0.sessions, error));
             }
         };
         let ids = names
             .iter()
-            .filter_map(|name| name.to_str()?.parse::<SessionId>().ok());
-        let mut found = Vec::with_capacity(names.len());
+            .filter_map(|name| name.to_str()?.parse::<SessionId>().ok())
+            .filter(fits);
+        let mut found = Vec::new();
         for id in ids {
             if !self.files(&id).trails()?.is_empty() {
                 found.push(id);
@@ -238,8 +241,8 @@ impl Store {
                 quoted(reference)
             )));
         }
-        let ids = self.sessions()?;
-        if let Some(id) = ids.iter().find(|id| id.as_str() == reference) {
+        let mut fitting = self.sessions_like(|id| id.as_str().starts_with(reference))?;
+        if let Some(id) = fitting.iter().find(|id| id.as_str() == reference) {
             return Ok(id.clone());
         }
         if reference.len() < SHORTEST_PREFIX {
@@ -248,10 +251,6 @@ impl Store {
                 quoted(reference)
             )));
         }
-        let mut fitting: Vec<SessionId> = ids
-            .into_iter()
-            .filter(|id| id.as_str().starts_with(reference))
-            .collect();
         fitting.sort_unstable();
         match fitting.len() {
             0 => Err(Error::new(

@@ -7,7 +7,7 @@ use backtrail::{
 };
 use serde_json::json;
 
-use super::{Answer, locked_hint, open_or_create_store, resolve};
+use super::{Answer, locked_hint, open_or_create_store, require_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
@@ -43,7 +43,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let durability = args.durability.as_deref().map(str::parse).transpose()?;
-    let store = open_or_create_store(global)?;
+    let store = match args.session {
+        Some(_) => require_store(global)?,
+        None => open_or_create_store(global)?,
+    };
     let mut recorder = Recorder::new(store, args, durability, ui)?;
     match &args.text {
         Some(text) => recorder.record_text(text)?,

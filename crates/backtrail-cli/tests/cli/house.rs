@@ -50,6 +50,8 @@ fn the_engine_never_prints_never_exits_and_never_reads_the_environment() {
     sources(&root().join("crates/backtrail/src"), &mut files);
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
+        let is_code = |line: &&str| !line.trim_start().starts_with("//");
+        let text: String = text.lines().filter(is_code).collect();
         for banned in [
             "println!",
             "eprintln!",

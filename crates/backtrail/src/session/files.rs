@@ -62,14 +62,15 @@ impl SessionFiles {
 
     /// Returns the highest-numbered trail, which is the session's head.
     pub(crate) fn head(&self) -> Result<u32> {
-        let trails = self.trails()?;
-        trails.last().copied().ok_or_else(|| {
-            Error::new(
-                ErrorKind::NotFound,
-                format!("there is no session {}", self.id),
-            )
-            .at_path(&self.dir)
-        })
+        self.trails()?
+            .last()
+            .copied()
+            .ok_or_else(|| self.not_found())
+    }
+
+    pub(crate) fn not_found(&self) -> Error {
+        let what = format!("there is no session {}", self.id);
+        Error::new(ErrorKind::NotFound, what).at_path(&self.dir)
     }
 
     pub(crate) fn open_read(&self, trail: u32) -> Result<Arc<dyn StorageFile>> {

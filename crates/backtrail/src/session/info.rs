@@ -51,9 +51,10 @@ pub struct SessionInfo {
 impl SessionInfo {
     /// Reads the openers and the last record, and no more of the history.
     pub(crate) fn read(store: &Store, files: &SessionFiles) -> Result<Self> {
-        let head = files.head()?;
         let trails = files.trails()?;
-        let first = trails.first().copied().unwrap_or(head);
+        let (Some(&first), Some(&head)) = (trails.first(), trails.last()) else {
+            return Err(files.not_found());
+        };
         let created_at = first_time(&Segment::open(files, first, u64::MAX)?)?;
         let segment = Segment::open(files, head, u64::MAX)?;
         let end = last_record(&segment)?;

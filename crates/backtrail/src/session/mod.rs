@@ -18,7 +18,7 @@ mod verify;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
 use crate::message::Draft;
 use crate::random::new_uuid;
@@ -419,21 +419,5 @@ impl Live {
             }
         }
         Ok(false)
-    }
-}
-
-impl SessionReader {
-    /// Opens a reader, requiring that the session is there.
-    pub(crate) fn open(store: &Store, id: &SessionId) -> Result<Self> {
-        let files = store.files(id);
-        match files.head() {
-            Ok(_) => Ok(Self::new(store, files)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::new(
-                ErrorKind::NotFound,
-                format!("there is no session {id}"),
-            )
-            .at_path(files.dir())),
-            Err(error) => Err(error),
-        }
     }
 }

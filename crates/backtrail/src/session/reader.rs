@@ -31,6 +31,12 @@ impl SessionReader {
         }
     }
 
+    /// Opens a reader, requiring that the session is there.
+    pub(crate) fn open(store: &Store, files: SessionFiles) -> Result<Self> {
+        files.head()?;
+        Ok(Self::new(store, files))
+    }
+
     /// Returns the session's id.
     pub fn id(&self) -> &SessionId {
         self.files.id()

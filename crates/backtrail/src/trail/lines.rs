@@ -184,11 +184,11 @@ impl Backwards {
 
     /// Returns the line before, or `None` at the beginning of the file.
     pub(crate) fn next(&mut self) -> io::Result<Option<Line>> {
+        while self.start == self.end && self.end > 0 {
+            self.fill()?;
+        }
         if self.end == 0 {
             return Ok(None);
-        }
-        if self.start == self.end {
-            self.fill()?;
         }
         let terminated = self.unread().last() == Some(&b'\n');
         let line_end = self.end - u64::from(terminated);
@@ -233,11 +233,17 @@ impl Backwards {
         let mut buffer = vec![0; more + kept];
         let from = self.start - more as u64;
         let n = read_full(self.file.as_ref(), &mut buffer[..more], from)?;
-        if n < more {
-            // The file was cut while it was read.
+        if n < more && kept > 0 {
+            // The file was cut in the middle of what is being read.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        buffer[more..].copy_from_slice(self.unread());
+        if n < more {
+            // A writer took back what it wrote since we looked at the length.
+            buffer.truncate(n);
+            self.end = from + n as u64;
+        } else {
+            buffer[more..].copy_from_slice(self.unread());
+        }
         self.buffer = buffer;
         self.start = from;
         Ok(())
