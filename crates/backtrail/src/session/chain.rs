@@ -6,7 +6,7 @@
 //! wrong is noted as damage.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files::SessionFiles;
@@ -18,6 +18,7 @@ use crate::trail::find::find_seq;
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Continues, Opener};
 use crate::trail::reader::TrailReader;
+use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, Record, RecordKind, Sums};
 
 /// One trail's part of the line.
@@ -28,10 +29,14 @@ pub(crate) struct Segment {
     pub(crate) file: Arc<dyn StorageFile>,
     /// `None` where it cannot be read.
     pub(crate) opener: Option<Opener>,
+    /// The opener's own sum.
+    pub(crate) opener_sum: Option<Sum>,
     /// The first seq that can be read, where there is no opener to ask.
     first_seq: Option<u64>,
     /// The last seq that belongs to the line.
     pub(crate) until: u64,
+    /// Whether the trail may still grow: it is the session's head.
+    pub(crate) is_head: bool,
 }
 
 impl Segment {
@@ -42,11 +47,14 @@ impl Segment {
         let mut reader =
             TrailReader::forwards(Arc::clone(&file), &path, 0, PEEK_BUFFER, Sums::Check);
         let mut opener = None;
+        let mut opener_sum = None;
         let mut first_seq = None;
         if let Some(record) = reader.next_record()? {
-            match record.kind() {
-                RecordKind::Opener => opener = Opener::read(&record, files.id(), trail).ok(),
-                _ => first_seq = Some(record.seq()),
+            if record.kind() == RecordKind::Opener {
+                opener = Opener::read(&record, files.id(), trail).ok();
+                opener_sum = Some(record.sum());
+            } else {
+                first_seq = Some(record.seq());
             }
         }
         if opener.is_none() && first_seq.is_none() {
@@ -57,8 +65,10 @@ impl Segment {
             path,
             file,
             opener,
+            opener_sum,
             first_seq,
             until,
+            is_head: true,
         })
     }
 
@@ -87,6 +97,15 @@ impl Segment {
             }
         }
         Ok(None)
+    }
+
+    /// Returns what this trail says it continues, if the last record before it
+    /// is another one. `before` has the sums of that record and of the opener
+    /// of the trail that it was read from: a trail may continue either.
+    pub(crate) fn broken_link(&self, before: &[Option<Sum>]) -> Option<Reason> {
+        let continues = self.opener.as_ref()?.continues.as_ref()?;
+        let linked = before.contains(&Some(continues.sum));
+        (!linked).then(|| Reason::BrokenLink(continues.to_string()))
     }
 
     /// Returns the last seq that can lie before this trail's own records.
@@ -143,12 +162,13 @@ impl Walk {
         let Some(target) = self.next.take() else {
             return Ok(None);
         };
-        let segment = match Segment::open(&target.files, target.trail, target.until) {
+        let mut segment = match Segment::open(&target.files, target.trail, target.until) {
             Err(error) if error.kind() == ErrorKind::NotFound && target.said_in.is_some() => {
                 return self.go_around_missing(target);
             }
             opened => opened?,
         };
+        segment.is_head = target.said_in.is_none();
         self.visited
             .insert((target.files.id().clone(), target.trail));
         self.next = self.before(&target.files, &segment)?;
@@ -168,7 +188,7 @@ impl Walk {
     /// Decides where the line goes on before `segment`.
     fn before(&mut self, files: &SessionFiles, segment: &Segment) -> Result<Option<Target>> {
         let Some(opener) = &segment.opener else {
-            self.note(segment.path.clone(), Reason::BadOpener);
+            self.note(&segment.path, Reason::BadOpener);
             let until = segment.before_first().min(segment.until);
             return self.trail_below(files, segment.trail, until, &segment.path);
         };
@@ -184,7 +204,7 @@ impl Walk {
         };
         let place = (continues.session_id.clone(), continues.trail);
         if !allowed || self.visited.contains(&place) {
-            self.note(segment.path.clone(), Reason::Loop);
+            self.note(&segment.path, Reason::Loop);
             return self.trail_below(files, segment.trail, until, &segment.path);
         }
         Ok(Some(Target {
@@ -199,7 +219,7 @@ impl Walk {
     fn go_around_missing(&mut self, target: Target) -> Result<Option<Segment>> {
         let said_in = target.said_in.unwrap_or_default();
         let what = format!("trail {} of session {}", target.trail, target.files.id());
-        self.note(said_in.clone(), Reason::BrokenLink(what));
+        self.note(&said_in, Reason::BrokenLink(what));
         self.next = self.trail_below(&target.files, target.trail, target.until, &said_in)?;
         self.next()
     }
@@ -210,7 +230,7 @@ impl Walk {
         files: &SessionFiles,
         trail: u32,
         until: u64,
-        said_in: &std::path::Path,
+        said_in: &Path,
     ) -> Result<Option<Target>> {
         let below = files.trails()?.into_iter().rev().find(|n| *n < trail);
         Ok(below
@@ -223,14 +243,8 @@ impl Walk {
             }))
     }
 
-    fn note(&mut self, file: PathBuf, reason: Reason) {
-        self.damage.add(Damage {
-            file,
-            line: Some(1),
-            byte: 0,
-            bytes: 0,
-            reason,
-        });
+    fn note(&mut self, file: &Path, reason: Reason) {
+        self.damage.add(Damage::at_beginning(file, reason));
     }
 }
 

@@ -1,5 +1,6 @@
 //! A trail under the loupe: each record with what is wrong about it.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,6 +42,11 @@ impl Examiner {
 
     pub(crate) fn record(&self) -> RecordRef<'_> {
         self.reader.record()
+    }
+
+    /// Returns where the present record stands in its file.
+    pub(crate) fn place(&self) -> Range<u64> {
+        self.reader.place()
     }
 
     pub(crate) fn advance(&mut self) -> Result<Option<Finding>> {

@@ -12,6 +12,7 @@ mod queue;
 mod reader;
 mod records;
 mod repair;
+mod shown;
 mod tail;
 mod verify;
 

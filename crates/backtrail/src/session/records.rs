@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::chain::{Segment, Walk};
+use super::shown::Shown;
 use super::tail::from_end;
 use crate::error::{Reason, Result};
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
+use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, Record, RecordKind, RecordRef, Sums};
 
 /// The records of a session, lent one after the other.
@@ -22,9 +24,17 @@ pub struct Records {
     /// The bounds of the segment that is being read.
     after: Option<u64>,
     until: u64,
+    is_head: bool,
+    /// The sums of the last record and of the opener of its trail: what the
+    /// next segment must continue. Read forwards only.
+    last_sums: [Option<Sum>; 2],
     /// Whether the reader, going backwards, is still where the line was cut.
     at_cut: bool,
+    /// The highest seq so far; backwards, the last one.
     last_seq: Option<u64>,
+    /// Whether numbers were left out in the segment that is being read.
+    gap: bool,
+    shown: Shown,
     damage: DamageReport,
     /// Damage at the end of a segment, read backwards: whether it belongs to
     /// the line shows only with the record before it.
@@ -58,8 +68,12 @@ impl Records {
             reader: None,
             after: None,
             until: u64::MAX,
+            is_head: false,
+            last_sums: [None; 2],
             at_cut: false,
             last_seq: None,
+            gap: false,
+            shown: Shown::default(),
             damage,
             doubtful: Vec::new(),
             unfinished: 0,
@@ -103,7 +117,9 @@ impl Records {
     /// Goes to the next record of any segment; false at the end.
     fn advance(&mut self) -> Result<bool> {
         loop {
-            if matches!(self.source, Source::Forwards(_)) && self.last_seq >= Some(self.until) {
+            // What comes behind the cut is not of the line, whole or damaged;
+            // only records that were left out may yet turn up.
+            if self.goes_forwards() && self.last_seq >= Some(self.until) && !self.gap {
                 self.reader = None;
             }
             let Some(reader) = &mut self.reader else {
@@ -118,13 +134,19 @@ impl Records {
                     self.reader = None;
                     self.count_doubtful();
                 }
-                Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished => {
+                Some(Found::Damage(damage))
+                    if damage.reason == Reason::Unfinished && self.is_head =>
+                {
                     self.unfinished = damage.bytes;
                 }
                 Some(Found::Damage(damage)) if self.at_cut => self.doubtful.push(damage),
                 Some(Found::Damage(damage)) => self.damage.add(damage),
             }
         }
+    }
+
+    fn goes_forwards(&self) -> bool {
+        matches!(self.source, Source::Forwards(_))
     }
 
     fn count_doubtful(&mut self) {
@@ -142,6 +164,12 @@ impl Records {
                 let file = Arc::clone(&segment.file);
                 let reader =
                     TrailReader::forwards(file, &segment.path, 0, STREAM_BUFFER, self.sums);
+                if self.last_sums[0].is_some()
+                    && let Some(reason) = segment.broken_link(&self.last_sums)
+                {
+                    self.damage.add(Damage::at_beginning(&segment.path, reason));
+                }
+                self.last_sums[1] = segment.opener_sum;
                 (segment, reader)
             }
             Source::Backwards(walk) => {
@@ -154,7 +182,9 @@ impl Records {
         };
         self.after = segment.after();
         self.until = segment.until;
-        self.at_cut = matches!(self.source, Source::Backwards(_)) && segment.until != u64::MAX;
+        self.is_head = segment.is_head;
+        self.at_cut = !self.goes_forwards() && segment.until != u64::MAX;
+        self.gap = false;
         self.reader = Some(reader);
         Ok(true)
     }
@@ -170,9 +200,9 @@ impl Records {
         if record.kind() == RecordKind::Opener {
             return false;
         }
-        let forwards = matches!(self.source, Source::Forwards(_));
+        let forwards = self.goes_forwards();
         if seq > self.until {
-            if forwards {
+            if forwards && !self.gap {
                 self.reader = None;
             }
             return false;
@@ -186,8 +216,19 @@ impl Records {
             let after = self.last_seq.or(self.after).unwrap_or(0);
             let damage = reader.damage_here(Reason::OutOfOrder { seq, after });
             self.damage.add(damage);
+        }
+        // Out of order or not: what was not shown yet is not hidden.
+        if !self.shown.insert(seq) {
             return false;
         }
+        if forwards {
+            self.last_sums[0] = Some(record.sum());
+            let before = self.last_seq.or(self.after).unwrap_or(0);
+            self.gap |= seq > before.saturating_add(1);
+            self.last_seq = self.last_seq.max(Some(seq));
+            return true;
+        }
+        self.last_seq = Some(seq);
         if std::mem::take(&mut self.at_cut) {
             // Damage right after the last record of the cut lies beyond it.
             if seq == self.until {
@@ -195,7 +236,6 @@ impl Records {
             }
             self.count_doubtful();
         }
-        self.last_seq = Some(seq);
         true
     }
 }

@@ -3,9 +3,10 @@
 //! A repair rewrites nothing. It begins a new trail that continues the last
 //! record before the first damage, and holds every readable record after it, in
 //! order. The old trails stay as they are; the new opener names the places that
-//! were gone around.
+//! were gone around, and those beside the line of which nothing can be made.
 
-use std::ops::RangeInclusive;
+use std::collections::BTreeSet;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use super::chain::{Segment, Walk, continues_at};
@@ -13,14 +14,16 @@ use super::examine::{Examiner, Finding};
 use super::files::SessionFiles;
 use super::info::present_at;
 use super::lock::{AppendLock, SpeakerLock};
+use super::shown::Shown;
 use super::tail::{SetAside, Tail};
+use super::verify::verify;
 use crate::error::{Error, Reason, Result};
-use crate::storage::{StorageFile, append_all};
+use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 use crate::trail::opener::{Because, Continues, FORMAT_VERSION, Opener, Repaired};
 use crate::trail::record::{Position, finish_line, split_prev, split_sum};
 use crate::trail::sum::Sum;
-use crate::trail::{Damage, DamageReport, RecordKind};
+use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
 
 /// What a repair would do.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ impl RepairPlan {
 
     /// Returns how many records the new trail would hold.
     pub fn copied(&self) -> u64 {
-        self.survey.copied
+        self.survey.kept.len() as u64
     }
 
     /// Returns the seqs that no longer have a record.
@@ -113,11 +116,13 @@ impl RepairPlan {
         let path = files.trail_path(opener.trail);
         files.create_trail(opener.trail, |file| {
             let mut copy = Copy::begin(file, &path, &opener)?;
-            survey.replay(|record| copy.add(record))?;
-            report.copied = copy.copied;
-            copy.end()
+            for kept in &survey.kept {
+                copy.add(&kept.read(&survey.segments)?)?;
+            }
+            copy.flush()
         })?;
         report.trail = Some(opener.trail);
+        report.copied = survey.kept.len() as u64;
         Ok(report)
     }
 }
@@ -130,9 +135,22 @@ struct Survey {
     repaired: Vec<Repaired>,
     /// The last record before the first damage.
     continues: Option<Continues>,
-    copied: u64,
+    kept: Vec<Kept>,
     missing: Vec<RangeInclusive<u64>>,
     unfinished: u64,
+}
+
+/// The last record that a survey came upon.
+#[derive(Default)]
+struct Last {
+    seq: u64,
+    /// Its sum, and that of its trail's opener.
+    sums: [Option<Sum>; 2],
+    /// Whether something is lost after it.
+    lost: bool,
+    /// Whether numbers were left out in this segment: they may yet turn up.
+    gap: bool,
+    shown: Shown,
 }
 
 impl Survey {
@@ -142,44 +160,77 @@ impl Survey {
             damage: DamageReport::default(),
             repaired: Vec::new(),
             continues: None,
-            copied: 0,
+            kept: Vec::new(),
             missing: Vec::new(),
             unfinished: 0,
             segments: Vec::new(),
         };
-        let mut last_seq = 0;
-        for segment in &segments {
-            let link = broken
+        let mut last = Last::default();
+        for (index, segment) in segments.iter().enumerate() {
+            let named = broken
                 .first()
                 .iter()
                 .find(|damage| damage.file == segment.path);
-            if let Some(damage) = link {
-                survey.add(files, segment, damage.clone());
+            let unlinked = || {
+                let reason = segment.broken_link(&last.sums)?;
+                Some(Damage::at_beginning(&segment.path, reason))
+            };
+            if let Some(damage) = named.cloned().or_else(unlinked) {
+                last.lost = true;
+                survey.add(files, segment, damage);
             }
-            survey.segment(files, segment, &mut last_seq)?;
+            last.sums[1] = segment.opener_sum;
+            survey.segment(files, index, segment, &mut last)?;
         }
         survey.segments = segments;
+        survey.put_in_order();
+        survey.look_beyond(store, files)?;
         Ok(survey)
+    }
+
+    /// Adds damage that lies beside the line: in what was taken back, or behind
+    /// a cut. Nothing can be brought together there, but it is dealt with.
+    fn look_beyond(&mut self, store: &Store, files: &SessionFiles) -> Result<()> {
+        let report = verify(store, files)?;
+        let head = files.trail_path(files.head()?);
+        for damage in report.damage.first() {
+            let trail = damage.file.file_name().and_then(trail_number);
+            let known = |place: &Repaired| Some(place.trail) == trail && place.byte == damage.byte;
+            let mended = damage.reason == Reason::Unfinished && damage.file == head;
+            if let Some(trail) = trail
+                && !mended
+                && !self.repaired.iter().any(known)
+            {
+                self.repaired.push(Repaired {
+                    trail,
+                    byte: damage.byte,
+                    bytes: damage.bytes,
+                });
+                self.damage.add(damage.clone());
+            }
+        }
+        Ok(())
     }
 
     fn segment(
         &mut self,
         files: &SessionFiles,
+        index: usize,
         segment: &Segment,
-        last_seq: &mut u64,
+        last: &mut Last,
     ) -> Result<()> {
-        let mut lost = false;
         let mut examiner = Examiner::new(&segment.file, &segment.path);
-        while *last_seq < segment.until
+        last.gap = false;
+        while (last.seq < segment.until || last.gap)
             && let Some(finding) = examiner.advance()?
         {
             let flaw = match finding {
-                Finding::Lost(damage) if damage.reason == Reason::Unfinished => {
+                Finding::Lost(damage) if damage.reason == Reason::Unfinished && segment.is_head => {
                     self.unfinished = damage.bytes;
                     continue;
                 }
                 Finding::Lost(damage) => {
-                    lost = true;
+                    last.lost = true;
                     self.add(files, segment, damage);
                     continue;
                 }
@@ -197,28 +248,36 @@ impl Survey {
             if position.seq > segment.until {
                 break;
             }
-            lost |= flaw.is_some();
             if let Some(flaw) = flaw {
+                last.lost = true;
                 self.add(files, segment, flaw);
             }
-            if position.seq <= *last_seq {
+            if !last.shown.insert(position.seq) {
                 continue;
             }
-            if lost && position.seq > *last_seq + 1 {
-                self.missing.push(*last_seq + 1..=position.seq - 1);
+            if last.lost && position.seq > last.seq + 1 {
+                self.missing.push(last.seq + 1..=position.seq - 1);
             }
-            lost = false;
-            *last_seq = position.seq;
+            last.gap |= position.seq > last.seq + 1;
+            last.lost = false;
+            last.seq = last.seq.max(position.seq);
+            last.sums[0] = Some(position.sum);
+            let place = examiner.place();
             self.reach(files, segment, &position);
+            if !self.damage.is_empty() {
+                self.kept.push(Kept {
+                    seq: position.seq,
+                    segment: index,
+                    place,
+                });
+            }
         }
         Ok(())
     }
 
-    /// Notes a record: the last whole one so far, or one to copy.
+    /// Notes the last whole record before the first damage.
     fn reach(&mut self, files: &SessionFiles, segment: &Segment, position: &Position) {
-        if !self.damage.is_empty() {
-            self.copied += u64::from(segment.after() != Some(position.seq));
-        } else {
+        if self.damage.is_empty() {
             // A trail of ours leads to what was inherited: see `chain`.
             let trail = if segment.is_of(files) {
                 segment.trail
@@ -240,20 +299,44 @@ impl Survey {
         self.damage.add(damage);
     }
 
-    /// Hands out every readable record after the first damage, in order.
-    fn replay(&self, mut each: impl FnMut(&crate::RecordRef<'_>) -> Result<()>) -> Result<()> {
-        let from = self.continues.as_ref().map_or(0, |continues| continues.seq);
-        let mut records = super::Records::forwards(
-            self.segments.clone(),
-            DamageReport::default(),
-            crate::Sums::Check,
-        );
-        while let Some(record) = records.next()? {
-            if record.seq() > from {
-                each(&record)?;
+    /// Puts the records that are kept in order, and drops from the missing ones
+    /// what turned up out of order.
+    fn put_in_order(&mut self) {
+        self.kept.sort_by_key(|kept| kept.seq);
+        let found: BTreeSet<u64> = self.kept.iter().map(|kept| kept.seq).collect();
+        let missing = std::mem::take(&mut self.missing);
+        for range in missing {
+            let (mut first, last) = range.into_inner();
+            for seq in found.range(first..=last) {
+                if first < *seq {
+                    self.missing.push(first..=*seq - 1);
+                }
+                first = *seq + 1;
+            }
+            if first <= last {
+                self.missing.push(first..=last);
             }
         }
-        Ok(())
+    }
+}
+
+/// A readable record after the first damage.
+#[derive(Debug)]
+struct Kept {
+    seq: u64,
+    /// The segment that holds it.
+    segment: usize,
+    place: Range<u64>,
+}
+
+impl Kept {
+    fn read(&self, segments: &[Segment]) -> Result<Vec<u8>> {
+        let segment = &segments[self.segment];
+        let len = self.place.end - self.place.start;
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+        read_full(segment.file.as_ref(), &mut bytes, self.place.start)
+            .map_err(|error| Error::io("cannot read the trail", &segment.path, error))?;
+        Ok(bytes)
     }
 }
 
@@ -263,7 +346,6 @@ struct Copy<'a> {
     path: &'a Path,
     buffer: Vec<u8>,
     prev: Sum,
-    copied: u64,
 }
 
 /// How much is written at a time.
@@ -278,18 +360,16 @@ impl<'a> Copy<'a> {
             path,
             buffer,
             prev,
-            copied: 0,
         })
     }
 
     /// Writes a record as it is, save for what binds it to the one before.
-    fn add(&mut self, record: &crate::RecordRef<'_>) -> Result<()> {
-        let covered = split_sum(record.bytes()).map_or(record.bytes(), |(covered, _)| covered);
+    fn add(&mut self, record: &[u8]) -> Result<()> {
+        let covered = split_sum(record).map_or(record, |(covered, _)| covered);
         let body = split_prev(covered).map_or(covered, |(body, _)| body);
         let start = self.buffer.len();
         self.buffer.extend_from_slice(body);
         self.prev = finish_line(&mut self.buffer, start, self.prev);
-        self.copied += 1;
         if self.buffer.len() >= CHUNK {
             self.flush()?;
         }
@@ -301,9 +381,5 @@ impl<'a> Copy<'a> {
             .map_err(|error| Error::io("cannot write the new trail", self.path, error))?;
         self.buffer.clear();
         Ok(())
-    }
-
-    fn end(mut self) -> Result<()> {
-        self.flush()
     }
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 use crate::trail::Sums;
-use crate::trail::find::find_seq;
+use crate::trail::find::{find_seq, line_after};
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Present};
 use crate::trail::reader::{Found, TrailReader};
@@ -59,6 +59,10 @@ pub(crate) struct Entry<'a> {
     pub(crate) kind: &'a str,
     pub(crate) body: &'a [u8],
 }
+
+/// How far from the end of a trail its numbers are looked at: what one read
+/// brings anyway.
+const NEAR_END: u64 = 32 << 10;
 
 impl Tail {
     /// Looks at the end of a session's head trail, and mends it where needed.
@@ -117,7 +121,9 @@ impl Tail {
             ended = reader.last_line().is_none_or(|(.., ended)| ended);
             match found {
                 Found::Record => {
+                    let numbered = position.seq;
                     position = Position::after(&reader.record());
+                    position.seq = position.seq.max(numbered);
                     whole = reader.place().end;
                 }
                 // It was a record once; its number is not given to another.
@@ -142,28 +148,16 @@ impl Tail {
     /// Finds the last record from the end of the file.
     fn reload(&mut self) -> Result<()> {
         let len = self.file_len()?;
-        let mut reader =
-            TrailReader::backwards(Arc::clone(&self.file), &self.path, len, Sums::Check);
-        let mut lost = 0;
-        let mut ended = true;
-        let mut last = None;
-        while let Some(found) = reader.advance()? {
-            let line_ended = reader.last_line().is_none_or(|(.., ended)| ended);
-            ended &= line_ended;
-            match found {
-                Found::Damage(_) => lost += u64::from(line_ended),
-                Found::Record => {
-                    last = Some((Position::after(&reader.record()), reader.place().end));
-                    break;
-                }
-            }
-        }
-        let Some((position, whole)) = last else {
-            return self.begin_again(len, lost);
+        let end = End::of(&self.file, &self.path, len)?;
+        let Some((position, whole)) = end.last else {
+            return self.begin_again(len, end.lost);
         };
         self.position = position;
-        self.position.seq = position.seq.saturating_add(lost);
-        self.len = if ended { len } else { self.mend(whole, len)? };
+        self.len = if end.ended {
+            len
+        } else {
+            self.mend(whole, len)?
+        };
         Ok(())
     }
 
@@ -264,9 +258,13 @@ impl Tail {
         let Some(below) = trails.into_iter().rev().find(|n| *n < self.trail) else {
             return Ok(None);
         };
-        let segment = Segment::open(&self.files, below, u64::MAX)?;
-        let position = last_position(&segment)?;
-        Ok(position.map(|position| (below, position)))
+        let path = self.files.trail_path(below);
+        let file = self.files.open_read(below)?;
+        let len = file
+            .len()
+            .map_err(|error| Error::io("cannot read the trail", &path, error))?;
+        let end = End::of(&file, &path, len)?;
+        Ok(end.last.map(|(position, _)| (below, position)))
     }
 
     /// Writes records in one `write` and returns their seqs. On failure none of
@@ -387,16 +385,72 @@ impl Tail {
     }
 }
 
+/// What the end of a trail looks like.
+struct End {
+    /// The position after the last record, and where that record ends. Its seq
+    /// counts lines that are lost behind it.
+    last: Option<(Position, u64)>,
+    /// How many lines are lost behind the last record.
+    lost: u64,
+    /// Whether the last line ends in a newline.
+    ended: bool,
+}
+
+impl End {
+    /// Looks at the end of a trail. A little more than the last record is looked
+    /// at: lines that stand there twice must not make a number be given twice.
+    fn of(file: &Arc<dyn StorageFile>, path: &Path, len: u64) -> Result<Self> {
+        let mut reader = TrailReader::backwards(Arc::clone(file), path, len, Sums::Check);
+        let mut end = Self {
+            last: None,
+            lost: 0,
+            ended: true,
+        };
+        let mut highest = 0;
+        while let Some(found) = reader.advance()? {
+            let line_ended = reader.last_line().is_none_or(|(.., ended)| ended);
+            end.ended &= line_ended;
+            match found {
+                Found::Damage(_) if end.last.is_none() => end.lost += u64::from(line_ended),
+                Found::Damage(_) => {}
+                Found::Record => {
+                    let record = reader.record();
+                    highest = highest.max(record.seq());
+                    let place = reader.place();
+                    end.last
+                        .get_or_insert((Position::after(&record), place.end));
+                    if place.start + NEAR_END < len {
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some((position, _)) = &mut end.last {
+            position.seq = highest.saturating_add(end.lost);
+        }
+        Ok(end)
+    }
+}
+
 /// Returns the position after a segment's last record that belongs to the line.
 pub(crate) fn last_position(segment: &Segment) -> Result<Option<Position>> {
     let mut reader = from_end(segment, Sums::Check)?;
-    Ok(reader.next_record()?.map(|record| Position::after(&record)))
+    while let Some(record) = reader.next_record()? {
+        if record.seq() <= segment.until {
+            return Ok(Some(Position::after(&record)));
+        }
+    }
+    Ok(None)
 }
 
-/// Reads a segment backwards from the last record that belongs to the line.
+/// Reads a segment backwards from the last record that belongs to the line, or
+/// from a line behind it: in a damaged line two records can stand side by side.
 pub(crate) fn from_end(segment: &Segment, sums: Sums) -> Result<TrailReader> {
     let end = match segment.until.checked_add(1) {
-        Some(beyond) => find_seq(&segment.file, &segment.path, beyond)?,
+        Some(beyond) => {
+            let line = find_seq(&segment.file, &segment.path, beyond)?;
+            line_after(&segment.file, &segment.path, line)?
+        }
         None => segment
             .file
             .len()

@@ -2,7 +2,7 @@
 //! together. It only reads.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::chain::{Segment, Walk};
 use super::examine::{Examiner, Finding};
@@ -42,7 +42,9 @@ pub(crate) fn verify(store: &Store, files: &SessionFiles) -> Result<VerifyReport
     let head = files.head()?;
     let mut segments = Vec::new();
     for trail in files.trails()? {
-        segments.push(Segment::open(files, trail, u64::MAX)?);
+        let mut segment = Segment::open(files, trail, u64::MAX)?;
+        segment.is_head = trail == head;
+        segments.push(segment);
     }
     let mut check = Check {
         store,
@@ -90,14 +92,16 @@ impl Check<'_> {
                     flaw
                 }
             };
-            if damage.reason != Reason::Unfinished || self.is_unfinished(&damage)? {
+            // Only the head's last line can be about to be finished.
+            let may_grow = damage.reason == Reason::Unfinished && segment.is_head;
+            if !may_grow || self.is_unfinished(&damage)? {
                 self.add(segment.trail, damage);
             }
         }
         if segment.opener.is_none() {
             self.add(
                 segment.trail,
-                at_beginning(&segment.path, Reason::BadOpener),
+                Damage::at_beginning(&segment.path, Reason::BadOpener),
             );
         }
         Ok(())
@@ -132,13 +136,10 @@ impl Check<'_> {
                 continue;
             };
             if !self.is_linked(continues)? {
-                let what = format!(
-                    "record {} in trail {} of session {}",
-                    continues.seq, continues.trail, continues.session_id
-                );
+                let what = continues.to_string();
                 self.add(
                     segment.trail,
-                    at_beginning(&segment.path, Reason::BrokenLink(what)),
+                    Damage::at_beginning(&segment.path, Reason::BrokenLink(what)),
                 );
             }
         }
@@ -152,6 +153,12 @@ impl Check<'_> {
         }
         let mut walk = Walk::until(self.store, &files, continues.trail, continues.seq);
         while let Some(segment) = walk.next()? {
+            let named = segment.find(continues.seq)?;
+            if named.is_some_and(|record| record.as_ref().sum() == continues.sum) {
+                return Ok(true);
+            }
+            // The number may count lines that are lost: then it is the last
+            // record before them.
             match last_position(&segment)? {
                 Some(position) if position.sum == continues.sum => return Ok(true),
                 Some(position) if segment.after() != Some(position.seq) => return Ok(false),
@@ -192,15 +199,5 @@ impl Check<'_> {
         } else {
             self.report.damage.add(damage);
         }
-    }
-}
-
-fn at_beginning(path: &Path, reason: Reason) -> Damage {
-    Damage {
-        file: path.to_owned(),
-        line: Some(1),
-        byte: 0,
-        bytes: 0,
-        reason,
     }
 }

@@ -1,7 +1,7 @@
 //! What a reader had to skip.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Reason};
 
@@ -18,6 +18,19 @@ pub struct Damage {
     pub bytes: u64,
     /// What is wrong.
     pub reason: Reason,
+}
+
+impl Damage {
+    /// Makes damage of what is wrong with a trail as a whole.
+    pub(crate) fn at_beginning(file: &Path, reason: Reason) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: Some(1),
+            byte: 0,
+            bytes: 0,
+            reason,
+        }
+    }
 }
 
 impl fmt::Display for Damage {

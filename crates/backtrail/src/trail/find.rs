@@ -64,8 +64,8 @@ fn next_seq(reader: &mut TrailReader) -> Result<Option<Probe>> {
     Ok(Some(Probe { seq, line }))
 }
 
-/// Returns where the first line begins after `offset`.
-fn line_after(file: &Arc<dyn StorageFile>, path: &Path, offset: u64) -> Result<u64> {
+/// Returns where the line ends that `offset` lies in, its newline included.
+pub(crate) fn line_after(file: &Arc<dyn StorageFile>, path: &Path, offset: u64) -> Result<u64> {
     let mut lines = Forwards::new(Arc::clone(file), offset, PEEK_BUFFER);
     let line = lines
         .next()

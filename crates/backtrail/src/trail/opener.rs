@@ -1,5 +1,6 @@
 //! A trail's first record: whose it is and what it continues.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,17 @@ pub(crate) struct Continues {
     pub(crate) trail: u32,
     pub(crate) seq: u64,
     pub(crate) sum: Sum,
+}
+
+impl fmt::Display for Continues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seq, trail, .. } = self;
+        write!(
+            f,
+            "record {seq} in trail {trail} of session {}",
+            self.session_id
+        )
+    }
 }
 
 /// What is known of a session and may change: carried whole by each opener and

@@ -57,3 +57,44 @@ fn what_is_appended_is_read_back_in_order() {
     assert_eq!(again.append(Message::user_text("more")).unwrap(), 43);
     assert_eq!(texts(&again.reader()).len(), 42);
 }
+
+#[test]
+fn a_repair_of_a_trail_cut_inside_its_opener_ends() {
+    let memory = MemoryStorage::new();
+    let store = StoreOptions::new()
+        .storage(memory.clone())
+        .rotation(900)
+        .open_or_create("/store")
+        .unwrap();
+    let session = store.create_session(SessionOptions::new()).unwrap();
+    for n in 0..6 {
+        let text = format!("message {n}");
+        session.append(Message::user_text(text)).unwrap();
+    }
+    let reader = session.reader();
+    drop(session);
+    let path = reader.dir().join("0000.jsonl");
+    let bytes = memory.read(&path).unwrap();
+    memory.write(&path, &bytes[..53]).unwrap();
+    assert_eq!(texts_but_lost(&reader), ["message 4", "message 5"]);
+    let report = store.repair_plan(reader.id()).unwrap().apply().unwrap();
+    assert_eq!(report.missing, [1..=4]);
+    assert_eq!(texts(&reader), ["message 4", "message 5"]);
+    assert!(reader.verify().unwrap().is_ok());
+}
+
+/// Returns the texts of a session that is known to be damaged.
+fn texts_but_lost(reader: &backtrail::SessionReader) -> Vec<String> {
+    let mut records = reader.records().unwrap();
+    let mut texts = Vec::new();
+    while let Some(record) = records.next().unwrap() {
+        texts.extend(
+            record
+                .message()
+                .unwrap()
+                .map(|said| said.text().into_owned()),
+        );
+    }
+    assert!(!records.damage().is_empty());
+    texts
+}

@@ -1,0 +1,159 @@
+//! What the command line asks for.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::Result;
+
+/// How the program is called.
+pub(crate) const USAGE: &str = "\
+usage: backtrail-bench [trail] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
+       backtrail-bench profile append|trust|check|message|draft [--count N] [--dir DIR]
+
+  trail        measure the session log (all there is so far)
+  --quick      fewer rounds and a 100 MB session instead of 1 GB
+  --only NAME  only this part: durable, group, append, stream, tail or process
+  --dir DIR    where to write; a real disk (default: beside this program)
+  --bin PATH   the backtrail to run (default: beside this program, built if missing)
+  --json       print JSON
+  profile      do one thing in a loop, for perf or callgrind";
+
+/// The command line.
+#[derive(Debug)]
+pub(crate) struct Args {
+    pub(crate) task: Task,
+    pub(crate) quick: bool,
+    pub(crate) json: bool,
+    pub(crate) only: Option<String>,
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) bin: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    Help,
+    Measure,
+    Profile {
+        what: Profile,
+        count: Option<u64>,
+    },
+    /// Streams a session in a process of its own; hidden.
+    StreamChild {
+        store: PathBuf,
+        session: String,
+    },
+}
+
+/// What to do in a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Append,
+    Trust,
+    Check,
+    Message,
+    Draft,
+}
+
+impl Args {
+    /// Reads the command line, without the program's own name.
+    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Self> {
+        let mut args = Self {
+            task: Task::Measure,
+            quick: false,
+            json: false,
+            only: None,
+            dir: None,
+            bin: None,
+        };
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            let mut value = || -> Result<OsString> {
+                let name = word.to_string_lossy();
+                Ok(words
+                    .next()
+                    .ok_or_else(|| format!("{name} needs a value"))?)
+            };
+            match word.to_str() {
+                Some("trail") => args.task = Task::Measure,
+                Some("--quick") => args.quick = true,
+                Some("--json") => args.json = true,
+                Some("--only") => args.only = Some(text(value()?)?),
+                Some("--dir") => args.dir = Some(value()?.into()),
+                Some("--bin") => args.bin = Some(value()?.into()),
+                Some("--help" | "-h") => args.task = Task::Help,
+                Some("profile") => {
+                    let what = profile(&text(value()?)?)?;
+                    args.task = Task::Profile { what, count: None };
+                }
+                Some("--count") => {
+                    let given = text(value()?)?.parse()?;
+                    match &mut args.task {
+                        Task::Profile { count, .. } => *count = Some(given),
+                        _ => return Err("--count goes with profile".into()),
+                    }
+                }
+                Some("stream-child") => {
+                    args.task = Task::StreamChild {
+                        store: value()?.into(),
+                        session: text(value()?)?,
+                    };
+                }
+                _ => return Err(format!("what is {word:?}?\n{USAGE}").into()),
+            }
+        }
+        Ok(args)
+    }
+
+    /// Returns `full`, or `quick` when in a hurry.
+    pub(crate) fn pick<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+}
+
+fn text(word: OsString) -> Result<String> {
+    Ok(word
+        .into_string()
+        .map_err(|word| format!("{word:?} is not text"))?)
+}
+
+fn profile(name: &str) -> Result<Profile> {
+    Ok(match name {
+        "append" => Profile::Append,
+        "trust" => Profile::Trust,
+        "check" => Profile::Check,
+        "message" => Profile::Message,
+        "draft" => Profile::Draft,
+        other => return Err(format!("cannot profile {other}\n{USAGE}").into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args> {
+        Args::parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn every_option_is_read() {
+        let args = parse("trail --quick --json --dir /d --bin /b --only tail").unwrap();
+        assert_eq!(args.task, Task::Measure);
+        assert!(args.quick && args.json);
+        assert_eq!(args.dir, Some("/d".into()));
+        assert_eq!(args.bin, Some("/b".into()));
+        assert_eq!(args.only.as_deref(), Some("tail"));
+        let args = parse("profile append --count 5").unwrap();
+        let what = Profile::Append;
+        let count = Some(5);
+        assert_eq!(args.task, Task::Profile { what, count });
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for line in ["--dir", "--count 3", "profile nothing", "snapshots"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}
