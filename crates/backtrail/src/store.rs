@@ -349,12 +349,9 @@ impl Store {
             .at_path(root));
         }
         create_dir(storage, &self.0.sessions)?;
-        self.create_format()?;
         sync_dir(storage, root)?;
-        match root.parent() {
-            Some(parent) if parent != Path::new("") => sync_dir(storage, parent),
-            _ => Ok(()),
-        }
+        self.create_format()?;
+        sync_dir(storage, root)
     }
 
     /// Makes the store's directory and those above it that are missing.
@@ -370,10 +367,24 @@ impl Store {
             }
             dir = path.parent();
         }
+        let made = missing.len();
         for path in missing.into_iter().rev() {
             create_dir(storage, path)?;
-            if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("")) {
-                sync_dir(storage, parent)?;
+        }
+        // Those that were there may be as new: whoever made them may have died
+        // before their names were synced. What we may not open, nobody like us
+        // has made.
+        for (n, dir) in self.root().ancestors().skip(1).enumerate() {
+            let dir = if dir == Path::new("") {
+                Path::new(".")
+            } else {
+                dir
+            };
+            match storage.sync_dir(dir) {
+                Err(error) if n >= made && cannot_be_ours(&error) => {}
+                synced => {
+                    synced.map_err(|error| Error::io("cannot create the store", dir, error))?;
+                }
             }
         }
         Ok(())
@@ -438,6 +449,18 @@ impl Store {
             .at_path(&path)),
         }
     }
+}
+
+/// Returns whether syncing a directory failed for what it is, not for the disk:
+/// none that we could have made.
+fn cannot_be_ours(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::Unsupported
+    )
 }
 
 fn is_aside_format(name: &std::ffi::OsStr) -> bool {

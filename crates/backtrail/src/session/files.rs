@@ -168,12 +168,11 @@ impl SessionFiles {
         Ok(path)
     }
 
-    /// Makes the names of the session's files, and its own, durable. A process
-    /// that died between making a name and syncing it leaves one that is there
-    /// today and gone after a power cut.
+    /// Makes the names of the session's files, its own and those in the store's
+    /// directory durable. A process that died between making a name and syncing
+    /// it leaves one that is there today and gone after a power cut.
     pub(crate) fn sync_names(&self) -> Result<()> {
-        let parent = self.dir.parent().unwrap_or(&self.dir);
-        for dir in [&*self.dir, parent] {
+        for dir in self.dir.ancestors().take(3) {
             self.storage
                 .sync_dir(dir)
                 .map_err(|error| Error::io("cannot sync the directory", dir, error))?;

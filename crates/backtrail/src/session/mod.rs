@@ -217,6 +217,9 @@ impl Session {
         let guard = append_lock.hold()?;
         let mut tail = Tail::load(store, &files)?;
         drop(guard);
+        // What a speaker finds counts as said: an append that expects less is
+        // told so, and must not be told so of what a power cut may yet take.
+        tail.sync()?;
         let set_aside = std::mem::take(&mut tail.set_aside);
         Ok(Self(Arc::new(Live {
             store: store.clone(),
@@ -285,6 +288,9 @@ impl Session {
 
     /// Appends a note.
     pub fn note(&self, note: &Note) -> Result<u64> {
+        if let Some(error) = self.stopped() {
+            return Err(error);
+        }
         let (seq, _) = append_note(&self.0.store, &self.0.files, note)?;
         Ok(seq)
     }
@@ -309,6 +315,19 @@ impl Session {
             .unwrap_or_else(PoisonError::into_inner);
         drop(speaker.take());
         synced
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let speaks = self
+            .speaker
+            .get_mut()
+            .is_ok_and(|speaker| speaker.is_some());
+        let tail = self.tail.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if speaks && self.durability == Durability::Os && tail.stopped().is_none() {
+            tail.sync().ok();
+        }
     }
 }
 

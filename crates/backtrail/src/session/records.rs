@@ -198,6 +198,11 @@ impl Records {
         let record = reader.record();
         let seq = record.seq();
         if record.kind() == RecordKind::Opener {
+            if self.at_cut && seq == self.until {
+                // The line was cut before the trail's first record: all of the
+                // damage lies beyond it.
+                self.doubtful.clear();
+            }
             return false;
         }
         let forwards = self.goes_forwards();

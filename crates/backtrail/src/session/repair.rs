@@ -113,6 +113,9 @@ impl RepairPlan {
             repaired: survey.repaired.clone(),
             present: present_at(&store, &files, tail.trail, &tail.position)?,
         };
+        // What the new trail continues must not be less durable than itself, nor
+        // may a line that was cut off come back where nobody looks any more.
+        tail.sync()?;
         let path = files.trail_path(opener.trail);
         files.create_trail(opener.trail, |file| {
             let mut copy = Copy::begin(file, &path, &opener)?;

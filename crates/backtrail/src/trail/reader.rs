@@ -157,6 +157,9 @@ impl TrailReader {
             if let Some(piece) = self.pieces.pop() {
                 return Ok(Some(self.take_piece(piece)));
             }
+            if self.is_at_unfinished_end() {
+                return Ok(None);
+            }
             let line = self
                 .lines
                 .next()
@@ -193,6 +196,14 @@ impl TrailReader {
             }
             self.reread = false;
         }
+    }
+
+    /// Returns whether the last line had no newline. What is written behind it
+    /// meanwhile is the rest of that line, and no line of its own.
+    fn is_at_unfinished_end(&self) -> bool {
+        matches!(self.lines, Lines::Forwards(_))
+            && !self.reread
+            && self.line.as_ref().is_some_and(|line| !line.terminated)
     }
 
     fn look(&mut self, line: &Line) -> Look {
