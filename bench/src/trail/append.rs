@@ -1,11 +1,13 @@
 //! One thread that appends without syncing, against a bare `write` and against
 //! what programs without an engine do.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Durability, Message, Store};
+use backtrail::{Clock, Durability, Message, OsRandomness, Randomness, Store, SystemClock};
+use serde_json::json;
 
 use super::durable::RawLog;
 use super::fixture;
@@ -22,7 +24,10 @@ pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
     let messages = fixture::messages(ROUND, fixture::around(&store)?);
     let session = fixture::session(&store, Durability::Os)?;
     let mut raw = RawLog::create(&dir.join("raw"))?;
-    let naive = NaiveLog(dir.join("naive"));
+    let naive = NaiveLog {
+        path: dir.join("naive"),
+        seq: Cell::new(0),
+    };
     let mut ours = || {
         let messages = messages.clone();
         time(|| {
@@ -84,17 +89,29 @@ fn mean(samples: &crate::measure::Samples) -> Quantity {
     Quantity::single(samples.mean(), Unit::Seconds)
 }
 
-/// A log as it is often written: the file is opened for every record, and the
-/// line and its newline are two writes.
-struct NaiveLog(PathBuf);
+/// A log as it is often written: the record is put together as a JSON value, the
+/// file is opened for every record, and the line and its newline are two writes.
+/// The record has what ours has, save for what makes it safe: `prev` and `sum`.
+struct NaiveLog {
+    path: PathBuf,
+    seq: Cell<u64>,
+}
 
 impl NaiveLog {
     fn append(&self, message: &Message) -> Result<()> {
-        let mut line = br#"{"type":"message","message":"#.to_vec();
-        serde_json::to_writer(&mut line, message)?;
-        line.push(b'}');
-        let mut file = File::options().append(true).create(true).open(&self.0)?;
-        file.write_all(&line)?;
+        let mut id = [0; 16];
+        OsRandomness.fill(&mut id)?;
+        self.seq.set(self.seq.get() + 1);
+        let record = json!({
+            "type": "message",
+            "seq": self.seq.get(),
+            "at": SystemClock.now(),
+            "id": uuid::Builder::from_random_bytes(id).into_uuid(),
+            "message": message,
+        });
+        let line = serde_json::to_string(&record)?;
+        let mut file = File::options().append(true).create(true).open(&self.path)?;
+        file.write_all(line.as_bytes())?;
         Ok(file.write_all(b"\n")?)
     }
 }

@@ -277,11 +277,17 @@ impl Fields {
 
     /// Returns the first name that stands twice.
     pub(crate) fn duplicate(&self) -> Option<&str> {
+        /// Up to here, comparing all with all is faster than a table.
+        const FEW: usize = 16;
+        let mut names = self.0.iter().map(|(name, _)| name.as_str());
+        if self.0.len() <= FEW {
+            return names.enumerate().find_map(|(n, name)| {
+                let again = self.0[..n].iter().any(|(before, _)| before == name);
+                again.then_some(name)
+            });
+        }
         let mut seen = HashSet::with_capacity(self.0.len());
-        self.0
-            .iter()
-            .map(|(key, _)| key.as_str())
-            .find(|key| !seen.insert(*key))
+        names.find(|name| !seen.insert(*name))
     }
 }
 

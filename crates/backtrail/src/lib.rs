@@ -81,6 +81,7 @@
 //! and never reads the environment. It is synchronous and needs no runtime.
 
 mod error;
+mod escape;
 mod ids;
 mod json;
 mod message;

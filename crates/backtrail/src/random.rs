@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 /// Gives random bytes.
 pub trait Randomness: Send + Sync + fmt::Debug + 'static {
@@ -28,4 +29,31 @@ pub(crate) fn new_uuid(random: &dyn Randomness) -> io::Result<uuid::Uuid> {
     let mut bytes = [0; 16];
     random.fill(&mut bytes)?;
     Ok(uuid::Builder::from_random_bytes(bytes).into_uuid())
+}
+
+/// Makes the ids of one session's records, asking for randomness once for
+/// several of them: a system call for each would be felt.
+///
+/// It belongs to a session's handle, which does not survive a fork anyway (both
+/// halves would share its locks), so no id is ever handed out twice.
+#[derive(Debug, Default)]
+pub(crate) struct IdSource(Mutex<Ahead>);
+
+#[derive(Debug, Default)]
+struct Ahead {
+    bytes: [[u8; 16]; 32],
+    left: usize,
+}
+
+impl IdSource {
+    pub(crate) fn next(&self, random: &dyn Randomness) -> io::Result<uuid::Uuid> {
+        let mut ahead = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if ahead.left == 0 {
+            random.fill(ahead.bytes.as_flattened_mut())?;
+            ahead.left = ahead.bytes.len();
+        }
+        ahead.left -= 1;
+        let bytes = ahead.bytes[ahead.left];
+        Ok(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, ErrorKind};
@@ -26,6 +27,20 @@ impl Timestamp {
     /// calendar has it.
     pub fn from_millis(millis: i64) -> Option<Self> {
         jiff::Timestamp::from_millisecond(millis).ok().map(Self)
+    }
+
+    /// Writes the moment as it is shown, past the formatting machinery.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        const MILLIS: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+        const EXACT: DateTimePrinter = DateTimePrinter::new();
+        let printer = if self.0.subsec_nanosecond() % 1_000_000 == 0 {
+            &MILLIS
+        } else {
+            &EXACT
+        };
+        printer
+            .print_timestamp(&self.0, out)
+            .expect("writing to memory does not fail");
     }
 
     /// Returns the milliseconds since 1970 began.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Message, check_message};
+use super::{Block, Message, check_message};
 use crate::error::{Error, Reason, Result};
 use crate::json::{Fields, Json};
 use crate::time::Timestamp;
@@ -39,8 +39,27 @@ enum Body {
     Json(Json),
 }
 
+impl Body {
+    /// Returns about how long it is as JSON: so that large messages are not
+    /// copied again and again while they are written.
+    fn size_hint(&self) -> usize {
+        let len = |block: &Block| match block {
+            Block::Text(block) => block.text.len(),
+            Block::Thinking(block) => block.thinking.len(),
+            Block::ToolUse(block) => block.input.as_str().len(),
+            Block::ToolResult(block) => block.output.as_str().len(),
+            Block::Media(block) => block.data.as_str().len(),
+            Block::Other(json) => json.as_str().len(),
+        };
+        match self {
+            Self::Json(json) => json.as_str().len(),
+            Self::Message(message) => message.blocks.iter().map(len).sum::<usize>() * 17 / 16,
+        }
+    }
+}
+
 /// Fields of a record that are written before its message.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 struct Known {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
@@ -148,9 +167,9 @@ impl Draft {
         new_id: impl FnOnce() -> std::io::Result<uuid::Uuid>,
     ) -> Result<Vec<u8>> {
         self.check()?;
-        let mut out = Vec::with_capacity(512);
+        let mut out = Vec::with_capacity(512 + self.body.size_hint());
         out.extend_from_slice(b",\"at\":\"");
-        out.extend_from_slice(self.at.unwrap_or_else(now).to_string().as_bytes());
+        self.at.unwrap_or_else(now).write(&mut out);
         out.extend_from_slice(b"\",\"id\":");
         match &self.id {
             Some(id) => to_json(&mut out, id)?,
@@ -173,22 +192,21 @@ impl Draft {
         }
         out.extend_from_slice(b",\"message\":");
         match &self.body {
-            Body::Message(message) => to_json(&mut out, message)?,
+            Body::Message(message) => message.write_json(&mut out).map_err(unwritable)?,
             Body::Json(json) => out.extend_from_slice(json.as_str().as_bytes()),
         }
         Ok(out)
     }
 
     fn encode_known(&self, out: &mut Vec<u8>) -> Result<()> {
+        if self.known == Known::default() {
+            return Ok(());
+        }
         let at = out.len();
         to_json(out, &self.known)?;
-        // `{…}` becomes `,…`, and `{}` nothing.
-        if out.len() == at + 2 {
-            out.truncate(at);
-        } else {
-            out[at] = b',';
-            out.pop();
-        }
+        // `{…}` becomes `,…`.
+        out[at] = b',';
+        out.pop();
         Ok(())
     }
 
@@ -223,9 +241,11 @@ fn is_name(name: &str) -> bool {
 }
 
 fn to_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Result<()> {
-    serde_json::to_writer(out, value).map_err(|error| {
-        Error::invalid("this message cannot be recorded").because(Reason::Syntax(error.to_string()))
-    })
+    serde_json::to_writer(out, value).map_err(unwritable)
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::invalid("this message cannot be recorded").because(Reason::Syntax(error.to_string()))
 }
 
 /// Fields of a record that only the engine sets.

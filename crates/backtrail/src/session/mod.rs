@@ -22,12 +22,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
 use crate::message::Draft;
-use crate::random::new_uuid;
+use crate::random::{IdSource, new_uuid};
 use crate::store::Store;
 use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Present, WorkspaceRef};
 use crate::trail::record::MAX_WRITTEN;
 use crate::trail::sum::Sum;
-use lock::{AppendLock, SpeakerLock};
+use lock::{AppendGuard, AppendLock, SpeakerLock};
 use queue::Queue;
 use tail::{Entry, Tail};
 
@@ -155,6 +155,7 @@ struct Live {
     speaker: Mutex<Option<SpeakerLock>>,
     tail: Mutex<Tail>,
     queue: Queue,
+    ids: IdSource,
     set_aside: Vec<SetAside>,
 }
 
@@ -229,6 +230,7 @@ impl Session {
             speaker: Mutex::new(Some(speaker)),
             tail: Mutex::new(tail),
             queue: Queue::default(),
+            ids: IdSource::default(),
             set_aside,
         })))
     }
@@ -338,9 +340,18 @@ pub(crate) struct Pending {
     expect: Option<u64>,
 }
 
+impl Pending {
+    fn entry(&self) -> Entry<'_> {
+        Entry {
+            kind: "message",
+            body: &self.body,
+        }
+    }
+}
+
 impl Live {
     fn encode(&self, draft: &Draft) -> Result<Pending> {
-        let body = draft.encode(|| self.store.now(), || new_uuid(self.store.random()))?;
+        let body = draft.encode(|| self.store.now(), || self.ids.next(self.store.random()))?;
         // Numbers, `prev` and `sum` around it take less than this.
         const AROUND: usize = 256;
         if body.len() + AROUND > MAX_WRITTEN {
@@ -360,26 +371,54 @@ impl Live {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a group of records with one `write` and, unless the mode leaves
-    /// that to the OS, one sync. The short lock is held for the write alone.
-    fn write_group(&self, group: &[Pending]) -> Vec<Result<u64>> {
+    /// Writes one record: what most appends are, without the bookkeeping that a
+    /// group needs.
+    fn write_one(&self, pending: &Pending) -> Result<u64> {
         let mut tail = self.lock_tail();
-        let mut results = match self.write_locked(&mut tail, group) {
-            Ok(results) => results,
-            Err(error) => return group.iter().map(|_| Err(error.duplicate())).collect(),
-        };
-        if self.durability != Durability::Os
-            && results.iter().any(Result::is_ok)
-            && let Err(error) = tail.sync()
-        {
-            for result in results.iter_mut().filter(|result| result.is_ok()) {
-                *result = Err(error.duplicate());
-            }
-        }
-        results
+        let guard = self.begin_write(&mut tail)?;
+        self.check_expected(&tail, pending.expect, 0)?;
+        tail.append(&[pending.entry()])?;
+        drop(guard);
+        self.end_write(&mut tail)?;
+        Ok(tail.position.seq)
     }
 
-    fn write_locked(&self, tail: &mut Tail, group: &[Pending]) -> Result<Vec<Result<u64>>> {
+    /// Writes a group of records with one `write` and, unless the mode leaves
+    /// that to the OS, one sync.
+    fn write_group(&self, group: &[Pending]) -> Vec<Result<u64>> {
+        let mut tail = self.lock_tail();
+        match self.try_write_group(&mut tail, group) {
+            Ok(results) => results,
+            Err(error) => group.iter().map(|_| Err(error.duplicate())).collect(),
+        }
+    }
+
+    fn try_write_group(&self, tail: &mut Tail, group: &[Pending]) -> Result<Vec<Result<u64>>> {
+        let guard = self.begin_write(tail)?;
+        let mut entries = Vec::with_capacity(group.len());
+        let mut refused = Vec::new();
+        for (n, pending) in group.iter().enumerate() {
+            match self.check_expected(tail, pending.expect, entries.len()) {
+                Err(error) => refused.push((n, error)),
+                Ok(()) => entries.push(pending.entry()),
+            }
+        }
+        let before = tail.position.seq;
+        tail.append(&entries)?;
+        drop(guard);
+        if !entries.is_empty() {
+            self.end_write(tail)?;
+        }
+        let mut results: Vec<Result<u64>> =
+            (before..tail.position.seq).map(|seq| Ok(seq + 1)).collect();
+        for (n, error) in refused {
+            results.insert(n, Err(error));
+        }
+        Ok(results)
+    }
+
+    /// Takes the short lock and sees to it that the tail is the trail's end.
+    fn begin_write(&self, tail: &mut Tail) -> Result<AppendGuard<'_>> {
         if let Some(error) = tail.stopped() {
             return Err(error);
         }
@@ -388,23 +427,16 @@ impl Live {
         if tail.is_past(self.store.rotation()) {
             tail.rotate()?;
         }
-        let mut entries = Vec::with_capacity(group.len());
-        let mut refused = Vec::new();
-        for (n, pending) in group.iter().enumerate() {
-            match self.check_expected(tail, pending.expect, entries.len()) {
-                Err(error) => refused.push((n, error)),
-                Ok(()) => entries.push(Entry {
-                    kind: "message",
-                    body: &pending.body,
-                }),
-            }
+        Ok(guard)
+    }
+
+    /// Makes what was written durable, as far as the mode goes. The short lock
+    /// is not held meanwhile: it orders writes, and a sync covers them all.
+    fn end_write(&self, tail: &mut Tail) -> Result<()> {
+        match self.durability {
+            Durability::Os => Ok(()),
+            Durability::Record | Durability::Batch => tail.sync(),
         }
-        let mut results: Vec<Result<u64>> = tail.append(&entries)?.into_iter().map(Ok).collect();
-        drop(guard);
-        for (n, error) in refused {
-            results.insert(n, Err(error));
-        }
-        Ok(results)
     }
 
     /// Checks that nothing was said after the record that the caller takes for

@@ -142,6 +142,6 @@ pub(crate) fn append_to(
         kind: "note",
         body: &body,
     };
-    let seqs = tail.append(&[entry])?;
-    Ok(seqs[0])
+    tail.append(&[entry])?;
+    Ok(tail.position.seq)
 }

@@ -25,6 +25,8 @@ struct State {
     waiting: VecDeque<(Pending, Arc<Slot>)>,
     /// Whether somebody leads a round now.
     leading: bool,
+    /// How many wait for the end of a round. Waking nobody is a system call too.
+    sleeping: usize,
     /// Whether a thread looks after records that nobody waits for.
     tended: bool,
     closed: bool,
@@ -49,9 +51,9 @@ impl Queue {
         state.leading = true;
         drop(state);
         let lead = Lead(self);
-        let result = live.write_group(&[pending]).pop();
+        let result = live.write_one(&pending);
         drop(lead);
-        result.expect("one record gives one result")
+        result
     }
 
     /// Appends several records and waits until all are durable.
@@ -133,10 +135,13 @@ impl Queue {
         mut state: MutexGuard<'a, State>,
     ) -> MutexGuard<'a, State> {
         if state.leading {
-            return self
+            state.sleeping += 1;
+            state = self
                 .round
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+            state.sleeping -= 1;
+            return state;
         }
         let (group, slots) = take_round(&mut state.waiting, live.durability);
         state.leading = true;
@@ -180,8 +185,13 @@ struct Lead<'a>(&'a Queue);
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        self.0.lock().leading = false;
-        self.0.round.notify_all();
+        let mut state = self.0.lock();
+        state.leading = false;
+        let awaited = state.sleeping > 0;
+        drop(state);
+        if awaited {
+            self.0.round.notify_all();
+        }
     }
 }
 

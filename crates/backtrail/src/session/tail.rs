@@ -50,6 +50,8 @@ pub(crate) struct Tail {
     stale: bool,
     /// Why nothing more is written through this tail.
     stopped: Option<Error>,
+    /// The buffer of the last append, kept for the next.
+    lines: Vec<u8>,
     pub(crate) set_aside: Vec<SetAside>,
 }
 
@@ -63,6 +65,8 @@ pub(crate) struct Entry<'a> {
 /// How far from the end of a trail its numbers are looked at: what one read
 /// brings anyway.
 const NEAR_END: u64 = 32 << 10;
+/// The longest buffer that is kept between appends.
+const KEPT_BUFFER: usize = 64 << 10;
 
 impl Tail {
     /// Looks at the end of a session's head trail, and mends it where needed.
@@ -87,6 +91,7 @@ impl Tail {
             },
             stale: false,
             stopped: None,
+            lines: Vec::new(),
             set_aside: Vec::new(),
         };
         tail.reload()?;
@@ -267,11 +272,11 @@ impl Tail {
         Ok(end.last.map(|(position, _)| (below, position)))
     }
 
-    /// Writes records in one `write` and returns their seqs. On failure none of
+    /// Writes records in one `write` and moves on behind them. On failure none of
     /// them is there, and the error says so.
-    pub(crate) fn append(&mut self, entries: &[Entry<'_>]) -> Result<Vec<u64>> {
-        let mut lines = Vec::new();
-        let mut seqs = Vec::with_capacity(entries.len());
+    pub(crate) fn append(&mut self, entries: &[Entry<'_>]) -> Result<()> {
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.clear();
         let mut position = self.position;
         for entry in entries {
             position.seq = position.seq.checked_add(1).ok_or_else(|| {
@@ -288,11 +293,13 @@ impl Tail {
             if entry.kind == "note" {
                 position.noted = Some(position.seq);
             }
-            seqs.push(position.seq);
         }
         self.write(&lines)?;
         self.position = position;
-        Ok(seqs)
+        if lines.capacity() <= KEPT_BUFFER {
+            self.lines = lines;
+        }
+        Ok(())
     }
 
     /// Appends bytes at the known end, or takes back what was written of them.

@@ -1,0 +1,92 @@
+//! Nothing is cut (F9): what is large comes back the same, and what is too
+//! large is refused whole.
+
+use backtrail::{Block, Draft, ErrorKind, Json, Message, Reason, ToolUse};
+
+use crate::damage::lab::{Lab, lines};
+
+fn round_trip(message: Message) {
+    let lab = Lab::new();
+    let session = lab.store.create_session(Default::default()).unwrap();
+    session.append(message.clone()).unwrap();
+    session.append(Message::user_text("after")).unwrap();
+    let reader = session.reader();
+    let record = reader.record(1).unwrap().unwrap();
+    assert!(record.message().unwrap().unwrap() == message);
+    assert_eq!(reader.last_records(2).unwrap()[0].seq(), 1);
+    assert!(reader.verify().unwrap().is_ok());
+}
+
+#[test]
+fn five_megabytes_of_text_come_back_identical() {
+    let text: String = "Grüße, \"世界\" 🦀\n\t\u{0}\u{7f}"
+        .chars()
+        .cycle()
+        .take(3_500_000)
+        .collect();
+    assert!(text.len() > 5_000_000);
+    round_trip(Message::user_text(text));
+}
+
+#[test]
+fn five_megabytes_of_base64_come_back_identical() {
+    let data: String = ('A'..='Z')
+        .chain('a'..='z')
+        .chain('0'..='9')
+        .cycle()
+        .take(5 << 20)
+        .collect();
+    round_trip(Message::assistant([
+        Block::image("image/png", data).unwrap()
+    ]));
+}
+
+#[test]
+fn five_megabytes_of_tool_input_keep_their_bytes() {
+    let input = format!("[{}1.0]", "1e400 ,".repeat(750_000));
+    let mut call = ToolUse::new("t", "n", &()).unwrap();
+    call.input = Json::new(input.clone()).unwrap();
+    assert_eq!(call.input.as_str(), input);
+    round_trip(Message::assistant([Block::from(call)]));
+}
+
+const LIMIT: usize = 16 << 20;
+
+#[test]
+fn a_message_over_16_mib_is_refused_and_the_session_goes_on() {
+    let lab = Lab::new();
+    let session = lab.store.create_session(Default::default()).unwrap();
+    session.append(Message::user_text("before")).unwrap();
+    let before = lab.bytes(session.id(), 0);
+    let text = "x".repeat(LIMIT);
+    let line = format!(r#"{{"role":"user","text":"{text}"}}"#);
+    let drafts = [
+        Draft::from(Message::user_text(text)),
+        Draft::from_json(&line).unwrap(),
+    ];
+    for draft in drafts {
+        let error = session.append(draft).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let limit = LIMIT as u64;
+        let reason = error.reason().unwrap();
+        assert!(
+            matches!(reason, Reason::TooLong { bytes, limit: l } if *bytes > limit && *l == limit),
+            "{reason:?}"
+        );
+    }
+    assert_eq!(lab.bytes(session.id(), 0), before);
+    assert_eq!(session.append(Message::user_text("after")).unwrap(), 2);
+    assert!(session.reader().verify().unwrap().is_ok());
+}
+
+#[test]
+fn a_message_just_under_16_mib_is_taken_and_its_line_is_no_longer_than_that() {
+    let lab = Lab::new();
+    let session = lab.store.create_session(Default::default()).unwrap();
+    let text = "x".repeat(LIMIT - 600);
+    session.append(Message::user_text(text.clone())).unwrap();
+    let record = session.reader().record(1).unwrap().unwrap();
+    assert!(record.message().unwrap().unwrap().text() == text);
+    let bytes = lab.bytes(session.id(), 0);
+    assert!(lines(&bytes)[1].len() <= LIMIT);
+}
