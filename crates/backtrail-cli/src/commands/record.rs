@@ -141,7 +141,7 @@ impl<'a> Recorder<'a> {
             lines.push((number, draft.as_ref().err().cloned()));
             drafts.extend(draft);
         }
-        let mut results = self.append(drafts).into_iter();
+        let mut results = self.append(drafts)?.into_iter();
         for (number, refusal) in lines {
             let result = match refusal {
                 Some(refusal) => Err(refusal),
@@ -155,17 +155,20 @@ impl<'a> Recorder<'a> {
         self.answers.flush()
     }
 
-    /// Appends drafts, opening the session first where it is not open.
-    fn append(&mut self, drafts: Vec<Draft>) -> Vec<Result<u64, Refusal>> {
+    /// Appends drafts, opening the session first where it is not open. What the
+    /// machine fails to do is said of each draft, and tried again with the next;
+    /// what would fail again is an error.
+    fn append(&mut self, drafts: Vec<Draft>) -> Result<Vec<Result<u64, Refusal>>> {
         if drafts.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let session = match self.session() {
             Ok(session) => session,
-            Err(error) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::DiskFull) => {
                 let refusal = Refusal::from(&error);
-                return drafts.iter().map(|_| Err(refusal.clone())).collect();
+                return Ok(drafts.iter().map(|_| Err(refusal.clone())).collect());
             }
+            Err(error) => return Err(error.into()),
         };
         let results = session.append_batch(drafts);
         if session.stopped().is_some() {
@@ -174,10 +177,10 @@ impl<'a> Recorder<'a> {
             self.session = None;
         }
         let refusal = |error| Refusal::from(&error);
-        results
+        Ok(results
             .into_iter()
             .map(|result| result.map_err(refusal))
-            .collect()
+            .collect())
     }
 
     /// Returns the session, opened or made where it is not open.

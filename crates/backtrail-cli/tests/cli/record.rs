@@ -260,3 +260,17 @@ fn nothing_in_means_no_session() {
     assert_eq!(ran.stderr, "nothing was recorded, so no session was made\n");
     assert_eq!(cli.run(&["list", "--json"]).stdout, "[]\n");
 }
+
+#[test]
+fn a_title_that_cannot_be_taken_is_an_error_and_not_one_a_line() {
+    let cli = Cli::new();
+    let title = "t".repeat(5000);
+    let ran = cli.run_with(&["record", "--title", &title], line("hello").as_bytes());
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(
+        ran.stderr.contains("cannot take this title"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(cli.run(&["list", "--json"]).stdout, "[]\n");
+}

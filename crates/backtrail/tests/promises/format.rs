@@ -2,10 +2,10 @@
 //! ever, and the same is written today.
 
 use backtrail::{
-    Block, Draft, Message, Note, RecordKind, SessionOptions, StoreOptions, Timestamp, ToolResult,
-    ToolUse, Usage,
+    Block, Draft, Message, Note, Randomness, RecordKind, SessionOptions, StoreOptions, Timestamp,
+    ToolResult, ToolUse, Usage,
 };
-use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
+use backtrail_testkit::{ManualClock, MemoryStorage};
 
 use crate::damage::lab::{Lab, forge, lines, trail_path, trim_newline};
 
@@ -15,18 +15,28 @@ const VERSION_2: [&str; 2] = [
     include_str!("fixtures/version-2/0001.jsonl"),
 ];
 
+/// Randomness that is the same however it is asked.
+#[derive(Debug)]
+struct SameBytes;
+
+impl Randomness for SameBytes {
+    fn fill(&self, bytes: &mut [u8]) -> std::io::Result<()> {
+        bytes.fill(0x2a);
+        Ok(())
+    }
+}
+
 /// Does what the fixture was made by, and returns the bytes of both trails.
 fn write_it_today() -> [String; 2] {
     let disk = MemoryStorage::new();
     let clock = ManualClock::new(1_794_729_600_000);
     // How often the engine looks at the clock is its own affair.
     clock.set_step(0);
-    let random = SeededRandomness::new(2026);
     let open = |rotation| {
         StoreOptions::new()
             .storage(disk.clone())
             .clock(clock.clone())
-            .randomness(random.clone())
+            .randomness(SameBytes)
             .rotation(rotation)
             .open_or_create("/store")
             .unwrap()
