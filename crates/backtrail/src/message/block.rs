@@ -218,7 +218,10 @@ impl Serialize for Block {
                     map.serialize_entry("tool_name", name)?;
                 }
                 map.serialize_entry("output", &block.output)?;
-                map.serialize_entry("is_error", &block.is_error)?;
+                // One that is neither true nor false was kept as it came.
+                if block.extra.get("is_error").is_none() {
+                    map.serialize_entry("is_error", &block.is_error)?;
+                }
                 &block.extra
             }
             Self::Media(block) => {

@@ -103,13 +103,25 @@ impl Usage {
 impl Serialize for Usage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("input_tokens", &self.input_tokens)?;
-        map.serialize_entry("output_tokens", &self.output_tokens)?;
-        map.serialize_entry(
-            "cache_creation_input_tokens",
-            &self.cache_creation_input_tokens,
-        )?;
-        map.serialize_entry("cache_read_input_tokens", &self.cache_read_input_tokens)?;
+        let counters = [
+            ("input_tokens", self.input_tokens),
+            ("output_tokens", self.output_tokens),
+            (
+                "cache_creation_input_tokens",
+                self.cache_creation_input_tokens,
+            ),
+            ("cache_read_input_tokens", self.cache_read_input_tokens),
+        ];
+        for (name, tokens) in counters {
+            // One that is no count was kept as it came.
+            if self
+                .extra
+                .get(name)
+                .is_none_or(|kept| read_count(kept).is_some())
+            {
+                map.serialize_entry(name, &tokens)?;
+            }
+        }
         if let Some(tokens) = self.reasoning_output_tokens {
             map.serialize_entry("reasoning_output_tokens", &tokens)?;
         }

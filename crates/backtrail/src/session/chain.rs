@@ -104,6 +104,10 @@ impl Segment {
     /// of the trail that it was read from: a trail may continue either.
     pub(crate) fn broken_link(&self, before: &[Option<Sum>]) -> Option<Reason> {
         let continues = self.opener.as_ref()?.continues.as_ref()?;
+        if self.until < continues.seq {
+            // The line was cut before that record.
+            return None;
+        }
         let linked = before.contains(&Some(continues.sum));
         (!linked).then(|| Reason::BrokenLink(continues.to_string()))
     }

@@ -1,6 +1,7 @@
 //! Following a session while it is written.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::chain::{Segment, Walk};
@@ -17,9 +18,15 @@ use crate::trail::{Because, DamageReport, RecordKind, RecordRef, Sums};
 /// caller decides when to look again.
 #[derive(Debug)]
 pub struct Follower {
+    store: Store,
     files: SessionFiles,
-    /// Trails to read before the present one, oldest first.
+    /// The line of history that is read: its trails, oldest first, and the last
+    /// seq of each that belongs to it.
+    line: Vec<(PathBuf, u64)>,
+    /// The part of it that is not read yet.
     coming: VecDeque<Segment>,
+    /// Trails that were begun since.
+    newer: VecDeque<u32>,
     present: Option<Place>,
     head: u32,
     last_seq: u64,
@@ -50,7 +57,10 @@ impl Follower {
         let head = files.head()?;
         let (segments, damage) = Walk::new(store, files, head).collect()?;
         Ok(Self {
+            store: store.clone(),
             files: files.clone(),
+            line: places(&segments),
+            newer: VecDeque::new(),
             coming: segments.into(),
             present: None,
             head,
@@ -79,6 +89,11 @@ impl Follower {
                 return Ok(Some(place.reader.record()));
             }
             self.present = None;
+            if self.coming.is_empty()
+                && let Some(trail) = self.newer.pop_front()
+            {
+                self.turn_to(trail)?;
+            }
         }
     }
 
@@ -98,15 +113,6 @@ impl Follower {
         let Some(segment) = self.coming.pop_front() else {
             return Ok(false);
         };
-        if let Some(opener) = &segment.opener
-            && opener.seq < self.last_seq
-        {
-            self.moved = Some(Moved {
-                because: opener.because.clone(),
-                seq: opener.seq,
-            });
-            self.last_seq = opener.seq;
-        }
         let file = Arc::clone(&segment.file);
         self.present = Some(Place {
             reader: TrailReader::forwards(file, &segment.path, 0, STREAM_BUFFER, Sums::Check),
@@ -157,19 +163,57 @@ impl Follower {
         }
     }
 
-    /// Looks for a trail with a higher number; true if there is one.
+    /// Looks for trails with higher numbers; true if there are any.
     fn look_for_trail(&mut self) -> Result<bool> {
-        let newer: Vec<u32> = self
-            .files
-            .trails()?
-            .into_iter()
-            .filter(|trail| *trail > self.head)
-            .collect();
-        for trail in newer {
-            self.coming
-                .push_back(Segment::open(&self.files, trail, u64::MAX)?);
-            self.head = trail;
-        }
-        Ok(!self.coming.is_empty())
+        let head = self.head;
+        let newer = self.files.trails()?;
+        self.newer.extend(newer.into_iter().filter(|n| *n > head));
+        self.head = self.newer.back().copied().unwrap_or(head);
+        Ok(!self.newer.is_empty())
     }
+
+    /// Goes over to the line that ends in a new trail: on from where both lines
+    /// are the same.
+    fn turn_to(&mut self, trail: u32) -> Result<()> {
+        let (segments, mut damage) = Walk::new(&self.store, &self.files, trail).collect()?;
+        self.damage.take_in(&mut damage);
+        let line = places(&segments);
+        let shared = shared_until(&self.line, &line);
+        if shared < self.last_seq {
+            let opener = segments.last().and_then(|segment| segment.opener.as_ref());
+            self.moved = Some(Moved {
+                because: opener.map_or(Because::Repair, |opener| opener.because.clone()),
+                seq: shared,
+            });
+            self.last_seq = shared;
+        }
+        self.line = line;
+        self.coming = segments.into();
+        while self.coming.len() > 1 && self.coming[0].until <= self.last_seq {
+            self.coming.pop_front();
+        }
+        Ok(())
+    }
+}
+
+fn places(segments: &[Segment]) -> Vec<(PathBuf, u64)> {
+    let places = segments.iter();
+    places
+        .map(|segment| (segment.path.clone(), segment.until))
+        .collect()
+}
+
+/// Returns the last seq up to which two lines are the same.
+fn shared_until(old: &[(PathBuf, u64)], new: &[(PathBuf, u64)]) -> u64 {
+    let mut shared = 0;
+    for ((old_path, old_until), (new_path, new_until)) in old.iter().zip(new) {
+        if old_path != new_path {
+            break;
+        }
+        shared = *old_until.min(new_until);
+        if old_until != new_until {
+            break;
+        }
+    }
+    shared
 }

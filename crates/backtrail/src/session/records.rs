@@ -119,7 +119,7 @@ impl Records {
         loop {
             // What comes behind the cut is not of the line, whole or damaged;
             // only records that were left out may yet turn up.
-            if self.goes_forwards() && self.last_seq >= Some(self.until) && !self.gap {
+            if self.goes_forwards() && self.last_seq.unwrap_or(0) >= self.until && !self.gap {
                 self.reader = None;
             }
             let Some(reader) = &mut self.reader else {
@@ -173,7 +173,10 @@ impl Records {
                 (segment, reader)
             }
             Source::Backwards(walk) => {
-                let Some(segment) = walk.next()? else {
+                let segment = walk.next()?;
+                // What is wrong with the links is found out along the way.
+                self.damage.take_in(&mut walk.damage);
+                let Some(segment) = segment else {
                     return Ok(false);
                 };
                 let reader = from_end(&segment, self.sums)?;

@@ -79,6 +79,14 @@ impl DamageReport {
         &self.first
     }
 
+    /// Moves what another report holds into this one.
+    pub(crate) fn take_in(&mut self, other: &mut Self) {
+        let other = std::mem::take(other);
+        self.count += other.count;
+        let room = KEPT.saturating_sub(self.first.len());
+        self.first.extend(other.first.into_iter().take(room));
+    }
+
     pub(crate) fn add(&mut self, damage: Damage) {
         self.count += 1;
         if self.first.len() < KEPT {

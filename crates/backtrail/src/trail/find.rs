@@ -3,14 +3,15 @@
 //! Seq grows within a trail. Damage is stepped over: a probe that lands in it
 //! takes the next record that can be read.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::lines::{Forwards, PEEK_BUFFER};
+use super::lines::{PEEK_BUFFER, STREAM_BUFFER};
 use super::reader::TrailReader;
 use super::record::Sums;
 use crate::error::{Error, Result};
-use crate::storage::StorageFile;
+use crate::storage::{StorageFile, read_full};
 
 /// Below this many bytes, reading on is cheaper than another probe.
 const NEAR: u64 = 32 << 10;
@@ -24,9 +25,11 @@ pub(crate) fn find_seq(file: &Arc<dyn StorageFile>, path: &Path, seq: u64) -> Re
     // Every readable record before `low` has a smaller seq, and the record at
     // `best` (or the end) has not.
     let (mut low, mut high, mut best) = (0, len, len);
+    let mut passed = 0..0;
     while high - low > NEAR {
         let middle = low + (high - low) / 2;
-        let start = line_after(file, path, middle)?;
+        let start = line_after_within(file, path, middle, &passed)?;
+        passed = middle..start;
         let mut reader =
             TrailReader::forwards(Arc::clone(file), path, start, PEEK_BUFFER, Sums::Check);
         match next_seq(&mut reader)? {
@@ -64,11 +67,36 @@ fn next_seq(reader: &mut TrailReader) -> Result<Option<Probe>> {
     Ok(Some(Probe { seq, line }))
 }
 
-/// Returns where the line ends that `offset` lies in, its newline included.
+/// Returns where the first line begins after `offset`, or the end of the file.
 pub(crate) fn line_after(file: &Arc<dyn StorageFile>, path: &Path, offset: u64) -> Result<u64> {
-    let mut lines = Forwards::new(Arc::clone(file), offset, PEEK_BUFFER);
-    let line = lines
-        .next()
-        .map_err(|error| Error::io("cannot read the trail", path, error))?;
-    Ok(line.map_or(offset, |line| line.end()))
+    line_after_within(file, path, offset, &(offset..offset))
+}
+
+/// As [`line_after`], where `passed` is known to be the rest of one line: so a
+/// line of any length is read once, however many probes land in it.
+fn line_after_within(
+    file: &Arc<dyn StorageFile>,
+    path: &Path,
+    offset: u64,
+    passed: &Range<u64>,
+) -> Result<u64> {
+    let mut buffer = vec![0; PEEK_BUFFER];
+    let mut at = offset;
+    loop {
+        if passed.contains(&at) {
+            return Ok(passed.end);
+        }
+        let n = read_full(file.as_ref(), &mut buffer, at)
+            .map_err(|error| Error::io("cannot read the trail", path, error))?;
+        if let Some(newline) = memchr::memchr(b'\n', &buffer[..n]) {
+            return Ok(at + newline as u64 + 1);
+        }
+        at += n as u64;
+        if n < buffer.len() {
+            return Ok(at);
+        }
+        if buffer.len() < STREAM_BUFFER {
+            buffer = vec![0; buffer.len() * 2];
+        }
+    }
 }

@@ -58,6 +58,10 @@ impl Forwards {
         }
     }
 
+    pub(crate) fn file(&self) -> &Arc<dyn StorageFile> {
+        &self.file
+    }
+
     /// Returns the bytes of the line that was handed out last.
     pub(crate) fn bytes(&self, line: &Line) -> &[u8] {
         line.range.clone().map_or(&[], |range| &self.buffer[range])
@@ -67,6 +71,24 @@ impl Forwards {
     pub(crate) fn seek(&mut self, offset: u64) {
         self.unread = 0..0;
         self.offset = offset;
+    }
+
+    /// Returns whether the line that was handed out last may read otherwise
+    /// now. It reads no more than that line.
+    pub(crate) fn has_changed(&self, line: &Line) -> io::Result<bool> {
+        if !line.terminated {
+            return Ok(true);
+        }
+        let mut now = vec![0; PEEK_BUFFER];
+        let mut at = line.offset;
+        for chunk in self.bytes(line).chunks(PEEK_BUFFER) {
+            let now = &mut now[..chunk.len()];
+            if read_full(self.file.as_ref(), now, at)? < chunk.len() || now != chunk {
+                return Ok(true);
+            }
+            at += chunk.len() as u64;
+        }
+        Ok(false)
     }
 
     /// Returns the next line, or `None` at the end of the file.
@@ -175,6 +197,10 @@ impl Backwards {
             end,
             max_line: MAX_READ,
         }
+    }
+
+    pub(crate) fn file(&self) -> &Arc<dyn StorageFile> {
+        &self.file
     }
 
     /// Returns the bytes of the line that was handed out last.

@@ -154,7 +154,9 @@ pub(crate) struct Opener {
     /// What a repair left behind, so that it counts as dealt with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) repaired: Vec<Repaired>,
-    #[serde(flatten)]
+    /// Read by itself: flattened, any unknown field that serde cannot hold (a
+    /// lone surrogate, 1e400) would cost the whole opener.
+    #[serde(flatten, skip_deserializing)]
     pub(crate) present: Present,
 }
 
@@ -179,7 +181,10 @@ impl Opener {
         trail: u32,
     ) -> Result<Self, Reason> {
         let error = match serde_json::from_slice::<Self>(record.bytes()) {
-            Ok(opener) => return Ok(opener),
+            Ok(opener) => {
+                let present = serde_json::from_slice(record.bytes()).unwrap_or_default();
+                return Ok(Self { present, ..opener });
+            }
             Err(error) => Reason::Syntax(error.to_string()),
         };
         #[derive(Deserialize)]

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::sum::{HEX, Sum};
 use crate::error::{Error, ErrorKind, Reason, Result};
@@ -90,7 +91,7 @@ impl<'a> RecordRef<'a> {
     pub fn kind(&self) -> RecordKind<'a> {
         let name = match self.envelope.kind {
             Some(_) => self.text(self.envelope.kind),
-            None => self.slow().and_then(|slow| slow.kind),
+            None => self.slow().and_then(|slow| slow.kind()),
         };
         RecordKind::from_name(name.unwrap_or(""))
     }
@@ -100,7 +101,7 @@ impl<'a> RecordRef<'a> {
         if self.envelope.kind.is_some() {
             return self.text(self.envelope.id).map(Cow::Borrowed);
         }
-        self.slow().and_then(|slow| slow.id)
+        string(self.slow()?.id).map(Cow::Owned)
     }
 
     /// Returns when it was said, where the record says so.
@@ -108,7 +109,7 @@ impl<'a> RecordRef<'a> {
         if self.envelope.kind.is_some() {
             return self.text(self.envelope.at)?.parse().ok();
         }
-        self.slow()?.at?.parse().ok()
+        string(self.slow()?.at)?.parse().ok()
     }
 
     /// Parses the message, if this is a record of one.
@@ -280,7 +281,9 @@ fn scan_envelope(line: &[u8]) -> Option<Envelope> {
         id: None,
     };
     let mut seq = None;
-    while scan.expect(b",").is_some() {
+    loop {
+        // Our writer never ends a record here: `prev` and `sum` come last.
+        scan.expect(b",")?;
         let key = scan.string()?;
         scan.expect(b":")?;
         match &line[key.range()] {
@@ -335,18 +338,32 @@ impl Scan<'_> {
     }
 }
 
+/// The small fields as they stand: one that is not what it should be must not
+/// cost the record.
 #[derive(Deserialize)]
 struct SlowEnvelope<'a> {
-    /// A name, so without escapes.
-    #[serde(rename = "type")]
-    kind: Option<&'a str>,
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
     #[serde(borrow)]
-    seq: Option<&'a serde_json::value::RawValue>,
-    noted: Option<u64>,
+    seq: Option<&'a RawValue>,
     #[serde(borrow)]
-    at: Option<Cow<'a, str>>,
+    noted: Option<&'a RawValue>,
     #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
+    at: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+}
+
+impl<'a> SlowEnvelope<'a> {
+    /// Returns the type: a name, so without escapes.
+    fn kind(&self) -> Option<&'a str> {
+        let name = self.kind?.get().strip_prefix('"')?.strip_suffix('"')?;
+        (!name.contains('\\')).then_some(name)
+    }
+}
+
+fn string(raw: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(raw?.get()).ok()
 }
 
 /// Reads the small fields wherever they stand.
@@ -356,12 +373,15 @@ fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
     }
     let slow: SlowEnvelope<'_> =
         serde_json::from_slice(line).map_err(|error| Reason::Syntax(error.to_string()))?;
-    slow.kind.ok_or(Reason::MissingType)?;
+    let kind = slow.kind.ok_or(Reason::MissingType)?;
+    if slow.kind().is_none() {
+        return Err(Reason::UnsupportedType(kind.get().to_owned()));
+    }
     let seq = slow.seq.ok_or(Reason::MissingField("seq"))?;
     Ok(Envelope {
         kind: None,
         seq: seq.get().parse().map_err(|_| Reason::OutOfRange("seq"))?,
-        noted: slow.noted,
+        noted: slow.noted.and_then(|noted| noted.get().parse().ok()),
         at: None,
         id: None,
     })

@@ -82,6 +82,9 @@ fn whole_records(line: &[u8]) -> Vec<(Range<usize>, Envelope)> {
                 return found;
             }
             tries -= 1;
+            if begin > free_from + 1 && is_inside(&line[end..]) {
+                continue;
+            }
             if let Ok(envelope) = check_line(&line[begin..end], Sums::Check) {
                 found.push((begin..end, envelope));
                 free_from = end;
@@ -100,6 +103,12 @@ fn is_beginning(after_quote: &[u8]) -> bool {
         let rest = &after_quote[quote..];
         rest.starts_with(b"\",\"seq\":") || rest.starts_with(b"\",\"version\":")
     })
+}
+
+/// Tells a record that another one quotes, as the input of a tool, by what comes
+/// after it. (A record that only lost its newline stands right behind another.)
+fn is_inside(after: &[u8]) -> bool {
+    matches!(after.first(), Some(b',' | b'}' | b']'))
 }
 
 /// Finds where `needle` stands and may count: the first few places and the last

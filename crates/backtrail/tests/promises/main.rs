@@ -4,6 +4,11 @@
 
 mod basics;
 mod concurrency;
+mod damage;
 mod faults;
+mod follow;
+mod format;
 mod kit;
+mod messages;
 mod power;
+mod references;
