@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::chain::{Segment, Walk};
-use super::shown::Shown;
+use super::shown::Recent;
 use super::tail::from_end;
 use crate::error::{Reason, Result};
 use crate::trail::lines::STREAM_BUFFER;
@@ -34,7 +34,9 @@ pub struct Records {
     last_seq: Option<u64>,
     /// Whether numbers were left out in the segment that is being read.
     gap: bool,
-    shown: Shown,
+    /// Whether a record came up out of order: then others may come up twice.
+    disorder: bool,
+    recent: Recent,
     damage: DamageReport,
     /// Damage at the end of a segment, read backwards: whether it belongs to
     /// the line shows only with the record before it.
@@ -73,7 +75,8 @@ impl Records {
             at_cut: false,
             last_seq: None,
             gap: false,
-            shown: Shown::default(),
+            disorder: false,
+            recent: Recent::default(),
             damage,
             doubtful: Vec::new(),
             unfinished: 0,
@@ -225,12 +228,15 @@ impl Records {
             let damage = reader.damage_here(Reason::OutOfOrder { seq, after });
             self.damage.add(damage);
         }
-        // Out of order or not: what was not shown yet is not hidden.
-        if !self.shown.insert(seq) {
+        // What is out of order is told as damage and shown all the same, once.
+        let sum = record.sum();
+        self.disorder |= !in_order;
+        if self.disorder && self.recent.contains(sum) {
             return false;
         }
+        self.recent.push(sum);
         if forwards {
-            self.last_sums[0] = Some(record.sum());
+            self.last_sums[0] = Some(sum);
             let before = self.last_seq.or(self.after).unwrap_or(0);
             self.gap |= seq > before.saturating_add(1);
             self.last_seq = self.last_seq.max(Some(seq));

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::trail::sum::Sum;
+
 /// A set of seqs, as ranges that do not touch. Read in order it is one range;
 /// only gaps and disorder, which are damage, make more.
 #[derive(Debug, Default)]
@@ -25,9 +27,47 @@ impl Shown {
     }
 }
 
+/// The sums of the records that were shown last: a line that stands twice is
+/// told by them. To remember all would take memory in proportion to the history.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    sums: Vec<Sum>,
+    /// Where the oldest one is, once there are as many as are kept.
+    oldest: usize,
+}
+
+impl Recent {
+    const KEPT: usize = 4096;
+
+    pub(crate) fn contains(&self, sum: Sum) -> bool {
+        self.sums.contains(&sum)
+    }
+
+    pub(crate) fn push(&mut self, sum: Sum) {
+        if self.sums.len() < Self::KEPT {
+            self.sums.push(sum);
+        } else {
+            self.sums[self.oldest] = sum;
+            self.oldest = (self.oldest + 1) % Self::KEPT;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Shown;
+    use super::*;
+
+    #[test]
+    fn the_newest_sums_are_remembered() {
+        let sum = |n: usize| Sum::of(&n.to_le_bytes());
+        let mut recent = Recent::default();
+        for n in 0..Recent::KEPT + 10 {
+            assert!(!recent.contains(sum(n)));
+            recent.push(sum(n));
+        }
+        assert!((10..Recent::KEPT + 10).all(|n| recent.contains(sum(n))));
+        assert!(!(0..10).any(|n| recent.contains(sum(n))));
+    }
 
     #[test]
     fn each_seq_is_new_once_in_whatever_order_it_comes() {

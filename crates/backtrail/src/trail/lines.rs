@@ -58,10 +58,6 @@ impl Forwards {
         }
     }
 
-    pub(crate) fn file(&self) -> &Arc<dyn StorageFile> {
-        &self.file
-    }
-
     /// Returns the bytes of the line that was handed out last.
     pub(crate) fn bytes(&self, line: &Line) -> &[u8] {
         line.range.clone().map_or(&[], |range| &self.buffer[range])
@@ -197,10 +193,6 @@ impl Backwards {
             end,
             max_line: MAX_READ,
         }
-    }
-
-    pub(crate) fn file(&self) -> &Arc<dyn StorageFile> {
-        &self.file
     }
 
     /// Returns the bytes of the line that was handed out last.

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::damage::Damage;
-use super::lines::{Backwards, Forwards, Line, PEEK_BUFFER};
-use super::record::{Envelope, MAX_READ, RecordKind, RecordRef, Sums, check_line};
+use super::lines::{Backwards, Forwards, Line};
+use super::record::{Envelope, MAX_READ, RecordRef, Sums, check_line};
 use super::salvage::{Piece, take_apart};
-use super::sum::Sum;
 use crate::error::{Error, Reason, Result};
 use crate::storage::StorageFile;
 
@@ -33,13 +32,6 @@ impl Lines {
         match self {
             Self::Forwards(lines) => lines.next(),
             Self::Backwards(lines) => lines.next(),
-        }
-    }
-
-    fn file(&self) -> &Arc<dyn StorageFile> {
-        match self {
-            Self::Forwards(lines) => lines.file(),
-            Self::Backwards(lines) => lines.file(),
         }
     }
 
@@ -68,22 +60,7 @@ pub(crate) struct TrailReader {
     place: Range<u64>,
     /// The last record, by its place in the line.
     record: Option<(Range<usize>, Envelope)>,
-    neighbour: Option<Neighbour>,
 }
-
-/// The record that was found last, for the next one to fit.
-#[derive(Debug)]
-struct Neighbour {
-    seq: u64,
-    /// Its sum, which the next one names; backwards, the sum that it names.
-    link: Option<Sum>,
-    /// How many places were passed over since.
-    lost: u64,
-}
-
-/// How far a reader looks for the record that fits, before it takes one that
-/// does not.
-const LOOK_AHEAD: u64 = 1 << 20;
 
 impl TrailReader {
     /// Reads forwards from `offset`, the beginning of a line.
@@ -120,7 +97,6 @@ impl TrailReader {
             reread: false,
             place: 0..0,
             record: None,
-            neighbour: None,
         }
     }
 
@@ -154,7 +130,6 @@ impl TrailReader {
             lines.seek(offset);
             self.line = None;
             self.pieces.clear();
-            self.neighbour = None;
         }
     }
 
@@ -177,141 +152,7 @@ impl TrailReader {
     }
 
     /// Goes to the next record or damage; `None` at the end.
-    ///
-    /// A whole record that is out of place (an old line, a block of another
-    /// file) is damage too: its number would hide those that do belong.
     pub(crate) fn advance(&mut self) -> Result<Option<Found>> {
-        match self.next_found()? {
-            Some(Found::Record) => self.judge().map(Some),
-            found => {
-                if let (Some(Found::Damage(_)), Some(neighbour)) = (&found, &mut self.neighbour) {
-                    neighbour.lost += 1;
-                }
-                Ok(found)
-            }
-        }
-    }
-
-    /// Decides whether the record that was just found is where it belongs.
-    fn judge(&mut self) -> Result<Found> {
-        let record = self.record();
-        let (seq, sum, prev) = (record.seq(), record.sum(), record.prev());
-        let is_opener = record.kind() == RecordKind::Opener;
-        let forwards = matches!(self.lines, Lines::Forwards(_));
-        let (own, next) = if forwards {
-            (prev, Some(sum))
-        } else {
-            (Some(sum), prev)
-        };
-        let misplaced = match &self.neighbour {
-            // Only a trail's first record opens it.
-            _ if is_opener && !forwards => self.seq_before()?,
-            Some(neighbour) if is_opener => Some(neighbour.seq),
-            None if forwards => None,
-            None => self.stray_after(seq, prev)?,
-            Some(neighbour) => {
-                let expected = if forwards {
-                    neighbour.seq.checked_add(neighbour.lost + 1)
-                } else {
-                    neighbour.seq.checked_sub(neighbour.lost + 1)
-                };
-                let fits = own.is_some() && own == neighbour.link
-                    || neighbour.lost > 0 && expected == Some(seq);
-                let other = !fits && self.is_ahead(neighbour.link)?;
-                other.then_some(neighbour.seq)
-            }
-        };
-        if let Some(after) = misplaced {
-            let reason = if is_opener {
-                Reason::UnsupportedType("session_meta".to_owned())
-            } else {
-                Reason::OutOfOrder { seq, after }
-            };
-            return Ok(Found::Damage(self.damage_here(reason)));
-        }
-        self.neighbour = Some(Neighbour {
-            seq,
-            link: next,
-            lost: 0,
-        });
-        Ok(Found::Record)
-    }
-
-    /// Returns the seq of the record before the present one in the file.
-    fn seq_before(&self) -> Result<Option<u64>> {
-        let mut before = None;
-        self.peek(|record| {
-            before = Some(record.seq());
-            true
-        })?;
-        Ok(before)
-    }
-
-    /// Decides whether a file's last record is out of place, and after which
-    /// seq it stands then. It is, if the one that it names has another successor
-    /// already, or is not there and the numbers do not grow.
-    fn stray_after(&self, seq: u64, prev: Option<Sum>) -> Result<Option<u64>> {
-        let mut before = None;
-        let mut found = false;
-        let mut rival = false;
-        self.peek(|record| {
-            before.get_or_insert(record.seq());
-            found = prev.is_some() && Some(record.sum()) == prev;
-            rival |= !found && record.prev() == prev;
-            found
-        })?;
-        let stray = if found { rival } else { before >= Some(seq) };
-        Ok(before.filter(|_| stray))
-    }
-
-    /// Returns whether the record that fits comes soon.
-    fn is_ahead(&self, link: Option<Sum>) -> Result<bool> {
-        let forwards = matches!(self.lines, Lines::Forwards(_));
-        let mut found = false;
-        self.peek(|record| {
-            let own = if forwards {
-                record.prev()
-            } else {
-                Some(record.sum())
-            };
-            found = link.is_some() && own == link;
-            found
-        })?;
-        Ok(found)
-    }
-
-    /// Shows the records that come next, until `enough` or too far.
-    fn peek(&self, mut enough: impl FnMut(&RecordRef<'_>) -> bool) -> Result<()> {
-        let Some(line) = &self.line else {
-            return Ok(());
-        };
-        let file = Arc::clone(self.lines.file());
-        let forwards = matches!(self.lines, Lines::Forwards(_));
-        let mut reader = if forwards {
-            Self::forwards(file, &self.path, line.offset, PEEK_BUFFER, Sums::Check)
-        } else {
-            Self::backwards(file, &self.path, line.end(), Sums::Check)
-        };
-        while let Some(found) = reader.next_found()? {
-            let place = reader.place();
-            let passed = if forwards {
-                place.start <= self.place.start
-            } else {
-                place.end >= self.place.end
-            };
-            if passed {
-                continue;
-            }
-            if place.start.abs_diff(self.place.start) > LOOK_AHEAD
-                || matches!(found, Found::Record) && enough(&reader.record())
-            {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn next_found(&mut self) -> Result<Option<Found>> {
         loop {
             if let Some(piece) = self.pieces.pop() {
                 return Ok(Some(self.take_piece(piece)));
