@@ -290,6 +290,8 @@ pub enum Reason {
     Syntax(String),
     /// JSON, but not an object.
     NotAnObject,
+    /// An object, but not a message; the text says what is wrong.
+    NotAMessage(String),
     /// The object does not say its `type`.
     MissingType,
     /// The object's `type` cannot be used here.
@@ -333,6 +335,7 @@ impl fmt::Display for Reason {
             Self::NotUtf8(byte) => write!(f, "not UTF-8 at byte {byte}"),
             Self::Syntax(what) => write!(f, "not JSON: {what}"),
             Self::NotAnObject => f.write_str("not a JSON object"),
+            Self::NotAMessage(what) => write!(f, "not a message: {what}"),
             Self::MissingType => f.write_str("the field `type` is missing"),
             Self::UnsupportedType(name) => write!(f, "unsupported type {}", quoted(name)),
             Self::MissingField(name) => write!(f, "the field `{name}` is missing"),

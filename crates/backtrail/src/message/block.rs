@@ -170,73 +170,105 @@ pub struct Media {
 
 const MEDIA_KINDS: [&str; 5] = ["image", "audio", "video", "document", "file"];
 
-macro_rules! block_from {
-    ($($variant:ident $struct:ident),*) => {$(
-        impl From<$struct> for Block {
-            fn from(block: $struct) -> Self {
+macro_rules! known_blocks {
+    ($($variant:ident $block:ident),*) => {$(
+        impl From<$block> for Block {
+            fn from(block: $block) -> Self {
                 Self::$variant(block)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $block {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                match Block::deserialize(deserializer)? {
+                    Block::$variant(block) => Ok(block),
+                    _ => Err(serde::de::Error::custom("a block of another kind")),
+                }
             }
         }
     )*};
 }
 
-block_from!(Text TextBlock, Thinking Thinking, ToolUse ToolUse, ToolResult ToolResult, Media Media);
+known_blocks!(Text TextBlock, Thinking Thinking, ToolUse ToolUse, ToolResult ToolResult, Media Media);
 
 impl Serialize for Block {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map;
-        let extra = match self {
-            Self::Other(json) => return json.serialize(serializer),
-            Self::Text(block) => {
-                map = serializer.serialize_map(None)?;
-                map.serialize_entry("type", "text")?;
-                map.serialize_entry("text", &block.text)?;
-                &block.extra
-            }
-            Self::Thinking(block) => {
-                map = serializer.serialize_map(None)?;
-                map.serialize_entry("type", "thinking")?;
-                map.serialize_entry("thinking", &block.thinking)?;
-                if let Some(signature) = &block.signature {
-                    map.serialize_entry("signature", signature)?;
-                }
-                &block.extra
-            }
-            Self::ToolUse(block) => {
-                map = serializer.serialize_map(None)?;
-                map.serialize_entry("type", "tool_use")?;
-                map.serialize_entry("id", &block.id)?;
-                map.serialize_entry("name", &block.name)?;
-                map.serialize_entry("input", &block.input)?;
-                &block.extra
-            }
-            Self::ToolResult(block) => {
-                map = serializer.serialize_map(None)?;
-                map.serialize_entry("type", "tool_result")?;
-                map.serialize_entry("tool_use_id", &block.tool_use_id)?;
-                if let Some(name) = &block.tool_name {
-                    map.serialize_entry("tool_name", name)?;
-                }
-                map.serialize_entry("output", &block.output)?;
-                // One that is neither true nor false was kept as it came.
-                if block.extra.get("is_error").is_none() {
-                    map.serialize_entry("is_error", &block.is_error)?;
-                }
-                &block.extra
-            }
-            Self::Media(block) => {
-                map = serializer.serialize_map(None)?;
-                map.serialize_entry("type", &block.kind)?;
-                map.serialize_entry("media_type", &block.media_type)?;
-                map.serialize_entry("data", &block.data)?;
-                &block.extra
-            }
-        };
-        for (name, value) in extra.iter() {
-            map.serialize_entry(name, value)?;
+        match self {
+            Self::Text(block) => block.serialize(serializer),
+            Self::Thinking(block) => block.serialize(serializer),
+            Self::ToolUse(block) => block.serialize(serializer),
+            Self::ToolResult(block) => block.serialize(serializer),
+            Self::Media(block) => block.serialize(serializer),
+            Self::Other(json) => json.serialize(serializer),
         }
-        map.end()
     }
+}
+
+impl Serialize for TextBlock {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = begin(serializer, "text")?;
+        map.serialize_entry("text", &self.text)?;
+        end(map, &self.extra)
+    }
+}
+
+impl Serialize for Thinking {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = begin(serializer, "thinking")?;
+        map.serialize_entry("thinking", &self.thinking)?;
+        if let Some(signature) = &self.signature {
+            map.serialize_entry("signature", signature)?;
+        }
+        end(map, &self.extra)
+    }
+}
+
+impl Serialize for ToolUse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = begin(serializer, "tool_use")?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("name", &self.name)?;
+        map.serialize_entry("input", &self.input)?;
+        end(map, &self.extra)
+    }
+}
+
+impl Serialize for ToolResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = begin(serializer, "tool_result")?;
+        map.serialize_entry("tool_use_id", &self.tool_use_id)?;
+        if let Some(name) = &self.tool_name {
+            map.serialize_entry("tool_name", name)?;
+        }
+        map.serialize_entry("output", &self.output)?;
+        // One that is neither true nor false was kept as it came.
+        if self.extra.get("is_error").is_none() {
+            map.serialize_entry("is_error", &self.is_error)?;
+        }
+        end(map, &self.extra)
+    }
+}
+
+impl Serialize for Media {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = begin(serializer, &self.kind)?;
+        map.serialize_entry("media_type", &self.media_type)?;
+        map.serialize_entry("data", &self.data)?;
+        end(map, &self.extra)
+    }
+}
+
+fn begin<S: Serializer>(serializer: S, kind: &str) -> Result<S::SerializeMap, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("type", kind)?;
+    Ok(map)
+}
+
+fn end<M: SerializeMap>(mut map: M, extra: &Fields) -> Result<M::Ok, M::Error> {
+    for (name, value) in extra.iter() {
+        map.serialize_entry(name, value)?;
+    }
+    map.end()
 }
 
 impl<'de> Deserialize<'de> for Block {

@@ -321,7 +321,7 @@ fn message_flaw(body: &Json, error: &serde_json::Error) -> Reason {
     if text.contains("missing field `type`") {
         return Reason::MissingType;
     }
-    Reason::Syntax(without_line(&text))
+    Reason::NotAMessage(without_line(&text))
 }
 
 fn take_short_body(fields: &mut Fields) -> Result<Json, Reason> {

@@ -261,6 +261,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
 /// hands in as JSON can go to disk with the bytes it came with.
 pub(crate) fn check_message(json: &str) -> Result<(), serde_json::Error> {
     #[derive(Deserialize)]
+    #[serde(expecting = "a message: an object with `role` and `blocks`")]
     #[expect(dead_code, reason = "parsed for the sake of the check")]
     struct Shape<'a> {
         #[serde(borrow)]
@@ -269,6 +270,7 @@ pub(crate) fn check_message(json: &str) -> Result<(), serde_json::Error> {
     }
 
     #[derive(Deserialize)]
+    #[serde(expecting = "a block: an object with a `type`")]
     #[expect(dead_code, reason = "parsed for the sake of the check")]
     struct BlockShape<'a> {
         #[serde(borrow, rename = "type")]

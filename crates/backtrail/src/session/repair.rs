@@ -198,17 +198,13 @@ impl Survey {
         let head = files.trail_path(files.head()?);
         for damage in report.damage.first() {
             let trail = damage.file.file_name().and_then(trail_number);
-            let known = |place: &Repaired| Some(place.trail) == trail && place.byte == damage.byte;
+            let known = |place: &Repaired| trail.is_some_and(|trail| place.covers(trail, damage));
             let mended = damage.reason == Reason::Unfinished && damage.file == head;
             if let Some(trail) = trail
                 && !mended
                 && !self.repaired.iter().any(known)
             {
-                self.repaired.push(Repaired {
-                    trail,
-                    byte: damage.byte,
-                    bytes: damage.bytes,
-                });
+                self.go_around(trail, damage);
                 self.damage.add(damage.clone());
             }
         }
@@ -293,13 +289,27 @@ impl Survey {
 
     fn add(&mut self, files: &SessionFiles, segment: &Segment, damage: Damage) {
         if segment.is_of(files) {
-            self.repaired.push(Repaired {
-                trail: segment.trail,
-                byte: damage.byte,
-                bytes: damage.bytes,
-            });
+            self.go_around(segment.trail, &damage);
         }
         self.damage.add(damage);
+    }
+
+    /// Notes a place that is gone around. Places that follow each other become
+    /// one: a file of garbage must not make an opener that is as long.
+    fn go_around(&mut self, trail: u32, damage: &Damage) {
+        let end = damage.byte + damage.bytes;
+        if let Some(last) = self.repaired.last_mut()
+            && last.trail == trail
+            && (last.byte..=last.byte + last.bytes + 1).contains(&damage.byte)
+        {
+            last.bytes = last.bytes.max(end - last.byte);
+            return;
+        }
+        self.repaired.push(Repaired {
+            trail,
+            byte: damage.byte,
+            bytes: damage.bytes,
+        });
     }
 
     /// Puts the records that are kept in order, and drops from the missing ones

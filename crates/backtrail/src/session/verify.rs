@@ -1,7 +1,6 @@
 //! Checking a session: every line of every trail, and how the trails hang
 //! together. It only reads.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::chain::{Segment, Walk};
@@ -12,7 +11,7 @@ use super::tail::last_position;
 use crate::error::{Error, Reason, Result};
 use crate::store::Store;
 use crate::trail::lines::PEEK_BUFFER;
-use crate::trail::opener::Continues;
+use crate::trail::opener::{Continues, Repaired};
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{Damage, DamageReport, Sums};
 
@@ -62,20 +61,19 @@ pub(crate) fn verify(store: &Store, files: &SessionFiles) -> Result<VerifyReport
 }
 
 /// Collects where repairs say that they went around something.
-fn repaired_places(segments: &[Segment]) -> HashSet<(u32, u64)> {
+fn repaired_places(segments: &[Segment]) -> Vec<Repaired> {
     let openers = segments
         .iter()
         .filter_map(|segment| segment.opener.as_ref());
     openers
-        .flat_map(|opener| &opener.repaired)
-        .map(|place| (place.trail, place.byte))
+        .flat_map(|opener| opener.repaired.iter().cloned())
         .collect()
 }
 
 struct Check<'a> {
     store: &'a Store,
     files: &'a SessionFiles,
-    repaired: HashSet<(u32, u64)>,
+    repaired: Vec<Repaired>,
     report: VerifyReport,
 }
 
@@ -194,7 +192,8 @@ impl Check<'_> {
     }
 
     fn add(&mut self, trail: u32, damage: Damage) {
-        if self.repaired.contains(&(trail, damage.byte)) {
+        let covers = |place: &Repaired| place.covers(trail, &damage);
+        if self.repaired.iter().any(covers) {
             self.report.repaired.add(damage);
         } else {
             self.report.damage.add(damage);

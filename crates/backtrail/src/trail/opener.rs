@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::damage::Damage;
 use super::record::{Front, RecordRef, write_line};
 use super::sum::Sum;
 use crate::error::{Error, ErrorKind, Reason, Result};
@@ -166,6 +167,15 @@ pub(crate) struct Repaired {
     pub(crate) trail: u32,
     pub(crate) byte: u64,
     pub(crate) bytes: u64,
+}
+
+impl Repaired {
+    /// Returns whether a damaged place of a trail lies in this one.
+    pub(crate) fn covers(&self, trail: u32, damage: &Damage) -> bool {
+        self.trail == trail
+            && damage.byte >= self.byte
+            && damage.byte + damage.bytes <= self.byte + self.bytes
+    }
 }
 
 fn start() -> Because {

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use memchr::memmem;
+
 use super::record::{Envelope, Sums, check_line};
 use crate::error::Reason;
 
@@ -22,9 +24,9 @@ const BEGIN: &[u8] = b"{\"type\":\"";
 const END: &[u8] = b",\"sum\":\"";
 const END_LEN: usize = END.len() + 16 + 2;
 
-/// How many beginnings and ends are tried before the line is given up. A line
-/// can hold millions that lead nowhere, and each try hashes.
-const TRIES: usize = 64;
+/// How often, on average, each byte of a line may be hashed before the line is
+/// given up: it can hold millions of beginnings and ends that lead nowhere.
+const EFFORT: usize = 16;
 
 /// Takes a line apart that did not check as a whole for `reason`.
 ///
@@ -65,34 +67,43 @@ fn push_lost(pieces: &mut Vec<Piece>, line: &[u8], range: Range<usize>, reason: 
 
 /// Finds the records inside a line, in order and apart from each other.
 fn whole_records(line: &[u8]) -> Vec<(Range<usize>, Envelope)> {
-    let begins = occurrences(line, BEGIN, |at| is_beginning(&line[at + BEGIN.len()..]));
-    let ends: Vec<usize> = occurrences(line, END, |at| at + END_LEN <= line.len())
-        .into_iter()
-        .map(|at| at + END_LEN)
-        .collect();
     let mut found = Vec::new();
+    let mut effort = line.len().saturating_mul(EFFORT);
     let mut free_from = 0;
-    let mut tries = TRIES;
-    for begin in begins {
-        if begin < free_from {
+    for begin in memmem::find_iter(line, BEGIN) {
+        if begin < free_from || !is_beginning(&line[begin + BEGIN.len()..]) {
             continue;
         }
-        for end in ends.iter().copied().filter(|end| *end > begin) {
-            if tries == 0 {
-                return found;
-            }
-            tries -= 1;
-            if begin > free_from + 1 && is_inside(&line[end..]) {
-                continue;
-            }
-            if let Ok(envelope) = check_line(&line[begin..end], Sums::Check) {
-                found.push((begin..end, envelope));
-                free_from = end;
-                break;
-            }
-        }
+        let lone = begin <= free_from + 1;
+        let Some((end, envelope)) = whole_record(line, begin, lone, &mut effort) else {
+            continue;
+        };
+        found.push((begin..end, envelope));
+        free_from = end;
     }
     found
+}
+
+/// Finds the end of the record that begins at `begin`, if there is one. One that
+/// stands right at the line's beginning, or behind another record, is `lone`.
+fn whole_record(
+    line: &[u8],
+    begin: usize,
+    lone: bool,
+    effort: &mut usize,
+) -> Option<(usize, Envelope)> {
+    for at in memmem::find_iter(&line[begin..], END) {
+        let end = begin + at + END_LEN;
+        let record = line.get(begin..end)?;
+        *effort = effort.checked_sub(record.len())?;
+        if !lone && is_inside(&line[end..]) {
+            continue;
+        }
+        if let Ok(envelope) = check_line(record, Sums::Check) {
+            return Some((end, envelope));
+        }
+    }
+    None
 }
 
 /// Tells a record's beginning from a block's, which has a `type` first as well.
@@ -109,23 +120,4 @@ fn is_beginning(after_quote: &[u8]) -> bool {
 /// after it. (A record that only lost its newline stands right behind another.)
 fn is_inside(after: &[u8]) -> bool {
     matches!(after.first(), Some(b',' | b'}' | b']'))
-}
-
-/// Finds where `needle` stands and may count: the first few places and the last
-/// few.
-fn occurrences(line: &[u8], needle: &[u8], counts: impl Fn(usize) -> bool) -> Vec<usize> {
-    let half = TRIES / 2;
-    let mut places: Vec<usize> = memchr::memmem::find_iter(line, needle)
-        .filter(|at| counts(*at))
-        .take(half)
-        .collect();
-    let after = places.last().map_or(0, |last| last + 1);
-    let mut late: Vec<usize> = memchr::memmem::rfind_iter(&line[after..], needle)
-        .map(|at| at + after)
-        .filter(|at| counts(*at))
-        .take(half)
-        .collect();
-    late.reverse();
-    places.extend(late);
-    places
 }
