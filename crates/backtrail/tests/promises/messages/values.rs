@@ -433,3 +433,38 @@ proptest! {
         prop_assert!(reader.verify().unwrap().is_ok());
     }
 }
+
+/// A4: each kind of block is read and written by itself, too.
+#[test]
+fn a4_every_kind_of_block_has_serde_of_its_own() {
+    fn round_trip<T>(block: &T, kind: &str)
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
+    {
+        let json = serde_json::to_string(block).unwrap();
+        assert!(
+            json.starts_with(&format!("{{\"type\":\"{kind}\"")),
+            "{json}"
+        );
+        assert_eq!(serde_json::from_str::<T>(&json).unwrap(), *block);
+    }
+    let blocks = [
+        Block::text("t"),
+        Block::thinking("hm", Some("sig")),
+        Block::from(ToolUse::new("t1", "bash", "echo hi").unwrap()),
+        Block::from(ToolResult::error("no").answers("t1", "bash")),
+        Block::image("image/png", "aGk=").unwrap(),
+    ];
+    for block in blocks {
+        match block {
+            Block::Text(block) => round_trip(&block, "text"),
+            Block::Thinking(block) => round_trip(&block, "thinking"),
+            Block::ToolUse(block) => round_trip(&block, "tool_use"),
+            Block::ToolResult(block) => round_trip(&block, "tool_result"),
+            Block::Media(block) => round_trip(&block, "image"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let text = serde_json::to_string(&Block::text("t")).unwrap();
+    assert!(serde_json::from_str::<ToolUse>(&text).is_err());
+}
