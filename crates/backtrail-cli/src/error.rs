@@ -33,6 +33,13 @@ impl CommandError {
         }
     }
 
+    pub(crate) fn corrupt(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Corrupt.as_str(),
+            ..Self::invalid(message)
+        }
+    }
+
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self {
             kind: ErrorKind::NotFound.as_str(),
@@ -62,6 +69,12 @@ impl CommandError {
             hints: lines.map(str::to_owned).collect(),
             ..Self::invalid(message)
         }
+    }
+
+    /// Says it in other words.
+    pub(crate) fn message(mut self, message: String) -> Self {
+        self.message = message;
+        self
     }
 
     pub(crate) fn at_path(mut self, path: &Path) -> Self {
@@ -118,12 +131,6 @@ impl From<backtrail::Error> for CommandError {
             broken_pipe: false,
         };
         match error.kind() {
-            ErrorKind::Ambiguous => {
-                let ids = error.candidates().iter().take(5);
-                ids.fold(command, |command, id| {
-                    command.hint(format!("did you mean {id}?"))
-                })
-            }
             ErrorKind::Conflict => command.hint("read what was said since, then decide anew"),
             ErrorKind::DiskFull => command.hint("free some space, then do it again"),
             _ => command,
@@ -139,5 +146,8 @@ pub(crate) fn full_text(error: &backtrail::Error) -> String {
         text = format!("{text}: {cause}");
         source = cause.source();
     }
-    text
+    match error.path().map(Path::to_string_lossy) {
+        Some(path) if !text.contains(&*path) => format!("{text} (in {path})"),
+        _ => text,
+    }
 }

@@ -29,9 +29,11 @@ pub(crate) struct InputLines<R> {
     ended: bool,
 }
 
-/// The longest line that is looked at. A record of 16 MiB can be twice as long
-/// in input that escapes every character.
-const MAX_LINE: usize = 32 << 20;
+/// The longest line that is looked at: a record as long as one may be, with
+/// room to spare.
+const MAX_LINE: usize = 17 << 20;
+/// What some editors put before the first line.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const READ_SIZE: usize = 256 << 10;
 
 impl<R: Read> InputLines<R> {
@@ -63,7 +65,10 @@ impl<R: Read> InputLines<R> {
                 return None;
             }
         };
-        let start = self.start;
+        let mut start = self.start;
+        if self.number == 0 && self.buffer[start..end].starts_with(BYTE_ORDER_MARK) {
+            start += BYTE_ORDER_MARK.len();
+        }
         self.start = (end + 1).min(self.end);
         self.searched = self.start;
         self.number += 1;
@@ -146,7 +151,7 @@ mod tests {
 
     #[test]
     fn lines_come_out_however_the_bytes_come_in() {
-        let text = b"one\n\nthree\nno newline";
+        let text = b"\xef\xbb\xbfone\n\nthree\nno newline";
         let expected: Vec<_> = [&b"one"[..], b"", b"three", b"no newline"]
             .map(|line| (line.len() as u64, Ok(line.to_vec())))
             .into();

@@ -58,8 +58,15 @@ impl Settings {
             }
         };
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            CommandError::invalid(format!("the settings are not TOML: {}", error.message()))
-                .at_path(&path)
+            let before = error
+                .span()
+                .map_or("", |span| text.get(..span.start).unwrap_or(""));
+            let line = before.lines().count().max(1);
+            let what = format!(
+                "the settings are not TOML in line {line}: {}",
+                error.message()
+            );
+            CommandError::invalid(what).at_path(&path)
         })?;
         for (name, value) in &table {
             settings

@@ -6,6 +6,7 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Strips what could command a terminal from text that came from a transcript.
 /// Newlines and tabs stay; other control characters, and those that reorder
@@ -57,22 +58,30 @@ fn after_escape(text: &str) -> &str {
     rest.get(end.unwrap_or(0)..).unwrap_or("")
 }
 
-/// Makes one clean line of text, at most `width` characters long.
+/// Makes one clean line of text that takes at most `width` columns.
 pub(crate) fn one_line(text: &str, width: usize) -> String {
     let clean = clean(text);
     let mut line = String::new();
-    let words = clean.split_whitespace();
-    for word in words {
+    for word in clean.split_whitespace() {
         if !line.is_empty() {
             line.push(' ');
         }
         line.push_str(word);
-        if line.chars().count() > width {
-            let cut: String = line.chars().take(width.saturating_sub(1)).collect();
-            return cut + "…";
+        if line.width() > width {
+            return cut(&line, width);
         }
     }
     line
+}
+
+/// Cuts a line so that it takes at most `width` columns, with a sign that it was.
+fn cut(line: &str, width: usize) -> String {
+    let mut used = 1;
+    let kept = line.chars().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used <= width
+    });
+    kept.chain(['…']).collect()
 }
 
 /// Writes a count of things: `1 record`, `2 records`.
@@ -98,6 +107,18 @@ pub(crate) fn size(bytes: u64) -> String {
     let text = format!("{value:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     format!("{text} {}", UNITS[unit])
+}
+
+/// Writes a size so that it can be read back: with a unit where that is exact.
+pub(crate) fn exact_size(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units
+        .into_iter()
+        .find(|(unit, _)| bytes.is_multiple_of(*unit))
+    {
+        Some((unit, name)) if bytes > 0 => format!("{} {name}", bytes / unit),
+        _ => format!("{bytes} B"),
+    }
 }
 
 /// Writes a path as JSON: a string, or both its lossy text and its bytes where
@@ -132,6 +153,7 @@ mod tests {
     fn a_line_is_cut_where_it_is_too_long() {
         assert_eq!(one_line("fix  the\nbug", 20), "fix the bug");
         assert_eq!(one_line("abcdefgh", 5), "abcd…");
+        assert_eq!(one_line("漢字漢字", 5), "漢字…", "wide characters take two");
     }
 
     #[test]
@@ -139,5 +161,8 @@ mod tests {
         assert_eq!(size(1), "1 byte");
         assert_eq!(size(64 << 20), "64 MiB");
         assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(exact_size(64 << 20), "64 MiB");
+        assert_eq!(exact_size(1536 << 10), "1536 KiB");
+        assert_eq!(exact_size(2000), "2000 B");
     }
 }

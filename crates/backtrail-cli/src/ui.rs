@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
-use crate::text::path_json;
+use crate::text::{clean, path_json};
 
 /// How a command talks.
 #[derive(Debug)]
@@ -65,14 +65,14 @@ impl Ui {
     /// goes into a log should be worth keeping.
     pub(crate) fn remark(&self, text: &str) {
         if !self.json && io::stderr().is_terminal() {
-            self.say(&format!("{DIM}{text}{DIM:#}"));
+            self.say(&format!("{DIM}{}{DIM:#}", clean(text)));
         }
     }
 
     /// Tells the person something that is not data, wherever stderr goes.
     pub(crate) fn status(&self, text: &str) {
         if !self.json {
-            self.say(text);
+            self.say(&clean(text));
         }
     }
 
@@ -82,7 +82,7 @@ impl Ui {
             self.say(&json!({"warning": {"message": text, "hints": hints}}).to_string());
             return;
         }
-        self.say(&format!("{WARNING}warning:{WARNING:#} {text}"));
+        self.say(&format!("{WARNING}warning:{WARNING:#} {}", clean(text)));
         if let Some(hint) = hint {
             self.hint(hint);
         }
@@ -103,12 +103,16 @@ impl Ui {
             self.say(&value.to_string());
             return;
         }
-        self.say(&format!("{ERROR}error:{ERROR:#} {error}"));
+        let message = error.to_string();
+        self.say(&format!("{ERROR}error:{ERROR:#} {}", clean(&message)));
         for cause in error.causes() {
-            self.say(&format!("  caused by: {cause}"));
+            self.say(&format!("  caused by: {}", clean(cause)));
         }
-        if let Some(path) = error.path() {
-            self.say(&format!("  in: {}", path.display()));
+        if let Some(path) = error
+            .path()
+            .filter(|path| !message.contains(&*path.to_string_lossy()))
+        {
+            self.say(&format!("  in: {}", clean(&path.to_string_lossy())));
         }
         if !error.hints().is_empty() {
             self.say("");
@@ -119,9 +123,11 @@ impl Ui {
     }
 
     fn hint(&self, text: &str) {
-        self.say(&format!("{HINT}hint:{HINT:#} {text}"));
+        self.say(&format!("{HINT}hint:{HINT:#} {}", clean(text)));
     }
 
+    /// Writes a line to stderr. What came from outside must be clean already: our
+    /// own styles are in it.
     fn say(&self, line: &str) {
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
         // There is nowhere else to say that stderr is closed.

@@ -95,6 +95,13 @@ impl Error {
         Self::new(ErrorKind::Invalid, message)
     }
 
+    /// Makes an error of a failure of the machine that is in no file.
+    pub(crate) fn machine(doing: impl Into<String>, source: io::Error) -> Self {
+        let mut error = Self::new(ErrorKind::Io, doing);
+        error.0.source = Some(source);
+        error
+    }
+
     /// Makes an error of an I/O failure: `doing` says what was attempted.
     pub(crate) fn io(doing: impl Into<String>, path: &Path, source: io::Error) -> Self {
         let kind = match source.kind() {
@@ -188,8 +195,7 @@ impl Error {
         }
     }
 
-    /// Returns the sessions that a reference fits, with [`ErrorKind::Ambiguous`],
-    /// and the nearest ones with [`ErrorKind::NotFound`].
+    /// Returns the sessions that a reference fits, with [`ErrorKind::Ambiguous`].
     pub fn candidates(&self) -> &[SessionId] {
         match &self.0.detail {
             Detail::Candidates(ids) => ids,
@@ -243,6 +249,9 @@ impl fmt::Debug for Error {
         debug.field("message", &self.to_string());
         if let Some(path) = &self.0.path {
             debug.field("path", path);
+        }
+        if let Some(line) = self.0.line {
+            debug.field("line", &line);
         }
         if let Some(byte) = self.0.byte {
             debug.field("byte", &byte);
@@ -298,8 +307,10 @@ pub enum Reason {
     UnsupportedType(String),
     /// A field that must be there is not.
     MissingField(&'static str),
-    /// A field that has no place here, or stands twice.
+    /// A field that has no place here.
     UnexpectedField(String),
+    /// A field that stands twice.
+    RepeatedField(String),
     /// A field is there but is not what it must be; says what that is.
     WrongField(&'static str, &'static str),
     /// A number does not fit.
@@ -340,6 +351,7 @@ impl fmt::Display for Reason {
             Self::UnsupportedType(name) => write!(f, "unsupported type {}", quoted(name)),
             Self::MissingField(name) => write!(f, "the field `{name}` is missing"),
             Self::UnexpectedField(name) => write!(f, "unexpected field {}", quoted(name)),
+            Self::RepeatedField(name) => write!(f, "the field {} stands twice", quoted(name)),
             Self::WrongField(name, must) => write!(f, "the field `{name}` must be {must}"),
             Self::OutOfRange(name) => write!(f, "the number in `{name}` is out of range"),
             Self::Gap => f.write_str("records are missing before this one"),

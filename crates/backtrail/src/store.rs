@@ -187,8 +187,7 @@ impl Store {
 
     /// Adds a note to a session, whoever speaks in it; returns its seq.
     pub fn note(&self, id: &SessionId, note: &Note) -> Result<u64> {
-        let (seq, _) = append_note(self, &self.files(id), note)?;
-        Ok(seq)
+        append_note(self, &self.files(id), note)
     }
 
     /// Finds out what a repair of a session would do.
@@ -220,7 +219,13 @@ impl Store {
             .filter(fits);
         let mut found = Vec::new();
         for id in ids {
-            if !self.files(&id).trails()?.is_empty() {
+            // One that cannot be looked into must not hide the others: whoever
+            // opens it is told why.
+            if !self
+                .files(&id)
+                .trails()
+                .is_ok_and(|trails| trails.is_empty())
+            {
                 found.push(id);
             }
         }
@@ -337,17 +342,6 @@ impl Store {
         let storage = self.storage();
         self.create_root()?;
         let root = self.root();
-        let names = storage
-            .list(root)
-            .map_err(|error| Error::io("cannot read the store's directory", root, error))?;
-        let ours = |name: &std::ffi::OsString| name == SESSIONS || is_aside_format(name);
-        if !names.iter().all(|name| ours(name) || is_setting(name)) {
-            return Err(Error::invalid(format!(
-                "{} is neither empty nor a Backtrail store; name another directory",
-                root.display()
-            ))
-            .at_path(root));
-        }
         create_dir(storage, &self.0.sessions)?;
         sync_dir(storage, root)?;
         self.create_format()?;
@@ -412,17 +406,49 @@ impl Store {
         linked.map_err(failed)
     }
 
+    /// Says what there is instead of a store: nothing yet, or something else.
+    fn no_store(&self) -> Result<Error> {
+        let (storage, root) = (self.storage(), self.root());
+        let nothing = || {
+            let what = format!("there is no Backtrail store in {}", root.display());
+            Error::new(ErrorKind::NotFound, what).at_path(root)
+        };
+        let names = match storage.list(root) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                let what = format!("{} is not a directory", root.display());
+                return Ok(Error::invalid(what).at_path(root));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing()),
+            Err(error) => return Err(Error::io("cannot look for the store", root, error)),
+        };
+        let ours = |name: &std::ffi::OsString| name == SESSIONS || is_aside_format(name);
+        if !names.iter().all(|name| ours(name) || is_setting(name)) {
+            let what = format!(
+                "{} is neither empty nor a Backtrail store; name another directory",
+                root.display()
+            );
+            return Ok(Error::invalid(what).at_path(root));
+        }
+        // A crash while the store was made leaves no session behind.
+        if self.sessions()?.is_empty() {
+            return Ok(nothing());
+        }
+        let what = format!(
+            "the store's format file is gone; if this is a store of this version, \
+             make one that says \"backtrail {STORE_VERSION}\""
+        );
+        Ok(Error::new(ErrorKind::Corrupt, what).at_path(&root.join(FORMAT_FILE)))
+    }
+
     /// Reads the format file and refuses what this version does not know.
     fn check_format(&self) -> Result<()> {
         let path = self.root().join(FORMAT_FILE);
-        let file = self.storage().open_read(&path).map_err(|error| {
-            if is_absent(&error) {
-                let what = format!("there is no Backtrail store in {}", self.root().display());
-                Error::new(ErrorKind::NotFound, what).at_path(self.root())
-            } else {
-                Error::io("cannot open the store", &path, error)
-            }
-        })?;
+        let file = match self.storage().open_read(&path) {
+            Ok(file) => file,
+            Err(error) if is_absent(&error) => return Err(self.no_store()?),
+            Err(error) => return Err(Error::io("cannot open the store", &path, error)),
+        };
         let mut bytes = [0; 64];
         let len = read_full(file.as_ref(), &mut bytes, 0)
             .map_err(|error| Error::io("cannot open the store", &path, error))?;

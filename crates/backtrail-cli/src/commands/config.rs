@@ -10,7 +10,7 @@ use crate::args::Global;
 use crate::error::Result;
 use crate::home;
 use crate::settings::{Setting, Settings};
-use crate::text::{path_json, size};
+use crate::text::{exact_size, path_json};
 use crate::ui::{DIM, Ui, unwritable};
 
 /// Print every setting, its value and where it comes from
@@ -35,7 +35,7 @@ pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         },
         Row {
             name: "rotation",
-            shown: format!("\"{}\"", size(settings.rotation.value)),
+            shown: format!("\"{}\"", exact_size(settings.rotation.value)),
             value: settings.rotation.value.into(),
             source: source_of(&settings.rotation),
         },

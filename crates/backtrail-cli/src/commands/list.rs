@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use backtrail::{Message, RecordKind, SessionId, SessionInfo, Store};
+use backtrail::{Role, SessionId, SessionInfo, Store};
 use serde_json::{Value, json};
 
 use super::{Answer, open_store};
 use crate::args::Global;
-use crate::error::Result;
+use crate::error::{Result, full_text};
 use crate::text::{count, one_line, path_json};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
@@ -68,7 +68,7 @@ fn print_table(rows: &[Row], store: &Store, ui: &Ui) -> std::io::Result<()> {
                 )?;
             }
             Err(error) => {
-                let reason = one_line(&format!("unreadable: {error}"), title_width);
+                let reason = one_line(&format!("unreadable: {}", full_text(error)), title_width);
                 writeln!(
                     out,
                     "{BOLD}{id:<ids$}{BOLD:#}  {:<10}  {:>7}  {reason}",
@@ -110,14 +110,15 @@ fn title(store: &Store, info: &SessionInfo) -> String {
 }
 
 fn first_words(store: &Store, id: &SessionId) -> Option<String> {
+    /// A session where nobody speaks for so long is not read to its end.
+    const LOOKED_AT: usize = 50;
     let mut records = store.read_session(id).ok()?.records().ok()?;
-    while let Some(record) = records.next().ok()? {
-        if record.kind() == RecordKind::Message
-            && let Ok(Some(Message { role, blocks, .. })) = record.message()
-            && role == backtrail::Role::User
+    for _ in 0..LOOKED_AT {
+        let message = records.next().ok()??.message();
+        if let Ok(Some(message)) = message
+            && message.role == Role::User
         {
-            let text = Message::new(role, blocks).text().into_owned();
-            return Some(text.chars().take(200).collect());
+            return Some(message.text().chars().take(200).collect());
         }
     }
     None
@@ -126,7 +127,7 @@ fn first_words(store: &Store, id: &SessionId) -> Option<String> {
 fn row_json((id, info): &Row) -> Value {
     match info {
         Ok(info) => info_json(info),
-        Err(error) => json!({"id": id, "error": error.to_string()}),
+        Err(error) => json!({"id": id, "error": full_text(error)}),
     }
 }
 

@@ -86,6 +86,7 @@ fn require_store(global: &Global) -> Result<Store> {
             let (dir, _) = home::store_dir(global.store.as_deref())?;
             let what = format!("there is no store in {}", dir.display());
             Err(CommandError::not_found(what)
+                .at_path(&dir)
                 .hint("record something first: backtrail record --text hello"))
         }
     }
@@ -95,48 +96,64 @@ fn require_store(global: &Global) -> Result<Store> {
 fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
     let root = home::workspace_root();
     store.resolve(reference, root.as_deref()).map_err(|error| {
+        let candidates = error.candidates().to_vec();
         let kind = error.kind();
-        let mut command = CommandError::from(error);
-        if kind == ErrorKind::NotFound {
-            command = match nearest(store, reference) {
-                Some(session) => command.hint(format!("nearest: {session}")),
-                None => command.hint("see what there is: backtrail list"),
-            };
+        let command = CommandError::from(error);
+        match kind {
+            ErrorKind::Ambiguous => {
+                let ids = candidates.iter().take(5);
+                ids.fold(command, |command, id| command.hint(describe(store, id)))
+            }
+            ErrorKind::NotFound => command.hint(match nearest(store, reference) {
+                Some(id) => format!("nearest: {}", describe(store, &id)),
+                None => "see what there is: backtrail list".to_owned(),
+            }),
+            _ => command,
         }
-        command
     })
 }
 
-/// Describes the session whose id is most like a reference, if one is like it
-/// at all.
-fn nearest(store: &Store, reference: &str) -> Option<String> {
+/// Returns the session whose id is most like a reference, if one is like it at
+/// all.
+fn nearest(store: &Store, reference: &str) -> Option<SessionId> {
     let shared = |id: &SessionId| {
         let pairs = id.as_str().bytes().zip(reference.bytes());
         pairs.take_while(|(a, b)| a == b).count()
     };
-    let mut ids = store.sessions().ok()?;
-    ids.retain(|id| shared(id) > 0);
-    ids.sort_unstable_by_key(|id| std::cmp::Reverse(shared(id)));
-    let info = store.read_session(ids.first()?).ok()?.info().ok()?;
+    let ids = store.sessions().ok()?.into_iter();
+    ids.filter(|id| shared(id) > 0).max_by_key(shared)
+}
+
+/// Writes a session as one tells it from others: what it begins with, its title
+/// and when it was last spoken in.
+fn describe(store: &Store, id: &SessionId) -> String {
+    let info = store.read_session(id).and_then(|reader| reader.info());
+    let Ok(info) = info else {
+        return id.to_string();
+    };
     let title = one_line(info.title.as_deref().unwrap_or("untitled"), 40);
     let at = info
         .updated_at
         .map_or_else(String::new, |at| format!(", {}", when::brief(at)));
-    Some(format!("{} ({title}{at})", info.id.prefix(8)))
+    format!("{} ({title}{at})", id.prefix(12))
 }
 
 /// Says what else can be done with a session that somebody else speaks in.
 fn locked_hint(error: backtrail::Error, id: &SessionId) -> CommandError {
-    let locked = error.kind() == ErrorKind::Locked;
-    let command = CommandError::from(error);
-    if locked {
-        command.hint(format!(
-            "read it with: backtrail show {} --follow",
-            id.prefix(8)
-        ))
-    } else {
-        command
-    }
+    let id = id.prefix(8);
+    let Some(holder) = error.holder() else {
+        return error.into();
+    };
+    let since = when::brief(holder.since);
+    let by = match &holder.program {
+        Some(program) => format!("{}, since {since}", one_line(program, 40)),
+        None => format!("since {since}"),
+    };
+    let pid = holder.pid;
+    let message = format!("session {id} is open for writing in process {pid} ({by})");
+    CommandError::from(error)
+        .message(message)
+        .hint(format!("read it with: backtrail show {id} --follow"))
 }
 
 /// Writes a file of the store as seen from the store.

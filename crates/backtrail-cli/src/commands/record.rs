@@ -67,6 +67,8 @@ struct Recorder<'a> {
     answers: Answers,
     recorded: u64,
     refused: u64,
+    /// The highest seq that was acknowledged: the trail may not end before it.
+    acknowledged: u64,
 }
 
 impl<'a> Recorder<'a> {
@@ -80,6 +82,7 @@ impl<'a> Recorder<'a> {
             answers: Answers::default(),
             recorded: 0,
             refused: 0,
+            acknowledged: 0,
             store,
         };
         if let Some(reference) = &args.session {
@@ -162,6 +165,15 @@ impl<'a> Recorder<'a> {
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
+        if self.id.is_none() && drafts.iter().all(|draft| draft.expected() > Some(0)) {
+            // They go on from a session that is not there: none is made.
+            let refusal = Refusal {
+                text: "there is no record yet in a new session".to_owned(),
+                kind: ErrorKind::Conflict,
+                head: Some(0),
+            };
+            return Ok(drafts.iter().map(|_| Err(refusal.clone())).collect());
+        }
         let session = match self.session() {
             Ok(session) => session,
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::DiskFull) => {
@@ -170,6 +182,15 @@ impl<'a> Recorder<'a> {
             }
             Err(error) => return Err(error.into()),
         };
+        if session.last_seq() < self.acknowledged {
+            let what = format!(
+                "record {} was acknowledged, and the trail ends at record {}",
+                self.acknowledged,
+                session.last_seq()
+            );
+            let hint = format!("backtrail verify {}", session.id().prefix(8));
+            return Err(CommandError::corrupt(what).hint(hint));
+        }
         let results = session.append_batch(drafts);
         if session.stopped().is_some() {
             // A sync failed. Nothing more is acknowledged through this handle;
@@ -198,8 +219,13 @@ impl<'a> Recorder<'a> {
             (None, durability) => self.store.create_session(self.new_session(durability))?,
         };
         for aside in session.set_aside() {
+            let what = if aside.never_acknowledged {
+                "an unfinished last line (never acknowledged"
+            } else {
+                "an unreadable end of the trail (whether it was ever acknowledged is not known"
+            };
             let text = format!(
-                "an unfinished last line ({}, never acknowledged) was set aside in {}",
+                "{what}, {}) was set aside in {}",
                 size(aside.bytes),
                 aside.file.display()
             );
@@ -226,6 +252,7 @@ impl<'a> Recorder<'a> {
 
     fn acknowledge(&mut self, line: u64, seq: u64) {
         self.recorded += 1;
+        self.acknowledged = self.acknowledged.max(seq);
         let session = self.id.as_ref().map_or("", SessionId::as_str);
         self.answers.acknowledge(line, session, seq);
     }

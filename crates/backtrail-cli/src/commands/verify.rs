@@ -41,11 +41,19 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             total.check(store, &id);
         }
     }
-    if ui.json() {
-        ui.print_json(&total.to_json())?;
+    let printed = if ui.json() {
+        ui.print_json(&total.to_json())
     } else {
-        total.print(ui).map_err(|error| unwritable(&error))?;
-    }
+        total.print(ui).map_err(|error| unwritable(&error))
+    };
+    // The answer is in the exit code, too: it stands whoever stops reading.
+    printed.or_else(|error| {
+        if error.is_broken_pipe() {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })?;
     Ok(if total.damaged_count == 0 {
         Answer::Done
     } else {
@@ -71,16 +79,16 @@ impl Total {
         let checked = store.read_session(id).and_then(|reader| reader.verify());
         let report = match checked {
             Ok(report) => report,
-            // A session that cannot be read is not one that can be passed over.
+            // A session that cannot be read is not one that can be passed over,
+            // and no repair helps it.
             Err(error) => {
                 self.damaged_count += 1;
-                self.damaged_sessions.push(id.clone());
                 let file = error.path().unwrap_or(store.root());
                 self.damaged.push(Place {
                     file: relative(store, file).to_owned(),
                     line: None,
                     byte: None,
-                    reason: full_text(&error),
+                    reason: format!("unreadable: {}", full_text(&error)),
                 });
                 return;
             }
@@ -125,11 +133,7 @@ impl Total {
         }
         for (file, bytes) in &self.set_aside {
             let file = file.display();
-            writeln!(
-                out,
-                "{DIM}aside    {file}: {}, never acknowledged{DIM:#}",
-                size(*bytes)
-            )?;
+            writeln!(out, "{DIM}aside    {file}: {}{DIM:#}", size(*bytes))?;
         }
         let records = count(self.records, "record");
         let sessions = count(self.sessions, "session");
@@ -137,7 +141,7 @@ impl Total {
             writeln!(out, "ok: {records} in {sessions}")?;
         } else {
             let places = count(self.damaged_count, "damaged place");
-            writeln!(out, "{places}; {records} in {sessions} are whole")?;
+            writeln!(out, "{places} in {sessions}; {records} are whole")?;
         }
         out.flush()?;
         for id in self.damaged_sessions.iter().take(5) {

@@ -324,3 +324,92 @@ fn the_store_is_for_its_owner_alone() {
     assert_eq!(mode(cli.trail(&session, 0)), 0o600);
     assert_eq!(mode(cli.store().join("format")), 0o600);
 }
+
+#[test]
+fn looking_at_something_else_than_a_store_is_not_all_well() {
+    let cli = Cli::new();
+    cli.new_session("hello");
+    std::fs::remove_file(cli.store().join("format")).unwrap();
+    for verb in ["list", "verify"] {
+        let ran = cli.run(&[verb]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+        assert!(ran.stderr.contains("format file is gone"), "{}", ran.stderr);
+    }
+    let file = cli.work().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let run = |args: &[&str]| finish(&mut command(&file, &cli.work(), args), b"");
+    let ran = run(&["list"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("is not a directory"), "{}", ran.stderr);
+    // Where there is nothing, there is nothing to complain about.
+    let nothing = cli.work().join("nothing");
+    let ran = finish(&mut command(&nothing, &cli.work(), &["verify"]), b"");
+    assert_eq!(ran.stdout, "ok: 0 records in 0 sessions\n");
+    assert!(!nothing.exists());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_session_of_more_trails_than_files_can_be_open_is_read() {
+    let cli = Cli::new();
+    std::fs::create_dir(cli.store()).unwrap();
+    std::fs::write(cli.store().join("config.toml"), "rotation = 1024").unwrap();
+    let input: String = (0..150)
+        .map(|n| crate::kit::line(&format!("{n} {}", "x".repeat(1000))))
+        .collect();
+    let ran = cli.run_with(&["record", "--durability", "os"], input.as_bytes());
+    assert_eq!(ran.code, 0);
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", "ulimit -n 32; \"$0\" verify && \"$0\" show latest"])
+        .arg(env!("CARGO_BIN_EXE_backtrail"))
+        .current_dir(cli.work())
+        .env("BACKTRAIL_HOME", cli.store());
+    let ran = finish(&mut shell, b"");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert!(ran.stdout.contains("149 xxx"));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_or_a_pipe_in_a_session_is_never_followed() {
+    let cli = Cli::new();
+    let session = cli.new_session("hello");
+    let victim = cli.work().join("victim");
+    std::fs::write(&victim, "precious").unwrap();
+    std::os::unix::fs::symlink(&victim, cli.trail(&session, 1)).unwrap();
+    let ran = cli.run(&["record", "--session", &session, "--text", "x"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    std::fs::remove_file(cli.trail(&session, 1)).unwrap();
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(cli.trail(&session, 1))
+        .status();
+    assert!(pipe.unwrap().success());
+    assert_eq!(cli.run(&["show", &session]).code, 2);
+    let listed = cli.run(&["list", "--json"]).json();
+    assert!(
+        listed[0]["error"]
+            .as_str()
+            .unwrap()
+            .contains("not a regular file"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn the_answer_of_verify_stands_when_nobody_reads_it() {
+    let cli = Cli::new();
+    let session = cli.new_session("hello");
+    let trail = cli.trail(&session, 0);
+    let text = std::fs::read_to_string(&trail).unwrap();
+    std::fs::write(&trail, text.replace("hello", "hallo")).unwrap();
+    let mut child = cli
+        .command(&["verify"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}

@@ -156,7 +156,8 @@ impl Draft {
             .map_err(|reason| Error::invalid("this line cannot be recorded").because(reason))
     }
 
-    pub(crate) fn expected(&self) -> Option<u64> {
+    /// Returns the seq that is last for the caller, where one was set.
+    pub fn expected(&self) -> Option<u64> {
         self.expect
     }
 
@@ -174,9 +175,7 @@ impl Draft {
         match &self.id {
             Some(id) => to_json(&mut out, id)?,
             None => {
-                let id = new_id().map_err(|error| {
-                    Error::io("cannot make an id", std::path::Path::new(""), error)
-                })?;
+                let id = new_id().map_err(|error| Error::machine("cannot make an id", error))?;
                 let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
                 out.push(b'"');
                 out.extend_from_slice(id.hyphenated().encode_lower(&mut text).as_bytes());
@@ -254,7 +253,7 @@ const RESERVED: [&str; 5] = ["seq", "prev", "sum", "noted", "version"];
 fn read_draft(line: &str) -> Result<Draft, Reason> {
     let mut fields = read_object(line)?;
     if let Some(name) = fields.duplicate() {
-        return Err(Reason::UnexpectedField(name.to_owned()));
+        return Err(Reason::RepeatedField(name.to_owned()));
     }
     let native = fields.get("type").is_some() || fields.get("message").is_some();
     let body = if native {
@@ -265,7 +264,7 @@ fn read_draft(line: &str) -> Result<Draft, Reason> {
     let mut draft = Draft::with_body(Body::Json(body));
     draft.id = take(&mut fields, "id", "a string")?;
     draft.at = take(&mut fields, "at", "a time like 2026-11-15T08:00:00.000Z")?;
-    draft.expect = take(&mut fields, "expect", "the seq of a record")?;
+    draft.expect = take(&mut fields, "expect", "the number of a record")?;
     draft.known.model = take(&mut fields, "model", "a string")?;
     draft.known.response_id = take(&mut fields, "response_id", "a string")?;
     draft.known.duration_ms = take(&mut fields, "duration_ms", "a whole number")?;
@@ -317,11 +316,20 @@ fn message_flaw(body: &Json, error: &serde_json::Error) -> Reason {
     if fields.get("blocks").is_none() {
         return Reason::MissingField("blocks");
     }
-    let text = error.to_string();
-    if text.contains("missing field `type`") {
+    let Ok(blocks) = fields
+        .get("blocks")
+        .map_or(Ok(Vec::new()), Json::parse::<Vec<Json>>)
+    else {
+        return Reason::WrongField("blocks", "an array");
+    };
+    let untyped = |block: &Json| {
+        let fields = block.parse::<Fields>();
+        fields.is_ok_and(|fields| fields.get("type").is_none())
+    };
+    if blocks.iter().any(untyped) {
         return Reason::MissingType;
     }
-    Reason::NotAMessage(without_line(&text))
+    Reason::NotAMessage(without_line(&error.to_string()))
 }
 
 fn take_short_body(fields: &mut Fields) -> Result<Json, Reason> {
@@ -353,7 +361,10 @@ fn take<T: serde::de::DeserializeOwned>(
         return Ok(None);
     };
     serde_json::from_str(value.as_str()).map_err(|_| {
-        if value.as_str().starts_with(|c: char| c.is_ascii_digit()) && must != "a string" {
+        let text = value.as_str();
+        let is_count = must.contains("number") && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = must == "a number" && text.starts_with(|c: char| c.is_ascii_digit());
+        if is_count || is_number {
             Reason::OutOfRange(name)
         } else {
             Reason::WrongField(name, must)

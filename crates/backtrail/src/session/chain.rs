@@ -26,7 +26,7 @@ use crate::trail::{Damage, DamageReport, Record, RecordKind, Sums};
 pub(crate) struct Segment {
     pub(crate) trail: u32,
     pub(crate) path: PathBuf,
-    pub(crate) file: Arc<dyn StorageFile>,
+    files: SessionFiles,
     /// `None` where it cannot be read.
     pub(crate) opener: Option<Opener>,
     /// The opener's own sum.
@@ -44,8 +44,7 @@ impl Segment {
     pub(crate) fn open(files: &SessionFiles, trail: u32, until: u64) -> Result<Self> {
         let path = files.trail_path(trail);
         let file = files.open_read(trail)?;
-        let mut reader =
-            TrailReader::forwards(Arc::clone(&file), &path, 0, PEEK_BUFFER, Sums::Check);
+        let mut reader = TrailReader::forwards(file, &path, 0, PEEK_BUFFER, Sums::Check);
         let mut opener = None;
         let mut opener_sum = None;
         let mut first_seq = None;
@@ -63,7 +62,7 @@ impl Segment {
         Ok(Self {
             trail,
             path,
-            file,
+            files: files.clone(),
             opener,
             opener_sum,
             first_seq,
@@ -72,9 +71,15 @@ impl Segment {
         })
     }
 
+    /// Opens the trail's file. It is not held: a line can have more trails than a
+    /// process may have files.
+    pub(crate) fn file(&self) -> Result<Arc<dyn StorageFile>> {
+        self.files.open_read(self.trail)
+    }
+
     /// Returns whether the trail is one of this session's own.
     pub(crate) fn is_of(&self, files: &SessionFiles) -> bool {
-        self.path.parent() == Some(files.dir())
+        self.files.id() == files.id()
     }
 
     /// Returns the seq that the trail's own records come after; `None` where
@@ -85,8 +90,8 @@ impl Segment {
 
     /// Finds one of the trail's own records.
     pub(crate) fn find(&self, seq: u64) -> Result<Option<Record>> {
-        let offset = find_seq(&self.file, &self.path, seq)?;
-        let file = Arc::clone(&self.file);
+        let file = self.file()?;
+        let offset = find_seq(&file, &self.path, seq)?;
         let mut reader = TrailReader::forwards(file, &self.path, offset, PEEK_BUFFER, Sums::Check);
         while let Some(record) = reader.next_record()? {
             if record.seq() == seq && record.kind() != RecordKind::Opener {

@@ -31,8 +31,7 @@ pub(crate) enum Finding {
 }
 
 impl Examiner {
-    pub(crate) fn new(file: &Arc<dyn StorageFile>, path: &Path) -> Self {
-        let file = Arc::clone(file);
+    pub(crate) fn new(file: Arc<dyn StorageFile>, path: &Path) -> Self {
         Self {
             reader: TrailReader::forwards(file, path, 0, STREAM_BUFFER, Sums::Check),
             before: None,

@@ -1,12 +1,14 @@
 //! The files of one session.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::storage::{Storage, StorageFile, append_all};
+use crate::storage::{Storage, StorageFile, append_all, read_full};
+use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::{file_name, trail_number};
 
 /// A session's directory, and what may lie in it.
@@ -141,9 +143,14 @@ impl SessionFiles {
         self.open_append(trail)
     }
 
-    /// Copies bytes of a trail to a file beside it, synced, and returns its path.
-    pub(crate) fn set_aside(&self, trail: u32, offset: u64, bytes: &[u8]) -> Result<PathBuf> {
-        let mut path = self.dir.join(aside_name(trail, offset, 0));
+    /// Copies a part of a trail to a file beside it, synced, and returns its path.
+    pub(crate) fn set_aside(
+        &self,
+        trail: u32,
+        source: &dyn StorageFile,
+        place: Range<u64>,
+    ) -> Result<PathBuf> {
+        let mut path = self.dir.join(aside_name(trail, place.start, 0));
         let failed = |path: &Path, error| {
             Error::io("cannot set the trail's unfinished end aside", path, error)
         };
@@ -152,12 +159,12 @@ impl SessionFiles {
         while let Err(error) = &file
             && error.kind() == io::ErrorKind::AlreadyExists
         {
-            path = self.dir.join(aside_name(trail, offset, again));
+            path = self.dir.join(aside_name(trail, place.start, again));
             file = self.storage.create_new(&path);
             again += 1;
         }
         let file = file.map_err(|error| failed(&path, error))?;
-        let written = append_all(file.as_ref(), bytes)
+        let written = copy(source, place, file.as_ref())
             .and_then(|()| file.sync())
             .and_then(|()| self.storage.sync_dir(&self.dir));
         if let Err(error) = written {
@@ -194,6 +201,22 @@ impl SessionFiles {
         asides.sort_unstable();
         Ok(asides)
     }
+}
+
+/// Copies a part of a file to the end of another, a little at a time.
+fn copy(from: &dyn StorageFile, place: Range<u64>, to: &dyn StorageFile) -> io::Result<()> {
+    let mut buffer = vec![0; STREAM_BUFFER];
+    let mut at = place.start;
+    while at < place.end {
+        let want = usize::try_from(place.end - at).map_or(buffer.len(), |n| n.min(buffer.len()));
+        let n = read_full(from, &mut buffer[..want], at)?;
+        if n == 0 {
+            break;
+        }
+        append_all(to, &buffer[..n])?;
+        at += n as u64;
+    }
+    Ok(())
 }
 
 fn aside_name(trail: u32, offset: u64, again: u32) -> String {

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::chain::{Segment, Walk};
 use super::files::SessionFiles;
@@ -113,7 +112,7 @@ impl Follower {
         let Some(segment) = self.coming.pop_front() else {
             return Ok(false);
         };
-        let file = Arc::clone(&segment.file);
+        let file = segment.file()?;
         self.present = Some(Place {
             reader: TrailReader::forwards(file, &segment.path, 0, STREAM_BUFFER, Sums::Check),
             until: segment.until,

@@ -1,7 +1,6 @@
 //! What is known of a session without reading its history.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -40,7 +39,7 @@ pub struct SessionInfo {
     pub created_at: Option<Timestamp>,
     /// When its last record was made; `None` where no record says so.
     pub updated_at: Option<Timestamp>,
-    /// The seq of its last record.
+    /// The seq of its last record; 0 where there is none.
     pub last_seq: u64,
     /// How many trails it has.
     pub trails: u32,
@@ -56,11 +55,18 @@ impl SessionInfo {
             return Err(files.not_found());
         };
         let created_at = first_time(&Segment::open(files, first, u64::MAX)?)?;
-        let segment = Segment::open(files, head, u64::MAX)?;
-        let end = last_record(&segment)?;
-        let position = end.as_ref().map(|(position, _)| *position);
-        let present = match &position {
-            Some(position) => present_at(store, files, head, position)?,
+        let mut walk = Walk::new(store, files, head);
+        let mut version = None;
+        let mut end = None;
+        // Where nothing can be read in the head, the trails before it tell.
+        while end.is_none()
+            && let Some(segment) = walk.next()?
+        {
+            version = version.or(segment.opener.as_ref().map(|opener| opener.version));
+            end = last_record(&segment)?.map(|(position, at)| (segment.trail, position, at));
+        }
+        let present = match &end {
+            Some((trail, position, _)) => present_at(store, files, *trail, position)?,
             None => Present::default(),
         };
         Ok(Self {
@@ -71,10 +77,10 @@ impl SessionInfo {
             model: present.model,
             workspace_root: present.workspace.map(|workspace| workspace.root()),
             created_at,
-            updated_at: end.and_then(|(_, at)| at).or(created_at),
-            last_seq: position.map_or(0, |position| position.seq),
+            updated_at: end.and_then(|(.., at)| at).or(created_at),
+            last_seq: end.map_or(0, |(_, position, _)| position.seq),
             trails: u32::try_from(trails.len()).unwrap_or(u32::MAX),
-            version: segment.opener.as_ref().map(|opener| opener.version),
+            version,
         })
     }
 }
@@ -84,20 +90,20 @@ fn first_time(segment: &Segment) -> Result<Option<Timestamp>> {
     if let Some(opener) = &segment.opener {
         return Ok(Some(opener.at));
     }
-    let mut reader = TrailReader::forwards(
-        Arc::clone(&segment.file),
-        &segment.path,
-        0,
-        PEEK_BUFFER,
-        Sums::Check,
-    );
+    let file = segment.file()?;
+    let mut reader = TrailReader::forwards(file, &segment.path, 0, PEEK_BUFFER, Sums::Check);
     Ok(reader.next_record()?.and_then(|record| record.at()))
 }
 
+/// Returns the end of a segment, and when its last record was made.
 fn last_record(segment: &Segment) -> Result<Option<(Position, Option<Timestamp>)>> {
     let mut reader = from_end(segment, Sums::Check)?;
-    let record = reader.next_record()?;
-    Ok(record.map(|record| (Position::after(&record), record.at())))
+    while let Some(record) = reader.next_record()? {
+        if record.seq() <= segment.until {
+            return Ok(Some((Position::after(&record), record.at())));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns what is known of a session at a position in one of its trails: by
@@ -137,13 +143,9 @@ fn read_note(segment: &Segment, seq: u64) -> Result<Option<Present>> {
     if let Some(note) = segment.find(seq)? {
         return Ok(parse_note(&note.as_ref()));
     }
-    let offset = find_seq(&segment.file, &segment.path, seq)?;
-    let mut reader = TrailReader::backwards(
-        Arc::clone(&segment.file),
-        &segment.path,
-        offset,
-        Sums::Check,
-    );
+    let file = segment.file()?;
+    let offset = find_seq(&file, &segment.path, seq)?;
+    let mut reader = TrailReader::backwards(file, &segment.path, offset, Sums::Check);
     while let Some(record) = reader.next_record()? {
         if record.kind() == RecordKind::Note {
             return Ok(parse_note(&record));

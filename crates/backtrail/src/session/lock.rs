@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,8 @@ pub(crate) struct SpeakerLock {
     file: Arc<dyn StorageFile>,
 }
 
+/// How often a lock is tried before it counts as held.
+const PATIENCE: u32 = 10;
 const SPEAKER: &str = "speaker.lock";
 const APPEND: &str = "append.lock";
 
@@ -51,10 +54,15 @@ impl SpeakerLock {
     /// Takes the lock, or says who holds it.
     pub(crate) fn take(files: &SessionFiles, me: &Holder) -> Result<Self> {
         let (path, file) = files.open_lock(SPEAKER)?;
-        let free = file
-            .try_lock()
-            .map_err(|error| Error::io("cannot lock the session", &path, error))?;
-        if !free {
+        let failed = |error| Error::io("cannot lock the session", &path, error);
+        let mut tries = 1;
+        while !file.try_lock().map_err(failed)? {
+            // Somebody may only be looking, or be about to leave word.
+            if tries < PATIENCE {
+                tries += 1;
+                std::thread::sleep(Duration::from_millis(2));
+                continue;
+            }
             let holder = read_holder(file.as_ref());
             let by = holder
                 .as_ref()
@@ -126,6 +134,14 @@ impl AppendLock {
             Ok(file) => Ok(Some(Self { file, path })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("cannot open the lock", &path, error)),
+        }
+    }
+
+    /// Holds the lock if it is free.
+    pub(crate) fn try_hold(&self) -> Result<Option<AppendGuard<'_>>> {
+        match self.file.try_lock() {
+            Ok(free) => Ok(free.then(|| AppendGuard(self.file.as_ref()))),
+            Err(error) => Err(Error::io("cannot lock the trail", &self.path, error)),
         }
     }
 

@@ -108,6 +108,13 @@ impl SessionOptions {
         self
     }
 
+    /// Sets the tags.
+    #[must_use]
+    pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
+        self.present.tags = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Sets the agent that speaks.
     #[must_use]
     pub fn agent(mut self, agent: impl Into<String>) -> Self {
@@ -164,9 +171,7 @@ impl Session {
     pub(crate) fn create(store: &Store, options: SessionOptions) -> Result<Self> {
         let present = options.present;
         let texts = [&present.title, &present.agent, &present.model];
-        for text in texts.into_iter().flatten() {
-            note::check_text(text)?;
-        }
+        note::check_texts(texts.into_iter().flatten().chain(&present.tags))?;
         let id = new_uuid(store.random())
             .map(SessionId::from_uuid)
             .map_err(|error| Error::io("cannot make an id", store.root(), error))?;
@@ -274,10 +279,13 @@ impl Session {
 
     /// Appends several messages in order, and returns how each fared. Unless the
     /// mode is [`Durability::Record`], they share one `write` and one sync.
-    pub fn append_batch(&self, messages: impl IntoIterator<Item = Draft>) -> Vec<Result<u64>> {
+    pub fn append_batch<D: Into<Draft>>(
+        &self,
+        messages: impl IntoIterator<Item = D>,
+    ) -> Vec<Result<u64>> {
         let encoded: Vec<_> = messages
             .into_iter()
-            .map(|draft| self.0.encode(&draft))
+            .map(|message| self.0.encode(&message.into()))
             .collect();
         self.0.queue.append_batch(&self.0, encoded)
     }
@@ -293,14 +301,16 @@ impl Session {
         if let Some(error) = self.stopped() {
             return Err(error);
         }
-        let (seq, _) = append_note(&self.0.store, &self.0.files, note)?;
-        Ok(seq)
+        append_note(&self.0.store, &self.0.files, note)
     }
 
     /// Waits for what was handed in, makes it durable whatever the mode, and
     /// gives the lock back. Other clones of this handle can append no more.
     ///
-    /// Dropping the last clone does the same but cannot report a failure.
+    /// Dropping the last clone cannot report a failure, and does not wait: what
+    /// was handed in by [`append_deferred`](Self::append_deferred) is written by a
+    /// thread that keeps the lock until it is done. A process that ends before
+    /// that takes the rest with it.
     pub fn close(self) -> Result<()> {
         self.0.queue.close(&self.0);
         let synced = {

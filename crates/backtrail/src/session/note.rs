@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::files::SessionFiles;
 use super::info::present_at;
 use super::lock::AppendLock;
-use super::tail::{Entry, SetAside, Tail};
+use super::tail::{Entry, Tail};
 use crate::error::{Error, Reason, Result};
 use crate::random::new_uuid;
 use crate::store::Store;
@@ -27,6 +27,8 @@ pub struct Note {
 
 /// The longest title, tag or name that is taken.
 const MAX_TEXT: usize = 4096;
+/// The most that a note may hold: every later note and opener repeats it.
+const MAX_NOTE: usize = 64 << 10;
 
 impl Note {
     /// Makes a note that changes nothing yet.
@@ -58,10 +60,7 @@ impl Note {
     fn check(&self) -> Result<()> {
         let texts = [self.title.as_ref(), self.model.as_ref()];
         let tags = self.tags.iter().flatten();
-        for text in texts.into_iter().flatten().chain(tags) {
-            check_text(text)?;
-        }
-        Ok(())
+        check_texts(texts.into_iter().flatten().chain(tags))
     }
 
     fn apply(&self, present: &mut Present) {
@@ -78,16 +77,25 @@ impl Note {
     }
 }
 
-/// Refuses a title or name that would swell every opener after it.
-pub(crate) fn check_text(text: &str) -> Result<()> {
-    if text.len() <= MAX_TEXT {
-        return Ok(());
+/// Refuses titles, tags and names that would swell every opener after them.
+pub(crate) fn check_texts<'a>(texts: impl Iterator<Item = &'a String>) -> Result<()> {
+    let mut all = 0;
+    for text in texts {
+        all += text.len();
+        if text.len() > MAX_TEXT {
+            return Err(too_long("a title, tag or name", text.len(), MAX_TEXT));
+        }
     }
-    let reason = Reason::TooLong {
-        bytes: text.len() as u64,
-        limit: MAX_TEXT as u64,
-    };
-    Err(Error::invalid("cannot take this title, tag or name").because(reason))
+    if all > MAX_NOTE {
+        return Err(too_long("what is noted of a session", all, MAX_NOTE));
+    }
+    Ok(())
+}
+
+fn too_long(what: &str, bytes: usize, limit: usize) -> Error {
+    Error::invalid(format!(
+        "{what} is {bytes} bytes long; at most {limit} are taken"
+    ))
 }
 
 /// A note as it stands in its record, behind the numbers.
@@ -100,11 +108,7 @@ struct NoteBody<'a> {
 }
 
 /// Appends a note under the short lock alone, durable when it returns.
-pub(crate) fn append_note(
-    store: &Store,
-    files: &SessionFiles,
-    note: &Note,
-) -> Result<(u64, Vec<SetAside>)> {
+pub(crate) fn append_note(store: &Store, files: &SessionFiles, note: &Note) -> Result<u64> {
     note.check()?;
     files.head()?;
     let lock = AppendLock::open(files)?;
@@ -113,7 +117,7 @@ pub(crate) fn append_note(
     let seq = append_to(store, files, &mut tail, note)?;
     drop(guard);
     tail.sync()?;
-    Ok((seq, tail.set_aside))
+    Ok(seq)
 }
 
 /// Appends a note to a tail that is known to be up to date.

@@ -114,6 +114,15 @@ impl Queue {
         }
     }
 
+    /// Leads rounds until nothing waits.
+    fn tend_all(&self, live: &Live) {
+        let mut state = self.lock();
+        while !state.waiting.is_empty() {
+            state = self.next_round(live, state);
+        }
+        state.tended = false;
+    }
+
     fn wait_for<'a>(
         &'a self,
         live: &Live,
@@ -199,25 +208,13 @@ impl Drop for Lead<'_> {
 /// keeps the session alive, and so its lock, as long as it has work.
 fn tend(live: &Arc<Live>) {
     let theirs = Arc::clone(live);
-    let work = move || {
-        let queue = &theirs.queue;
-        let mut state = queue.lock();
-        while !state.waiting.is_empty() {
-            state = queue.next_round(&theirs, state);
-        }
-        state.tended = false;
-    };
+    let work = move || theirs.queue.tend_all(&theirs);
     let spawned = std::thread::Builder::new()
         .name("backtrail-commit".to_owned())
         .spawn(work);
     if spawned.is_err() {
         // No thread to be had: better slow than not at all.
-        let queue = &live.queue;
-        let mut state = queue.lock();
-        while !state.waiting.is_empty() {
-            state = queue.next_round(live, state);
-        }
-        state.tended = false;
+        live.queue.tend_all(live);
     }
 }
 

@@ -1,7 +1,6 @@
 //! The records of a session along its line of history, either way.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use super::chain::{Segment, Walk};
 use super::shown::Recent;
@@ -164,7 +163,7 @@ impl Records {
                 let Some(segment) = segments.pop_front() else {
                     return Ok(false);
                 };
-                let file = Arc::clone(&segment.file);
+                let file = segment.file()?;
                 let reader =
                     TrailReader::forwards(file, &segment.path, 0, STREAM_BUFFER, self.sums);
                 if self.last_sums[0].is_some()

@@ -119,8 +119,15 @@ impl RepairPlan {
         let path = files.trail_path(opener.trail);
         files.create_trail(opener.trail, |file| {
             let mut copy = Copy::begin(file, &path, &opener)?;
+            let mut source = None;
             for kept in &survey.kept {
-                copy.add(&kept.read(&survey.segments)?)?;
+                let segment = &survey.segments[kept.segment];
+                let file = match source.take() {
+                    Some((segment, file)) if segment == kept.segment => file,
+                    _ => segment.file()?,
+                };
+                copy.add(&kept.read(file.as_ref(), &segment.path)?)?;
+                source = Some((kept.segment, file));
             }
             copy.flush()
         })?;
@@ -218,7 +225,7 @@ impl Survey {
         segment: &Segment,
         last: &mut Last,
     ) -> Result<()> {
-        let mut examiner = Examiner::new(&segment.file, &segment.path);
+        let mut examiner = Examiner::new(segment.file()?, &segment.path);
         last.gap = false;
         while (last.seq < segment.until || last.gap)
             && let Some(finding) = examiner.advance()?
@@ -343,12 +350,11 @@ struct Kept {
 }
 
 impl Kept {
-    fn read(&self, segments: &[Segment]) -> Result<Vec<u8>> {
-        let segment = &segments[self.segment];
+    fn read(&self, file: &dyn StorageFile, path: &Path) -> Result<Vec<u8>> {
         let len = self.place.end - self.place.start;
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-        read_full(segment.file.as_ref(), &mut bytes, self.place.start)
-            .map_err(|error| Error::io("cannot read the trail", &segment.path, error))?;
+        read_full(file, &mut bytes, self.place.start)
+            .map_err(|error| Error::io("cannot read the trail", path, error))?;
         Ok(bytes)
     }
 }

@@ -11,16 +11,16 @@ use std::sync::Arc;
 use super::chain::{Segment, continues_at};
 use super::files::SessionFiles;
 use super::info::present_at;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
-use crate::trail::Sums;
 use crate::trail::find::{find_seq, line_after};
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Present};
 use crate::trail::reader::{Found, TrailReader};
-use crate::trail::record::{Front, Position, write_line};
+use crate::trail::record::{Front, MAX_WRITTEN, Position, write_line};
 use crate::trail::sum::Sum;
+use crate::trail::{Damage, Sums};
 
 /// An unfinished end of a trail that was set aside when the session was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,9 @@ pub struct SetAside {
     pub byte: u64,
     /// How many bytes were set aside.
     pub bytes: u64,
+    /// Whether it is the beginning of one record, whose writer died: then nobody
+    /// was ever told that it is there. Of anything else that cannot be known.
+    pub never_acknowledged: bool,
     /// The file that holds them now.
     pub file: PathBuf,
 }
@@ -65,6 +68,8 @@ pub(crate) struct Entry<'a> {
 /// How far from the end of a trail its numbers are looked at: what one read
 /// brings anyway.
 const NEAR_END: u64 = 32 << 10;
+/// No record is shorter than this.
+const SHORTEST_RECORD: u64 = 128;
 /// The longest buffer that is kept between appends.
 const KEPT_BUFFER: usize = 64 << 10;
 
@@ -131,8 +136,10 @@ impl Tail {
                     position.seq = position.seq.max(numbered);
                     whole = reader.place().end;
                 }
-                // It was a record once; its number is not given to another.
-                Found::Damage(_) if ended => position.seq = position.seq.saturating_add(1),
+                // They were records once; their numbers are not given to others.
+                Found::Damage(damage) if ended => {
+                    position.seq = position.seq.saturating_add(numbers_in(&damage));
+                }
                 Found::Damage(_) => {}
             }
         }
@@ -155,7 +162,7 @@ impl Tail {
         let len = self.file_len()?;
         let end = End::of(&self.file, &self.path, len)?;
         let Some((position, whole)) = end.last else {
-            return self.begin_again(len, end.lost);
+            return self.begin_again(len, &end);
         };
         self.position = position;
         self.len = if end.ended {
@@ -198,37 +205,54 @@ impl Tail {
 
     /// Sets the bytes from `from` to `len` aside, then cuts them off.
     fn cut(&mut self, from: u64, len: u64) -> Result<()> {
-        let mut bytes = vec![0; (len - from) as usize];
-        let n = read_full(self.file.as_ref(), &mut bytes, from)
-            .map_err(|error| Error::io("cannot read the trail", &self.path, error))?;
-        bytes.truncate(n);
-        let file = self.files.set_aside(self.trail, from, &bytes)?;
+        let torn = self.is_one_torn_record(from, len)?;
+        let file = self
+            .files
+            .set_aside(self.trail, self.file.as_ref(), from..len)?;
         self.file
             .truncate(from)
             .map_err(|error| Error::io("cannot cut off an unfinished line", &self.path, error))?;
+        if !torn {
+            // Records may have been there that somebody was told about: none of
+            // their numbers, however many fit in, is given to another.
+            let most = (len - from) / SHORTEST_RECORD + 1;
+            self.position.seq = self.position.seq.saturating_add(most);
+        }
         self.set_aside.push(SetAside {
             trail: self.path.clone(),
             byte: from,
-            bytes: bytes.len() as u64,
+            bytes: len - from,
+            never_acknowledged: torn,
             file,
         });
         Ok(())
     }
 
+    /// Returns whether an unfinished end is what a writer leaves that dies while
+    /// it writes: the beginning of one record, and nothing else.
+    fn is_one_torn_record(&self, from: u64, len: u64) -> Result<bool> {
+        const BEGIN: &[u8] = b"{\"type\":\"";
+        if len - from > MAX_WRITTEN as u64 {
+            return Ok(false);
+        }
+        let mut bytes = vec![0; (len - from) as usize];
+        let n = read_full(self.file.as_ref(), &mut bytes, from)
+            .map_err(|error| Error::io("cannot read the trail", &self.path, error))?;
+        let bytes = &bytes[..n];
+        let begins = bytes.starts_with(BEGIN) || BEGIN.starts_with(bytes);
+        Ok(begins && memchr::memchr(0, bytes).is_none())
+    }
+
     /// Gives a trail in which nothing can be read an opener again.
-    fn begin_again(&mut self, len: u64, lost: u64) -> Result<()> {
+    fn begin_again(&mut self, len: u64, end: &End) -> Result<()> {
         self.len = len;
         let line = self.start_of_last_line(len)?;
-        let mut last = [0];
-        let ends_whole = len == 0
-            || read_full(self.file.as_ref(), &mut last, len - 1)
-                .map_err(|error| Error::io("cannot read the trail", &self.path, error))?
-                == 1
-                && last == *b"\n";
-        if !ends_whole {
+        if !end.ended {
             self.cut(line, len)?;
             self.len = line;
         }
+        // A cut may have left numbers out.
+        let lost = end.lost.saturating_add(self.position.seq);
         let mut opener = Opener {
             version: FORMAT_VERSION,
             seq: lost,
@@ -289,7 +313,12 @@ impl Tail {
                 seq: position.seq,
                 noted: position.noted,
             };
+            let start = lines.len();
             position.sum = write_line(&mut lines, front, entry.body, position.sum);
+            if lines.len() - start > MAX_WRITTEN {
+                let what = "the record is too large for a trail";
+                return Err(Error::invalid(what).at_path(&self.path));
+            }
             if entry.kind == "note" {
                 position.noted = Some(position.seq);
             }
@@ -392,12 +421,21 @@ impl Tail {
     }
 }
 
+/// Returns how many records a damaged line may have held: one, if it still looks
+/// like one; else as many as fit in.
+fn numbers_in(damage: &Damage) -> u64 {
+    match damage.reason {
+        Reason::BadSum | Reason::MissingSum => 1,
+        _ => damage.bytes / SHORTEST_RECORD + 1,
+    }
+}
+
 /// What the end of a trail looks like.
 struct End {
     /// The position after the last record, and where that record ends. Its seq
     /// counts lines that are lost behind it.
     last: Option<(Position, u64)>,
-    /// How many lines are lost behind the last record.
+    /// How many records may be lost behind the last one.
     lost: u64,
     /// Whether the last line ends in a newline.
     ended: bool,
@@ -418,7 +456,9 @@ impl End {
             let line_ended = reader.last_line().is_none_or(|(.., ended)| ended);
             end.ended &= line_ended;
             match found {
-                Found::Damage(_) if end.last.is_none() => end.lost += u64::from(line_ended),
+                Found::Damage(damage) if end.last.is_none() && line_ended => {
+                    end.lost = end.lost.saturating_add(numbers_in(&damage));
+                }
                 Found::Damage(_) => {}
                 Found::Record => {
                     let record = reader.record();
@@ -453,22 +493,17 @@ pub(crate) fn last_position(segment: &Segment) -> Result<Option<Position>> {
 /// Reads a segment backwards from the last record that belongs to the line, or
 /// from a line behind it: in a damaged line two records can stand side by side.
 pub(crate) fn from_end(segment: &Segment, sums: Sums) -> Result<TrailReader> {
+    let file = segment.file()?;
     let end = match segment.until.checked_add(1) {
         Some(beyond) => {
-            let line = find_seq(&segment.file, &segment.path, beyond)?;
-            line_after(&segment.file, &segment.path, line)?
+            let line = find_seq(&file, &segment.path, beyond)?;
+            line_after(&file, &segment.path, line)?
         }
-        None => segment
-            .file
+        None => file
             .len()
             .map_err(|error| Error::io("cannot read the trail", &segment.path, error))?,
     };
-    Ok(TrailReader::backwards(
-        Arc::clone(&segment.file),
-        &segment.path,
-        end,
-        sums,
-    ))
+    Ok(TrailReader::backwards(file, &segment.path, end, sums))
 }
 
 fn refuse_newer(opener: Option<&Opener>, path: &Path) -> Result<()> {

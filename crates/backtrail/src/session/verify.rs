@@ -80,7 +80,7 @@ struct Check<'a> {
 impl Check<'_> {
     /// Checks the lines of one trail.
     fn trail(&mut self, segment: &Segment) -> Result<()> {
-        let mut examiner = Examiner::new(&segment.file, &segment.path);
+        let mut examiner = Examiner::new(segment.file()?, &segment.path);
         while let Some(finding) = examiner.advance()? {
             let damage = match finding {
                 Finding::Lost(damage) => damage,
@@ -110,7 +110,10 @@ impl Check<'_> {
         let Some(lock) = AppendLock::open_existing(self.files)? else {
             return Ok(true);
         };
-        let guard = lock.hold()?;
+        let Some(guard) = lock.try_hold()? else {
+            // Somebody writes now, and may be writing this line.
+            return Ok(false);
+        };
         let file = self
             .files
             .storage()

@@ -27,12 +27,11 @@ impl Storage for LocalStorage {
     }
 
     fn open_append(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
-        let file = OpenOptions::new().read(true).append(true).open(path)?;
-        Ok(Arc::new(LocalFile(file)))
+        open_regular(OpenOptions::new().read(true).append(true), path)
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
-        Ok(Arc::new(LocalFile(File::open(path)?)))
+        open_regular(OpenOptions::new().read(true), path)
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -70,6 +69,25 @@ impl Storage for LocalStorage {
         let _ = dir;
         Ok(())
     }
+}
+
+/// Opens a file that is one: a link could lead out of the store, and a pipe
+/// would make us wait for ever.
+fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    Ok(Arc::new(LocalFile(file)))
 }
 
 /// Returns whether the file system has no hard links (FAT, some network ones).

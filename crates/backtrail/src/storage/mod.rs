@@ -2,8 +2,9 @@
 //!
 //! Every file operation that the engine makes is a method of [`Storage`] or
 //! [`StorageFile`]. [`LocalStorage`] is the real thing and the default; tests
-//! put one in memory in its place, or one that fails, tears, drops or reorders
-//! the nth operation. The traits are as small as the engine's needs: files that
+//! put others in its place: one in memory, which loses and reorders what was not
+//! synced when its power is cut, and one that fails, tears or drops the nth
+//! operation. The traits are as small as the engine's needs: files that
 //! grow at their end, directories that are listed, locks that die with their
 //! process.
 

@@ -162,9 +162,11 @@ impl Forwards {
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum Ending {
+/// How a line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
     Newline,
+    /// The file ends before it.
     Missing,
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn file_name(trail: u32) -> String {
 /// Returns the number of the trail that a file of this name holds.
 pub(crate) fn trail_number(name: &std::ffi::OsStr) -> Option<u32> {
     let digits = name.to_str()?.strip_suffix(".jsonl")?;
-    let number = digits.parse().ok()?;
+    // There must be a number above it for the next trail.
+    let number = digits.parse().ok().filter(|n| *n < u32::MAX)?;
     (file_name(number).as_str() == name).then_some(number)
 }

@@ -191,6 +191,9 @@ impl Opener {
         trail: u32,
     ) -> Result<Self, Reason> {
         let error = match serde_json::from_slice::<Self>(record.bytes()) {
+            Ok(opener) if opener.trail != trail || opener.session_id != *session => {
+                return Err(Reason::BadOpener);
+            }
             Ok(opener) => {
                 let present = serde_json::from_slice(record.bytes()).unwrap_or_default();
                 return Ok(Self { present, ..opener });

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::damage::Damage;
-use super::lines::{Backwards, Forwards, Line};
+use super::lines::{Backwards, Ending, Forwards, Line};
 use super::record::{Envelope, MAX_READ, RecordRef, Sums, check_line};
 use super::salvage::{Piece, take_apart};
 use crate::error::{Error, Reason, Result};
@@ -245,12 +245,12 @@ impl TrailReader {
         {
             return Ok(Look::Again(line.offset));
         }
-        let reason = if line.terminated {
-            reason
+        let (ending, reason) = if line.terminated {
+            (Ending::Newline, reason)
         } else {
-            Reason::Unfinished
+            (Ending::Missing, Reason::Unfinished)
         };
-        Ok(Look::Pieces(take_apart(bytes, reason)))
+        Ok(Look::Pieces(take_apart(bytes, ending, reason)))
     }
 
     fn take_piece(&mut self, piece: Piece) -> Found {

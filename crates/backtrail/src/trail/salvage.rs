@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::lines::Ending;
 use super::record::{Envelope, Sums, check_line};
 use crate::error::Reason;
 
@@ -32,10 +33,10 @@ const EFFORT: usize = 16;
 ///
 /// Only pieces whose sum is right count as records, whatever the reader trusts
 /// otherwise.
-pub(crate) fn take_apart(line: &[u8], reason: Reason) -> Vec<Piece> {
+pub(crate) fn take_apart(line: &[u8], ending: Ending, reason: Reason) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut lost_from = 0;
-    for (range, envelope) in whole_records(line) {
+    for (range, envelope) in whole_records(line, ending) {
         push_lost(&mut pieces, line, lost_from..range.start, &reason);
         lost_from = range.end;
         pieces.push(Piece {
@@ -66,7 +67,7 @@ fn push_lost(pieces: &mut Vec<Piece>, line: &[u8], range: Range<usize>, reason: 
 }
 
 /// Finds the records inside a line, in order and apart from each other.
-fn whole_records(line: &[u8]) -> Vec<(Range<usize>, Envelope)> {
+fn whole_records(line: &[u8], ending: Ending) -> Vec<(Range<usize>, Envelope)> {
     let mut found = Vec::new();
     let mut effort = line.len().saturating_mul(EFFORT);
     let mut free_from = 0;
@@ -74,29 +75,32 @@ fn whole_records(line: &[u8]) -> Vec<(Range<usize>, Envelope)> {
         if begin < free_from || !is_beginning(&line[begin + BEGIN.len()..]) {
             continue;
         }
-        let lone = begin <= free_from + 1;
-        let Some((end, envelope)) = whole_record(line, begin, lone, &mut effort) else {
+        let Some((end, envelope)) = whole_record(&line[begin..], &mut effort, |end| {
+            // Right at the line's beginning, or behind another record, it is
+            // quoted by nobody.
+            let lone = begin <= free_from + 1;
+            !lone && is_quoted(&line[..begin], &line[begin + end..], ending)
+        }) else {
             continue;
         };
+        let end = begin + end;
         found.push((begin..end, envelope));
         free_from = end;
     }
     found
 }
 
-/// Finds the end of the record that begins at `begin`, if there is one. One that
-/// stands right at the line's beginning, or behind another record, is `lone`.
+/// Finds the end of the record that `bytes` begin with, if there is one.
 fn whole_record(
-    line: &[u8],
-    begin: usize,
-    lone: bool,
+    bytes: &[u8],
     effort: &mut usize,
+    is_quoted: impl Fn(usize) -> bool,
 ) -> Option<(usize, Envelope)> {
-    for at in memmem::find_iter(&line[begin..], END) {
-        let end = begin + at + END_LEN;
-        let record = line.get(begin..end)?;
+    for at in memmem::find_iter(bytes, END) {
+        let end = at + END_LEN;
+        let record = bytes.get(..end)?;
         *effort = effort.checked_sub(record.len())?;
-        if !lone && is_inside(&line[end..]) {
+        if is_quoted(end) {
             continue;
         }
         if let Ok(envelope) = check_line(record, Sums::Check) {
@@ -116,8 +120,13 @@ fn is_beginning(after_quote: &[u8]) -> bool {
     })
 }
 
-/// Tells a record that another one quotes, as the input of a tool, by what comes
-/// after it. (A record that only lost its newline stands right behind another.)
-fn is_inside(after: &[u8]) -> bool {
-    matches!(after.first(), Some(b',' | b'}' | b']'))
+/// Tells a record that another one quotes, as the input of a tool, by what
+/// stands around it: it must not come back as a record of this trail.
+fn is_quoted(before: &[u8], after: &[u8], ending: Ending) -> bool {
+    if after.is_empty() && ending == Ending::Newline {
+        // Whatever quotes it would have to be closed behind it.
+        return false;
+    }
+    let last = before.iter().rev().find(|byte| **byte != b' ');
+    matches!(last, Some(b':' | b',' | b'[')) || matches!(after.first(), Some(b',' | b'}' | b']'))
 }

@@ -175,3 +175,158 @@ fn a_trail_without_its_newlines_is_read_all_the_same() {
         assert_eq!(reader.last_records(1000).unwrap().len(), 1000);
     }
 }
+
+/// F19: what power took from the end of a trail may have been acknowledged, so
+/// its numbers are given to nobody else, and nobody claims to know.
+#[test]
+fn f19_numbers_of_a_blanked_end_are_not_given_again() {
+    let memory = MemoryStorage::new();
+    let store = StoreOptions::new()
+        .storage(memory.clone())
+        .open_or_create("/store")
+        .unwrap();
+    for newlines in ["lost too", "kept"] {
+        let session = store.create_session(SessionOptions::new()).unwrap();
+        let reader = session.reader();
+        for n in 1..=10 {
+            session.append(Message::user_text(n.to_string())).unwrap();
+        }
+        drop(session);
+        let path = reader.dir().join("0000.jsonl");
+        let mut bytes = memory.read(&path).unwrap();
+        let lines: Vec<usize> = memchr_newlines(&bytes);
+        for byte in &mut bytes[lines[5] + 1..] {
+            if newlines == "lost too" || *byte != b'\n' {
+                *byte = 0;
+            }
+        }
+        memory.write(&path, &bytes).unwrap();
+        let session = store.open_session(reader.id()).unwrap();
+        let seq = session.append(Message::user_text("new")).unwrap();
+        assert!(
+            seq > 10,
+            "{seq} was acknowledged before, newlines {newlines}"
+        );
+        for aside in session.set_aside() {
+            assert!(!aside.never_acknowledged);
+        }
+        let shown = texts_but_lost(&reader, Lost::Perhaps);
+        assert_eq!(shown, ["1", "2", "3", "4", "5", "new"]);
+    }
+}
+
+fn memchr_newlines(bytes: &[u8]) -> Vec<usize> {
+    let places = bytes.iter().enumerate();
+    places
+        .filter(|(_, byte)| **byte == b'\n')
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// A record that a tool's input quotes never becomes one of this trail, however
+/// the line around it is damaged.
+#[test]
+fn a_quoted_record_stays_a_quotation() {
+    let memory = MemoryStorage::new();
+    let store = StoreOptions::new()
+        .storage(memory.clone())
+        .open_or_create("/store")
+        .unwrap();
+    let other = store.create_session(SessionOptions::new()).unwrap();
+    for n in 0..8 {
+        other
+            .append(Message::user_text(format!("foreign {n}")))
+            .unwrap();
+    }
+    let quoted = other.reader().record(8).unwrap().unwrap();
+    let quoted = std::str::from_utf8(quoted.as_ref().bytes())
+        .unwrap()
+        .to_owned();
+    let session = store.create_session(SessionOptions::new()).unwrap();
+    let input = backtrail::Json::new(quoted.clone()).unwrap();
+    let call = backtrail::ToolUse::new("t", "write", &input).unwrap();
+    session.append(Message::user_text("mine")).unwrap();
+    session.append(Message::assistant([call.into()])).unwrap();
+    let reader = session.reader();
+    drop(session);
+    let path = reader.dir().join("0000.jsonl");
+    let bytes = memory.read(&path).unwrap();
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    let end = text.find(&quoted).unwrap() + quoted.len();
+    for cut in [end, end + 1, bytes.len() - 1] {
+        memory.write(&path, &bytes[..cut]).unwrap();
+        assert!(!all(&reader).contains("foreign"), "cut at {cut}");
+    }
+    for at in end - quoted.len() - 2..end + 3 {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        memory.write(&path, &changed).unwrap();
+        assert!(!all(&reader).contains("foreign"), "changed at {at}");
+    }
+}
+
+/// Returns all texts in one.
+fn all(reader: &backtrail::SessionReader) -> String {
+    texts_but_lost(reader, Lost::Perhaps).join("\n")
+}
+
+#[test]
+fn a_note_that_would_swell_every_opener_is_refused() {
+    let store = StoreOptions::new()
+        .storage(MemoryStorage::new())
+        .open_or_create("/store")
+        .unwrap();
+    let session = store.create_session(SessionOptions::new()).unwrap();
+    let many = Note::new().tags((0..100_000).map(|n| format!("tag {n}")));
+    let error = session.note(&many).unwrap_err();
+    assert_eq!(error.kind(), backtrail::ErrorKind::Invalid);
+    let error = store
+        .create_session(SessionOptions::new().tags(["t".repeat(5000)]))
+        .unwrap_err();
+    assert!(error.to_string().contains("5000 bytes long"), "{error}");
+    assert_eq!(session.note(&Note::new().tags(["few"])).unwrap(), 1);
+    assert_eq!(session.reader().info().unwrap().tags, ["few"]);
+}
+
+/// F23 for sessions: one that cannot be looked into hides no other.
+#[test]
+fn one_unreadable_session_hides_no_other() {
+    let memory = MemoryStorage::new();
+    let faulty =
+        backtrail_testkit::FaultyStorage::new(memory).counting(backtrail_testkit::Count::All);
+    let store = StoreOptions::new()
+        .storage(faulty.clone())
+        .open_or_create("/store")
+        .unwrap();
+    for _ in 0..3 {
+        drop(store.create_session(SessionOptions::new()).unwrap());
+    }
+    let permission_denied = backtrail_testkit::Fault::Error(13);
+    for nth in 1..4 {
+        faulty.arm(nth, permission_denied);
+        assert_eq!(store.sessions().unwrap().len(), 3);
+        assert!(faulty.fired());
+    }
+}
+
+/// A trail is what its opener says it is, not what its file is called.
+#[test]
+fn a_file_under_the_wrong_number_is_told() {
+    let memory = MemoryStorage::new();
+    let store = StoreOptions::new()
+        .storage(memory.clone())
+        .open_or_create("/store")
+        .unwrap();
+    let session = store.create_session(SessionOptions::new()).unwrap();
+    for n in 1..=3 {
+        session.append(Message::user_text(n.to_string())).unwrap();
+    }
+    let reader = session.reader();
+    drop(session);
+    let bytes = memory.read(&reader.dir().join("0000.jsonl")).unwrap();
+    memory
+        .write(&reader.dir().join("0001.jsonl"), &bytes)
+        .unwrap();
+    assert!(!reader.verify().unwrap().is_ok());
+    assert_eq!(texts_but_lost(&reader, Lost::Something), ["1", "2", "3"]);
+}

@@ -257,7 +257,8 @@ fn a_directory_of_somebody_elses_does_not_become_a_store() {
     assert_eq!(error.path(), Some(Path::new("/home")));
     assert_eq!(
         options().open("/home").unwrap_err().kind(),
-        ErrorKind::NotFound
+        ErrorKind::Invalid,
+        "to look for a store there is a mistake as well"
     );
     assert_eq!(disk.files(), [Path::new("/home/letter.txt")]);
     assert_eq!(disk.list(Path::new("/home")).unwrap(), ["letter.txt"]);
@@ -361,7 +362,7 @@ fn ids_never_collide_between_threads() {
         let store = store.clone();
         std::thread::spawn(move || {
             let session = store.create_session(SessionOptions::new()).unwrap();
-            let drafts = (0..EACH).map(|_| Message::user_text("x").into());
+            let drafts = (0..EACH).map(|_| Message::user_text("x"));
             assert!(session.append_batch(drafts).iter().all(Result::is_ok));
             let records = session.reader().records().unwrap().owned();
             let ids = records.map(|record| record.unwrap().as_ref().id().unwrap().into_owned());
