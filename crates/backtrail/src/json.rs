@@ -158,7 +158,7 @@ fn decode_lossy(inner: &str) -> String {
     out
 }
 
-/// Decodes one `\uXXXX`, or a pair of them that belongs together; returns the
+/// Decodes one `\u` escape, or a pair of them that belongs together; returns the
 /// character and how many bytes it took.
 fn decode_units(text: &str) -> (char, usize) {
     let unit = |at: usize| {
@@ -235,6 +235,23 @@ impl<'de> Deserialize<'de> for Text {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         Self::from_literal(raw.get()).ok_or_else(|| de::Error::custom("expected a string"))
     }
+}
+
+/// Writes the fields of a value that serialises to an object, each after a comma:
+/// `,"a":1,"b":2`. So they can stand behind others in a record.
+pub(crate) fn write_fields<T: Serialize>(
+    out: &mut Vec<u8>,
+    value: &T,
+) -> Result<(), serde_json::Error> {
+    let start = out.len();
+    serde_json::to_writer(&mut *out, value)?;
+    out.pop();
+    if out.len() > start + 1 {
+        out[start] = b',';
+    } else {
+        out.truncate(start);
+    }
+    Ok(())
 }
 
 /// The fields of an object that the engine does not know, in their order.

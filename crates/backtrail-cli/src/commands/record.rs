@@ -155,7 +155,8 @@ impl<'a> Recorder<'a> {
                 Err(refusal) => self.refuse(number, &refusal),
             }
         }
-        self.answers.flush()
+        self.answers.flush();
+        Ok(())
     }
 
     /// Appends drafts, opening the session first where it is not open. What the
@@ -289,6 +290,9 @@ impl<'a> Recorder<'a> {
                 "{lines} could not be recorded; the answers say why"
             ));
         }
+        if let Some(error) = self.answers.failure() {
+            return Err(error);
+        }
         Ok(answer)
     }
 }
@@ -354,7 +358,8 @@ impl From<&backtrail::Error> for Refusal {
 #[derive(Default)]
 struct Answers {
     buffer: Vec<u8>,
-    unread: bool,
+    /// Why nobody gets them any more.
+    unread: Option<io::Error>,
 }
 
 impl Answers {
@@ -380,15 +385,20 @@ impl Answers {
         writeln!(self.buffer, "{answer}").expect("a Vec takes every write");
     }
 
-    fn flush(&mut self) -> Result<()> {
-        if !self.unread {
+    /// Sends the answers out, if anybody reads them.
+    fn flush(&mut self) {
+        if self.unread.is_none() {
             let mut out = io::stdout().lock();
-            match out.write_all(&self.buffer).and_then(|()| out.flush()) {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.unread = true,
-                written => written.map_err(|error| crate::ui::unwritable(&error))?,
-            }
+            let sent = out.write_all(&self.buffer).and_then(|()| out.flush());
+            self.unread = sent.err();
         }
         self.buffer.clear();
-        Ok(())
+    }
+
+    /// Returns what kept answers from going out, unless nobody wanted them.
+    fn failure(&self) -> Option<CommandError> {
+        let error = self.unread.as_ref()?;
+        let wanted = error.kind() != io::ErrorKind::BrokenPipe;
+        wanted.then(|| CommandError::io("the answers could not be written", None, error))
     }
 }

@@ -254,6 +254,33 @@ fn recording_goes_on_when_nobody_reads_the_answers() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn recording_goes_on_when_the_answers_find_no_space() {
+    let cli = Cli::new();
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut child = cli
+        .command(&["record", "--durability", "os"])
+        .stdin(Stdio::piped())
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    for n in 0..20 {
+        std::io::Write::write_all(&mut stdin, line(&format!("message {n}")).as_bytes()).unwrap();
+    }
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("the answers could not be written"), "{said}");
+    assert_eq!(cli.texts("latest").len(), 20);
+}
+
+#[test]
 fn nothing_in_means_no_session() {
     let cli = Cli::new();
     let ran = cli.run(&["record"]);

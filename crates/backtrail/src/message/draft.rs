@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Block, Message, check_message};
 use crate::error::{Error, Reason, Result};
-use crate::json::{Fields, Json};
+use crate::json::{Fields, Json, write_fields};
 use crate::time::Timestamp;
 
 /// A message that is not recorded yet, with what is known about it.
@@ -182,7 +182,9 @@ impl Draft {
                 out.push(b'"');
             }
         }
-        self.encode_known(&mut out)?;
+        if self.known != Known::default() {
+            write_fields(&mut out, &self.known).map_err(unwritable)?;
+        }
         for (name, value) in self.extra.iter() {
             out.push(b',');
             to_json(&mut out, name)?;
@@ -195,18 +197,6 @@ impl Draft {
             Body::Json(json) => out.extend_from_slice(json.as_str().as_bytes()),
         }
         Ok(out)
-    }
-
-    fn encode_known(&self, out: &mut Vec<u8>) -> Result<()> {
-        if self.known == Known::default() {
-            return Ok(());
-        }
-        let at = out.len();
-        to_json(out, &self.known)?;
-        // `{…}` becomes `,…`.
-        out[at] = b',';
-        out.pop();
-        Ok(())
     }
 
     fn check(&self) -> Result<()> {

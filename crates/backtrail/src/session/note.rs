@@ -7,6 +7,7 @@ use super::info::present_at;
 use super::lock::AppendLock;
 use super::tail::{Entry, Tail};
 use crate::error::{Error, Reason, Result};
+use crate::json::write_fields;
 use crate::random::new_uuid;
 use crate::store::Store;
 use crate::time::Timestamp;
@@ -131,17 +132,15 @@ pub(crate) fn append_to(
     note.apply(&mut present);
     let id = new_uuid(store.random())
         .map_err(|error| Error::io("cannot make an id", files.dir(), error))?;
-    let body = NoteBody {
+    let note = NoteBody {
         at: store.now(),
         id,
         present: &present,
     };
-    let mut body = serde_json::to_vec(&body).map_err(|error| {
+    let mut body = Vec::new();
+    write_fields(&mut body, &note).map_err(|error| {
         Error::invalid("cannot write the note").because(Reason::Syntax(error.to_string()))
     })?;
-    // `{…}` becomes `,…`: the numbers come before it.
-    body[0] = b',';
-    body.pop();
     let entry = Entry {
         kind: "note",
         body: &body,

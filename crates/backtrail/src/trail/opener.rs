@@ -10,6 +10,7 @@ use super::record::{Front, RecordRef, write_line};
 use super::sum::Sum;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
+use crate::json::write_fields;
 use crate::time::Timestamp;
 
 /// The version of trails that this engine writes.
@@ -227,13 +228,11 @@ impl Opener {
 
     /// Writes the opener as a line, and returns its sum.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<Sum> {
-        let mut body = serde_json::to_vec(self).map_err(|error| {
+        let mut body = Vec::new();
+        write_fields(&mut body, self).map_err(|error| {
             Error::new(ErrorKind::Invalid, "cannot write the trail's opener")
                 .because(Reason::Syntax(error.to_string()))
         })?;
-        // `{…}` becomes `,…`: the front of the line comes before it.
-        body[0] = b',';
-        body.pop();
         let front = Front {
             kind: "session_meta",
             version: Some(self.version),

@@ -3,6 +3,14 @@
 use backtrail::{Draft, Message, Note, RecordKind, SessionOptions, StoreOptions};
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
+fn store_on(memory: &MemoryStorage, rotation: u64) -> backtrail::Store {
+    StoreOptions::new()
+        .storage(memory.clone())
+        .rotation(rotation)
+        .open_or_create("/store")
+        .unwrap()
+}
+
 fn texts(reader: &backtrail::SessionReader) -> Vec<String> {
     let mut records = reader.records().unwrap();
     let mut texts = Vec::new();
@@ -61,11 +69,7 @@ fn what_is_appended_is_read_back_in_order() {
 #[test]
 fn a_repair_of_a_trail_cut_inside_its_opener_ends() {
     let memory = MemoryStorage::new();
-    let store = StoreOptions::new()
-        .storage(memory.clone())
-        .rotation(900)
-        .open_or_create("/store")
-        .unwrap();
+    let store = store_on(&memory, 900);
     let session = store.create_session(SessionOptions::new()).unwrap();
     for n in 0..6 {
         let text = format!("message {n}");
@@ -111,11 +115,7 @@ fn texts_but_lost(reader: &backtrail::SessionReader, lost: Lost) -> Vec<String> 
 #[test]
 fn a13_a_trail_past_its_limit_goes_on_in_a_new_file_and_nothing_is_lost() {
     let memory = MemoryStorage::new();
-    let store = StoreOptions::new()
-        .storage(memory.clone())
-        .rotation(1_000)
-        .open_or_create("/store")
-        .unwrap();
+    let store = store_on(&memory, 1_000);
     let session = store
         .create_session(SessionOptions::new().title("before"))
         .unwrap();
@@ -150,11 +150,7 @@ fn a13_a_trail_past_its_limit_goes_on_in_a_new_file_and_nothing_is_lost() {
 #[test]
 fn a_trail_without_its_newlines_is_read_all_the_same() {
     let memory = MemoryStorage::new();
-    let store = StoreOptions::new()
-        .storage(memory.clone())
-        .durability(backtrail::Durability::Os)
-        .open_or_create("/store")
-        .unwrap();
+    let store = store_on(&memory, StoreOptions::DEFAULT_ROTATION);
     let session = store.create_session(SessionOptions::new()).unwrap();
     let reader = session.reader();
     for n in 0..1000 {
@@ -181,10 +177,7 @@ fn a_trail_without_its_newlines_is_read_all_the_same() {
 #[test]
 fn f19_numbers_of_a_blanked_end_are_not_given_again() {
     let memory = MemoryStorage::new();
-    let store = StoreOptions::new()
-        .storage(memory.clone())
-        .open_or_create("/store")
-        .unwrap();
+    let store = store_on(&memory, StoreOptions::DEFAULT_ROTATION);
     for newlines in ["lost too", "kept"] {
         let session = store.create_session(SessionOptions::new()).unwrap();
         let reader = session.reader();
@@ -228,10 +221,7 @@ fn memchr_newlines(bytes: &[u8]) -> Vec<usize> {
 #[test]
 fn a_quoted_record_stays_a_quotation() {
     let memory = MemoryStorage::new();
-    let store = StoreOptions::new()
-        .storage(memory.clone())
-        .open_or_create("/store")
-        .unwrap();
+    let store = store_on(&memory, StoreOptions::DEFAULT_ROTATION);
     let other = store.create_session(SessionOptions::new()).unwrap();
     for n in 0..8 {
         other
@@ -313,10 +303,7 @@ fn one_unreadable_session_hides_no_other() {
 #[test]
 fn a_file_under_the_wrong_number_is_told() {
     let memory = MemoryStorage::new();
-    let store = StoreOptions::new()
-        .storage(memory.clone())
-        .open_or_create("/store")
-        .unwrap();
+    let store = store_on(&memory, StoreOptions::DEFAULT_ROTATION);
     let session = store.create_session(SessionOptions::new()).unwrap();
     for n in 1..=3 {
         session.append(Message::user_text(n.to_string())).unwrap();
