@@ -17,67 +17,85 @@ use crate::trail::{Damage, DamageReport, Record, RecordKind, RecordRef, Sums};
 /// happened. Damage is passed over, and told by [`damage`](Self::damage).
 #[derive(Debug)]
 pub struct Records {
-    source: Source,
+    direction: Direction,
     sums: Sums,
     reader: Option<TrailReader>,
     /// The bounds of the segment that is being read.
     after: Option<u64>,
     until: u64,
     is_head: bool,
-    /// The sums of the last record and of the opener of its trail: what the
-    /// next segment must continue. Read forwards only.
-    last_sums: [Option<Sum>; 2],
-    /// Whether the reader, going backwards, is still where the line was cut.
-    at_cut: bool,
     /// The highest seq so far; backwards, the last one.
     last_seq: Option<u64>,
-    /// Whether numbers were left out in the segment that is being read.
-    gap: bool,
     /// Whether a record came up out of order: then others may come up twice.
     disorder: bool,
     recent: Recent,
     damage: DamageReport,
-    /// Damage at the end of a segment, read backwards: whether it belongs to
-    /// the line shows only with the record before it.
-    doubtful: Vec<Damage>,
     unfinished: u64,
 }
 
-/// Where the next segment comes from.
+/// Which way the line is read, and what only that way needs to know.
 #[derive(Debug)]
-enum Source {
-    Forwards(VecDeque<Segment>),
-    Backwards(Walk),
+enum Direction {
+    Forwards(Forwards),
+    Backwards(Backwards),
+}
+
+#[derive(Debug)]
+struct Forwards {
+    /// What is to come, oldest first.
+    segments: VecDeque<Segment>,
+    /// The sums of the last record and of the opener of its trail: what the
+    /// next segment must continue.
+    last_sums: [Option<Sum>; 2],
+    /// Whether numbers were left out in the segment that is being read.
+    gap: bool,
+}
+
+#[derive(Debug)]
+struct Backwards {
+    /// Opens trails as it gets to them.
+    walk: Walk,
+    /// Whether the reader is still where the line was cut.
+    at_cut: bool,
+    /// Damage behind the last record of the cut, perhaps: whether it belongs to
+    /// the line shows only with the record before it.
+    doubtful: DamageReport,
 }
 
 impl Records {
     /// Reads from the first record on.
     pub(crate) fn forwards(segments: Vec<Segment>, damage: DamageReport, sums: Sums) -> Self {
-        let source = Source::Forwards(segments.into());
-        Self::new(source, damage, sums)
+        let forwards = Forwards {
+            segments: segments.into(),
+            last_sums: [None; 2],
+            gap: false,
+        };
+        Self::new(Direction::Forwards(forwards), damage, sums)
     }
 
-    /// Reads from the last record back, opening trails as it gets to them.
+    /// Reads from the last record back.
     pub(crate) fn backwards(walk: Walk, sums: Sums) -> Self {
-        Self::new(Source::Backwards(walk), DamageReport::default(), sums)
+        let backwards = Backwards {
+            walk,
+            at_cut: false,
+            doubtful: DamageReport::default(),
+        };
+        let damage = DamageReport::default();
+        Self::new(Direction::Backwards(backwards), damage, sums)
     }
 
-    fn new(source: Source, damage: DamageReport, sums: Sums) -> Self {
+    fn new(direction: Direction, damage: DamageReport, sums: Sums) -> Self {
         Self {
-            source,
+            direction,
             sums,
             reader: None,
             after: None,
             until: u64::MAX,
             is_head: false,
-            last_sums: [None; 2],
-            at_cut: false,
             last_seq: None,
-            gap: false,
             disorder: false,
             recent: Recent::default(),
             damage,
-            doubtful: Vec::new(),
             unfinished: 0,
         }
     }
@@ -119,9 +137,7 @@ impl Records {
     /// Goes to the next record of any segment; false at the end.
     fn advance(&mut self) -> Result<bool> {
         loop {
-            // What comes behind the cut is not of the line, whole or damaged;
-            // only records that were left out may yet turn up.
-            if self.goes_forwards() && self.last_seq.unwrap_or(0) >= self.until && !self.gap {
+            if self.is_past_cut() {
                 self.reader = None;
             }
             let Some(reader) = &mut self.reader else {
@@ -132,70 +148,75 @@ impl Records {
             };
             match reader.advance()? {
                 Some(Found::Record) => return Ok(true),
+                Some(Found::Damage(damage)) => self.pass_over(damage),
                 None => {
                     self.reader = None;
-                    self.count_doubtful();
+                    if let Direction::Backwards(backwards) = &mut self.direction {
+                        self.damage.take_in(&mut backwards.doubtful);
+                    }
                 }
-                Some(Found::Damage(damage))
-                    if damage.reason == Reason::Unfinished && self.is_head =>
-                {
-                    self.unfinished = damage.bytes;
-                }
-                Some(Found::Damage(damage)) if self.at_cut => self.doubtful.push(damage),
-                Some(Found::Damage(damage)) => self.damage.add(damage),
             }
         }
     }
 
-    fn goes_forwards(&self) -> bool {
-        matches!(self.source, Source::Forwards(_))
+    /// Returns whether the rest of the segment is not of the line, whole or
+    /// damaged. Only records that were left out may yet turn up.
+    fn is_past_cut(&self) -> bool {
+        match &self.direction {
+            Direction::Forwards(forwards) => {
+                self.last_seq.unwrap_or(0) >= self.until && !forwards.gap
+            }
+            Direction::Backwards(_) => false,
+        }
     }
 
-    fn count_doubtful(&mut self) {
-        for damage in self.doubtful.drain(..) {
-            self.damage.add(damage);
+    fn pass_over(&mut self, damage: Damage) {
+        match &mut self.direction {
+            _ if damage.reason == Reason::Unfinished && self.is_head => {
+                self.unfinished = damage.bytes;
+            }
+            Direction::Backwards(backwards) if backwards.at_cut => backwards.doubtful.add(damage),
+            _ => self.damage.add(damage),
         }
     }
 
     fn open_next(&mut self) -> Result<bool> {
-        let (segment, reader) = match &mut self.source {
-            Source::Forwards(segments) => {
-                let Some(segment) = segments.pop_front() else {
-                    return Ok(false);
-                };
-                let file = segment.file()?;
-                let reader =
-                    TrailReader::forwards(file, &segment.path, 0, STREAM_BUFFER, self.sums);
-                if self.last_sums[0].is_some()
-                    && let Some(reason) = segment.broken_link(&self.last_sums)
-                {
-                    self.damage.add(Damage::at_beginning(&segment.path, reason));
-                }
-                self.last_sums[1] = segment.opener_sum;
-                (segment, reader)
-            }
-            Source::Backwards(walk) => {
-                let segment = walk.next()?;
+        let segment = match &mut self.direction {
+            Direction::Forwards(forwards) => forwards.segments.pop_front(),
+            Direction::Backwards(backwards) => {
+                let segment = backwards.walk.next()?;
                 // What is wrong with the links is found out along the way.
-                self.damage.take_in(&mut walk.damage);
-                let Some(segment) = segment else {
-                    return Ok(false);
-                };
-                let reader = from_end(&segment, self.sums)?;
-                (segment, reader)
+                self.damage.take_in(&mut backwards.walk.damage);
+                segment
             }
+        };
+        let Some(segment) = segment else {
+            return Ok(false);
         };
         self.after = segment.after();
         self.until = segment.until;
         self.is_head = segment.is_head;
-        self.at_cut = !self.goes_forwards() && segment.until != u64::MAX;
-        self.gap = false;
-        self.reader = Some(reader);
+        self.reader = Some(match &mut self.direction {
+            Direction::Forwards(forwards) => {
+                if forwards.last_sums[0].is_some()
+                    && let Some(reason) = segment.broken_link(&forwards.last_sums)
+                {
+                    self.damage.add(Damage::at_beginning(&segment.path, reason));
+                }
+                forwards.last_sums[1] = segment.opener_sum;
+                forwards.gap = false;
+                let file = segment.file()?;
+                TrailReader::forwards(file, &segment.path, 0, STREAM_BUFFER, self.sums)
+            }
+            Direction::Backwards(backwards) => {
+                backwards.at_cut = segment.until != u64::MAX;
+                from_end(&segment, self.sums)?
+            }
+        });
         Ok(true)
     }
 
-    /// Decides about the record that was just found; ends the segment where the
-    /// rest of it cannot belong to the line.
+    /// Decides about the record that was just found.
     fn belongs(&mut self) -> bool {
         let Some(reader) = &self.reader else {
             return false;
@@ -203,24 +224,26 @@ impl Records {
         let record = reader.record();
         let seq = record.seq();
         if record.kind() == RecordKind::Opener {
-            if self.at_cut && seq == self.until {
+            if let Direction::Backwards(backwards) = &mut self.direction
+                && backwards.at_cut
+                && seq == self.until
+            {
                 // The line was cut before the trail's first record: all of the
                 // damage lies beyond it.
-                self.doubtful.clear();
+                backwards.doubtful = DamageReport::default();
             }
             return false;
         }
-        let forwards = self.goes_forwards();
         if seq > self.until {
-            if forwards && !self.gap {
+            if matches!(&self.direction, Direction::Forwards(forwards) if !forwards.gap) {
                 self.reader = None;
             }
             return false;
         }
-        let in_order = match self.last_seq {
-            None => true,
-            Some(last) if forwards => seq > last,
-            Some(last) => seq < last,
+        let in_order = match (self.last_seq, &self.direction) {
+            (None, _) => true,
+            (Some(last), Direction::Forwards(_)) => seq > last,
+            (Some(last), Direction::Backwards(_)) => seq < last,
         };
         if self.after.is_some_and(|after| seq <= after) || !in_order {
             let after = self.last_seq.or(self.after).unwrap_or(0);
@@ -234,22 +257,30 @@ impl Records {
             return false;
         }
         self.recent.push(sum);
-        if forwards {
-            self.last_sums[0] = Some(sum);
-            let before = self.last_seq.or(self.after).unwrap_or(0);
-            self.gap |= seq > before.saturating_add(1);
-            self.last_seq = self.last_seq.max(Some(seq));
-            return true;
-        }
-        self.last_seq = Some(seq);
-        if std::mem::take(&mut self.at_cut) {
-            // Damage right after the last record of the cut lies beyond it.
-            if seq == self.until {
-                self.doubtful.clear();
-            }
-            self.count_doubtful();
-        }
+        self.move_on(seq, sum);
         true
+    }
+
+    /// Takes note of a record that is shown.
+    fn move_on(&mut self, seq: u64, sum: Sum) {
+        match &mut self.direction {
+            Direction::Forwards(forwards) => {
+                let before = self.last_seq.or(self.after).unwrap_or(0);
+                forwards.gap |= seq > before.saturating_add(1);
+                forwards.last_sums[0] = Some(sum);
+                self.last_seq = self.last_seq.max(Some(seq));
+            }
+            Direction::Backwards(backwards) => {
+                self.last_seq = Some(seq);
+                if std::mem::take(&mut backwards.at_cut) {
+                    let mut doubtful = std::mem::take(&mut backwards.doubtful);
+                    // Right behind the last record of the cut, it lies beyond.
+                    if seq != self.until {
+                        self.damage.take_in(&mut doubtful);
+                    }
+                }
+            }
+        }
     }
 }
 

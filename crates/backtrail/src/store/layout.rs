@@ -1,0 +1,194 @@
+//! The store's directory: how it is made, and how one is told from another.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+
+use super::{SESSIONS, Store};
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::is_absent;
+use crate::storage::{Storage, append_all, read_full};
+
+/// The version of the layout.
+const STORE_VERSION: u32 = 2;
+const FORMAT_FILE: &str = "format";
+
+impl Store {
+    /// Makes the directories and the format file, which comes last: a store
+    /// with one is complete.
+    pub(super) fn create(&self) -> Result<()> {
+        let storage = self.storage();
+        self.create_root()?;
+        let root = self.root();
+        create_dir(storage, &self.0.sessions)?;
+        sync_dir(storage, root)?;
+        self.create_format()?;
+        sync_dir(storage, root)
+    }
+
+    /// Makes the store's directory and those above it that are missing.
+    fn create_root(&self) -> Result<()> {
+        let storage = self.storage();
+        let mut missing = Vec::new();
+        let mut dir = Some(self.root());
+        while let Some(path) = dir.filter(|path| *path != Path::new("")) {
+            match storage.exists(path) {
+                Ok(true) => break,
+                Ok(false) => missing.push(path),
+                Err(error) => return Err(Error::io("cannot look for the store", path, error)),
+            }
+            dir = path.parent();
+        }
+        let made = missing.len();
+        for path in missing.into_iter().rev() {
+            create_dir(storage, path)?;
+        }
+        // Those that were there may be as new: whoever made them may have died
+        // before their names were synced. What we may not open, nobody like us
+        // has made.
+        for (n, dir) in self.root().ancestors().skip(1).enumerate() {
+            let dir = if dir == Path::new("") {
+                Path::new(".")
+            } else {
+                dir
+            };
+            match storage.sync_dir(dir) {
+                Err(error) if n >= made && cannot_be_ours(&error) => {}
+                synced => {
+                    synced.map_err(|error| Error::io("cannot create the store", dir, error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn create_format(&self) -> Result<()> {
+        let storage = self.storage();
+        let path = self.root().join(FORMAT_FILE);
+        let failed = |error| Error::io("cannot create the store", &path, error);
+        let mut bytes = [0; 8];
+        self.random().fill(&mut bytes).map_err(failed)?;
+        let aside = self
+            .root()
+            .join(format!("{FORMAT_FILE}.new-{:x}", u64::from_ne_bytes(bytes)));
+        let file = storage.create_new(&aside).map_err(failed)?;
+        let content = format!("backtrail {STORE_VERSION}\n");
+        let linked = append_all(file.as_ref(), content.as_bytes())
+            .and_then(|()| file.sync())
+            .and_then(|()| match storage.link_new(&aside, &path) {
+                // Another process was first; its file says the same.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                linked => linked,
+            });
+        storage.remove_file(&aside).ok();
+        linked.map_err(failed)
+    }
+
+    /// Says what there is instead of a store: nothing yet, or something else.
+    fn no_store(&self) -> Result<Error> {
+        let (storage, root) = (self.storage(), self.root());
+        let nothing = || {
+            let what = format!("there is no Backtrail store in {}", root.display());
+            Error::new(ErrorKind::NotFound, what).at_path(root)
+        };
+        let names = match storage.list(root) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                let what = format!("{} is not a directory", root.display());
+                return Ok(Error::invalid(what).at_path(root));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing()),
+            Err(error) => return Err(Error::io("cannot look for the store", root, error)),
+        };
+        let ours = |name: &std::ffi::OsString| name == SESSIONS || is_aside_format(name);
+        if !names.iter().all(|name| ours(name) || is_setting(name)) {
+            let what = format!(
+                "{} is neither empty nor a Backtrail store; name another directory",
+                root.display()
+            );
+            return Ok(Error::invalid(what).at_path(root));
+        }
+        // A crash while the store was made leaves no session behind.
+        if self.sessions()?.is_empty() {
+            return Ok(nothing());
+        }
+        let what = format!(
+            "the store's format file is gone; if this is a store of this version, \
+             make one that says \"backtrail {STORE_VERSION}\""
+        );
+        Ok(Error::new(ErrorKind::Corrupt, what).at_path(&root.join(FORMAT_FILE)))
+    }
+
+    /// Reads the format file and refuses what this version does not know.
+    pub(super) fn check_format(&self) -> Result<()> {
+        let path = self.root().join(FORMAT_FILE);
+        let file = match self.storage().open_read(&path) {
+            Ok(file) => file,
+            Err(error) if is_absent(&error) => return Err(self.no_store()?),
+            Err(error) => return Err(Error::io("cannot open the store", &path, error)),
+        };
+        let mut bytes = [0; 64];
+        let len = read_full(file.as_ref(), &mut bytes, 0)
+            .map_err(|error| Error::io("cannot open the store", &path, error))?;
+        let version = std::str::from_utf8(&bytes[..len])
+            .ok()
+            .and_then(|text| text.trim().strip_prefix("backtrail "))
+            .and_then(|version| version.parse::<u32>().ok());
+        match version {
+            Some(STORE_VERSION) => Ok(()),
+            Some(newer) if newer > STORE_VERSION => Err(Error::new(
+                ErrorKind::NewerFormat,
+                format!(
+                    "the store has format {newer}, and this program knows {STORE_VERSION}; \
+                     use the program that wrote it"
+                ),
+            )
+            .at_path(&path)),
+            _ => Err(Error::new(
+                ErrorKind::Corrupt,
+                format!(
+                    "the store's format file should say \"backtrail {STORE_VERSION}\" and does not"
+                ),
+            )
+            .at_path(&path)),
+        }
+    }
+}
+
+/// Returns whether syncing a directory failed for what it is, not for the disk:
+/// none that we could have made.
+fn cannot_be_ours(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::Unsupported
+    )
+}
+
+fn is_aside_format(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name == FORMAT_FILE || name.starts_with("format.new-")
+}
+
+/// A person may write settings before the store is there.
+fn is_setting(name: &OsStr) -> bool {
+    name == "config.toml"
+}
+
+/// Makes a directory unless it is there.
+fn create_dir(storage: &dyn Storage, path: &Path) -> Result<()> {
+    match storage.create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::io("cannot create the store", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sync_dir(storage: &dyn Storage, path: &Path) -> Result<()> {
+    storage
+        .sync_dir(path)
+        .map_err(|error| Error::io("cannot create the store", path, error))
+}
