@@ -160,7 +160,7 @@ impl View<'_> {
             }
             if !found {
                 out.flush().map_err(broken)?;
-                std::thread::sleep(FOLLOW_INTERVAL);
+                wait(FOLLOW_INTERVAL).map_err(broken)?;
             }
         }
     }
@@ -269,6 +269,27 @@ impl View<'_> {
             self.ui.warning(&text, None);
         }
     }
+}
+
+/// Waits a while, or until nobody reads standard output any more: a follower of
+/// a quiet session would find that out only with the next record.
+#[cfg(unix)]
+fn wait(interval: Duration) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = io::stdout();
+    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+    let interval = Timespec::try_from(interval).map_err(io::Error::other)?;
+    match poll(&mut watched, Some(&interval)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(_) => Err(io::ErrorKind::BrokenPipe.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(unix))]
+fn wait(interval: Duration) -> io::Result<()> {
+    std::thread::sleep(interval);
+    Ok(())
 }
 
 fn write_header(out: &mut impl Write, info: &SessionInfo) -> io::Result<()> {

@@ -34,3 +34,20 @@ fn a_follower_sees_what_is_said_while_it_looks_also_across_a_rotation() {
     follower.kill().unwrap();
     follower.wait().unwrap();
 }
+
+#[test]
+fn a_follower_of_a_quiet_session_ends_when_nobody_reads_it() {
+    let cli = Cli::new();
+    let session = cli.new_session("first");
+    let mut follower = cli
+        .command(&["show", &session, "--follow", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(follower.stdout.take().unwrap())
+        .read_line(&mut first)
+        .unwrap();
+    assert!(first.contains("first"));
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+}
