@@ -144,13 +144,16 @@ impl SessionFiles {
     }
 
     /// Copies a part of a trail to a file beside it, synced, and returns its path.
+    /// The file's name keeps the highest seq that may have been `given` there:
+    /// once the part is cut off, nothing else would tell.
     pub(crate) fn set_aside(
         &self,
         trail: u32,
         source: &dyn StorageFile,
         place: Range<u64>,
+        given: Option<u64>,
     ) -> Result<PathBuf> {
-        let mut path = self.dir.join(aside_name(trail, place.start, 0));
+        let mut path = self.dir.join(aside_name(trail, place.start, given, 0));
         let failed = |path: &Path, error| {
             Error::io("cannot set the trail's unfinished end aside", path, error)
         };
@@ -159,7 +162,7 @@ impl SessionFiles {
         while let Err(error) = &file
             && error.kind() == io::ErrorKind::AlreadyExists
         {
-            path = self.dir.join(aside_name(trail, place.start, again));
+            path = self.dir.join(aside_name(trail, place.start, given, again));
             file = self.storage.create_new(&path);
             again += 1;
         }
@@ -185,6 +188,14 @@ impl SessionFiles {
                 .map_err(|error| Error::io("cannot sync the directory", dir, error))?;
         }
         Ok(())
+    }
+
+    /// Returns the highest seq that may have been given in what was cut off a
+    /// trail.
+    pub(crate) fn given(&self, trail: u32) -> Result<Option<u64>> {
+        let asides = self.asides()?;
+        let names = asides.iter().filter_map(|path| path.file_name()?.to_str());
+        Ok(names.filter_map(|name| given_in(name, trail)).max())
     }
 
     /// Returns the files that hold what was set aside.
@@ -219,11 +230,21 @@ fn copy(from: &dyn StorageFile, place: Range<u64>, to: &dyn StorageFile) -> io::
     Ok(())
 }
 
-fn aside_name(trail: u32, offset: u64, again: u32) -> String {
+fn aside_name(trail: u32, offset: u64, given: Option<u64>, again: u32) -> String {
+    let given = given.map_or_else(String::new, |seq| format!(".given-{seq}"));
     match again {
-        0 => format!("{trail:04}.aside-{offset}"),
-        n => format!("{trail:04}.aside-{offset}.{n}"),
+        0 => format!("{trail:04}.aside-{offset}{given}"),
+        n => format!("{trail:04}.aside-{offset}{given}.{n}"),
     }
+}
+
+/// Returns the highest seq that may have been given in a part of `trail` that was
+/// set aside in a file of this name.
+fn given_in(name: &str, trail: u32) -> Option<u64> {
+    let (number, rest) = name.split_once(".aside-")?;
+    let (_, given) = rest.split_once(".given-")?;
+    let digits = given.split('.').next()?;
+    (number.parse() == Ok(trail)).then(|| digits.parse().ok())?
 }
 
 fn is_aside(name: &str) -> bool {

@@ -190,6 +190,7 @@ impl Session {
             because: Because::Start,
             continues: None,
             repaired: Vec::new(),
+            given: None,
             present,
         };
         let mut line = Vec::new();

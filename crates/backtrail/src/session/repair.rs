@@ -111,6 +111,7 @@ impl RepairPlan {
             because: Because::Repair,
             continues: survey.continues.clone(),
             repaired: survey.repaired.clone(),
+            given: Some(tail.position.seq),
             present: present_at(&store, &files, tail.trail, &tail.position)?,
         };
         // What the new trail continues must not be less durable than itself, nor

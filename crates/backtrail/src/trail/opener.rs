@@ -156,6 +156,10 @@ pub(crate) struct Opener {
     /// What a repair left behind, so that it counts as dealt with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) repaired: Vec<Repaired>,
+    /// The highest seq that may have been given before a repair: records at the
+    /// end may be lost, but not their numbers to others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) given: Option<u64>,
     /// Read by itself: flattened, any unknown field that serde cannot hold (a
     /// lone surrogate, 1e400) would cost the whole opener.
     #[serde(flatten, skip_deserializing)]
@@ -215,6 +219,7 @@ impl Opener {
                 because: Because::Start,
                 continues: None,
                 repaired: Vec::new(),
+                given: None,
                 present: Present::default(),
             }),
             _ => Err(error),

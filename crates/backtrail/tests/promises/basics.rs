@@ -195,14 +195,17 @@ fn f19_numbers_of_a_blanked_end_are_not_given_again() {
         }
         memory.write(&path, &bytes).unwrap();
         let session = store.open_session(reader.id()).unwrap();
+        for aside in session.set_aside() {
+            assert!(!aside.never_acknowledged);
+        }
+        // Also for a handle that was not there when the end was cut off.
+        drop(session);
+        let session = store.open_session(reader.id()).unwrap();
         let seq = session.append(Message::user_text("new")).unwrap();
         assert!(
             seq > 10,
             "{seq} was acknowledged before, newlines {newlines}"
         );
-        for aside in session.set_aside() {
-            assert!(!aside.never_acknowledged);
-        }
         let shown = texts_but_lost(&reader, Lost::Perhaps);
         assert_eq!(shown, ["1", "2", "3", "4", "5", "new"]);
     }
@@ -316,4 +319,29 @@ fn a_file_under_the_wrong_number_is_told() {
         .unwrap();
     assert!(!reader.verify().unwrap().is_ok());
     assert_eq!(texts_but_lost(&reader, Lost::Something), ["1", "2", "3"]);
+}
+
+/// Nor does a repair give the number of a lost record to another.
+#[test]
+fn a_repair_does_not_give_numbers_again() {
+    let memory = MemoryStorage::new();
+    let store = store_on(&memory, StoreOptions::DEFAULT_ROTATION);
+    let session = store.create_session(SessionOptions::new()).unwrap();
+    for n in 1..=10 {
+        session.append(Message::user_text(n.to_string())).unwrap();
+    }
+    let reader = session.reader();
+    drop(session);
+    let path = reader.dir().join("0000.jsonl");
+    let mut bytes = memory.read(&path).unwrap();
+    let lines = memchr_newlines(&bytes);
+    bytes[lines[8] + 100] ^= 1;
+    bytes[lines[9] + 100] ^= 1;
+    memory.write(&path, &bytes).unwrap();
+    let report = store.repair_plan(reader.id()).unwrap().apply().unwrap();
+    assert_eq!(report.trail, Some(1));
+    let session = store.open_session(reader.id()).unwrap();
+    assert_eq!(session.append(Message::user_text("new")).unwrap(), 11);
+    assert_eq!(texts(&reader).len(), 9);
+    assert!(reader.verify().unwrap().is_ok());
 }

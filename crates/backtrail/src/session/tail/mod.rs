@@ -99,6 +99,10 @@ impl Tail {
             set_aside: Vec::new(),
         };
         tail.reload()?;
+        // Numbers whose records are lost, by a repair or a cut, stay given.
+        let repaired = opener.and_then(|opener| opener.given);
+        let given = repaired.max(files.given(trail)?).unwrap_or(0);
+        tail.position.seq = tail.position.seq.max(given);
         Ok(tail)
     }
 
@@ -244,6 +248,7 @@ impl Tail {
             because: Because::Rotation,
             continues: Some(continues_at(self.files.id(), self.trail, &self.position)),
             repaired: Vec::new(),
+            given: None,
             present,
         };
         // What the new trail continues must not be less durable than itself.

@@ -75,18 +75,19 @@ impl Tail {
     /// Sets the bytes from `from` to `len` aside, then cuts them off.
     fn cut(&mut self, from: u64, len: u64) -> Result<()> {
         let torn = self.is_one_torn_record(from, len)?;
-        let file = self
-            .files
-            .set_aside(self.trail, self.file.as_ref(), from..len)?;
-        self.file
-            .truncate(from)
-            .map_err(|error| Error::io("cannot cut off an unfinished line", &self.path, error))?;
+        let mut given = None;
         if !torn {
             // Records may have been there that somebody was told about: none of
             // their numbers, however many fit in, is given to another.
             let most = (len - from) / SHORTEST_RECORD + 1;
             self.position.seq = self.position.seq.saturating_add(most);
+            given = Some(self.position.seq);
         }
+        let source = self.file.as_ref();
+        let file = self.files.set_aside(self.trail, source, from..len, given)?;
+        self.file
+            .truncate(from)
+            .map_err(|error| Error::io("cannot cut off an unfinished line", &self.path, error))?;
         self.set_aside.push(SetAside {
             trail: self.path.clone(),
             byte: from,
@@ -131,6 +132,7 @@ impl Tail {
             because: Because::Repair,
             continues: None,
             repaired: Vec::new(),
+            given: None,
             present: Present::default(),
         };
         if let Some((trail, position)) = self.position_before()? {
