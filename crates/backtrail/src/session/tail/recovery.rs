@@ -115,17 +115,19 @@ impl Tail {
 
     /// Gives a trail in which nothing can be read an opener again.
     fn begin_again(&mut self, len: u64, end: &End) -> Result<()> {
+        let before = self.position_before()?;
+        let last = before.as_ref().map_or(0, |(_, position)| position.seq);
+        // Known before the cut, which keeps the numbers that it leaves out.
+        self.position.seq = last.saturating_add(end.lost);
         self.len = len;
-        let line = self.start_of_last_line(len)?;
         if !end.ended {
+            let line = self.start_of_last_line(len)?;
             self.cut(line, len)?;
             self.len = line;
         }
-        // A cut may have left numbers out.
-        let lost = end.lost.saturating_add(self.position.seq);
         let mut opener = Opener {
             version: FORMAT_VERSION,
-            seq: lost,
+            seq: self.position.seq,
             at: self.store.now(),
             session_id: self.files.id().clone(),
             trail: self.trail,
@@ -135,21 +137,14 @@ impl Tail {
             given: None,
             present: Present::default(),
         };
-        if let Some((trail, position)) = self.position_before()? {
-            opener.seq = position.seq.saturating_add(lost);
+        if let Some((trail, position)) = before {
             opener.continues = Some(continues_at(self.files.id(), trail, &position));
             opener.present = present_at(&self.store, &self.files, trail, &position)?;
         }
         let mut line = Vec::new();
-        let sum = opener.write(&mut line)?;
+        self.position.sum = opener.write(&mut line)?;
         self.write(&line)?;
-        self.sync()?;
-        self.position = Position {
-            seq: opener.seq,
-            sum,
-            noted: None,
-        };
-        Ok(())
+        self.sync()
     }
 
     /// Returns the trail below and its end.
