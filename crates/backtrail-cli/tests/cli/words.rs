@@ -357,8 +357,11 @@ fn a_session_of_more_trails_than_files_can_be_open_is_read() {
     let input: String = (0..150)
         .map(|n| crate::kit::line(&format!("{n} {}", "x".repeat(1000))))
         .collect();
-    let ran = cli.run_with(&["record", "--durability", "os"], input.as_bytes());
+    // One at a time: a group of lines goes into one trail.
+    let ran = cli.run_with(&["record", "--durability", "record"], input.as_bytes());
     assert_eq!(ran.code, 0);
+    let session = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
+    assert!(cli.trail(&session, 100).exists());
     let mut shell = std::process::Command::new("sh");
     shell
         .args(["-c", "ulimit -n 32; \"$0\" verify && \"$0\" show latest"])
