@@ -80,6 +80,7 @@
 //! [`Randomness`], set in [`StoreOptions`]. The engine never prints, never exits
 //! and never reads the environment. It is synchronous and needs no runtime.
 
+mod context;
 mod error;
 mod escape;
 mod ids;
@@ -92,20 +93,24 @@ mod store;
 mod time;
 mod trail;
 
+pub use context::{Context, Shape};
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use ids::SessionId;
 pub use json::{Fields, Json, Text};
 pub use message::{
-    Block, Draft, Media, Message, Role, TextBlock, Thinking, ToolResult, ToolUse, Usage,
+    Block, Compaction, Draft, Media, Message, Role, Spoken, TextBlock, Thinking, ToolResult,
+    ToolUse, Usage,
 };
 pub use random::{OsRandomness, Randomness};
 pub use session::{
-    Commit, Durability, Follower, Holder, Moved, Note, OwnedRecords, Records, RepairPlan,
-    RepairReport, Session, SessionInfo, SessionOptions, SessionReader, SetAside, VerifyReport,
+    Commit, Compacted, Durability, Follower, ForkOptions, Holder, Move, Moved, Note, OwnedRecords,
+    Records, RepairPlan, RepairReport, Session, SessionInfo, SessionOptions, SessionReader,
+    SetAside, Spawned, Step, StepKind, Steps, VerifyReport,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};
 pub use trail::{
-    Because, Damage, DamageReport, FORMAT_VERSION, Record, RecordKind, RecordRef, Sums,
+    Because, Damage, DamageReport, FORMAT_VERSION, ForkOrigin, Record, RecordKind, RecordRef,
+    SpawnedBy, Sums,
 };

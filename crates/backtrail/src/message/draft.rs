@@ -60,15 +60,47 @@ impl Body {
 
 /// Fields of a record that are written before its message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-struct Known {
+pub(super) struct Known {
     #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
+    pub(super) model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
+}
+
+impl Known {
+    /// Takes the fields out of an object.
+    pub(super) fn take(fields: &mut Fields) -> Result<Self, Reason> {
+        Ok(Self {
+            model: take(fields, "model", "a string")?,
+            response_id: take(fields, "response_id", "a string")?,
+            duration_ms: take(fields, "duration_ms", "a whole number")?,
+            cost_usd: take(fields, "cost_usd", "a number")?,
+        })
+    }
+
+    /// Refuses names and numbers that would not come back as they are.
+    pub(super) fn check(&self, what: &str) -> Result<()> {
+        check_name("model", self.model.as_deref(), what)?;
+        check_name("response_id", self.response_id.as_deref(), what)?;
+        match self.cost_usd {
+            Some(cost) if !cost.is_finite() || cost < 0.0 => {
+                Err(Error::invalid(what).because(Reason::OutOfRange("cost_usd")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_name(field: &'static str, name: Option<&str>, what: &str) -> Result<()> {
+    if name.is_none_or(is_name) {
+        return Ok(());
+    }
+    let must = "1 to 256 bytes without control characters";
+    Err(Error::invalid(what).because(Reason::WrongField(field, must)))
 }
 
 /// The longest id or name that a draft may carry.
@@ -200,28 +232,9 @@ impl Draft {
     }
 
     fn check(&self) -> Result<()> {
-        let names = [
-            ("id", &self.id),
-            ("model", &self.known.model),
-            ("response_id", &self.known.response_id),
-        ];
-        let wrong = names
-            .into_iter()
-            .find(|(_, name)| name.as_ref().is_some_and(|name| !is_name(name)));
-        if let Some((field, _)) = wrong {
-            let must = "1 to 256 bytes without control characters";
-            return Err(Error::invalid("this message cannot be recorded")
-                .because(Reason::WrongField(field, must)));
-        }
-        if self
-            .known
-            .cost_usd
-            .is_some_and(|cost| !cost.is_finite() || cost < 0.0)
-        {
-            return Err(Error::invalid("this message cannot be recorded")
-                .because(Reason::OutOfRange("cost_usd")));
-        }
-        Ok(())
+        let what = "this message cannot be recorded";
+        check_name("id", self.id.as_deref(), what)?;
+        self.known.check(what)
     }
 }
 
@@ -238,7 +251,7 @@ fn unwritable(error: serde_json::Error) -> Error {
 }
 
 /// Fields of a record that only the engine sets.
-const RESERVED: [&str; 5] = ["seq", "prev", "sum", "noted", "version"];
+const RESERVED: [&str; 6] = ["seq", "prev", "sum", "noted", "compacted", "version"];
 
 fn read_draft(line: &str) -> Result<Draft, Reason> {
     let mut fields = read_object(line)?;
@@ -255,10 +268,7 @@ fn read_draft(line: &str) -> Result<Draft, Reason> {
     draft.id = take(&mut fields, "id", "a string")?;
     draft.at = take(&mut fields, "at", "a time like 2026-11-15T08:00:00.000Z")?;
     draft.expect = take(&mut fields, "expect", "the number of a record")?;
-    draft.known.model = take(&mut fields, "model", "a string")?;
-    draft.known.response_id = take(&mut fields, "response_id", "a string")?;
-    draft.known.duration_ms = take(&mut fields, "duration_ms", "a whole number")?;
-    draft.known.cost_usd = take(&mut fields, "cost_usd", "a number")?;
+    draft.known = Known::take(&mut fields)?;
     let unexpected = fields
         .iter()
         .map(|(name, _)| name)
@@ -270,7 +280,7 @@ fn read_draft(line: &str) -> Result<Draft, Reason> {
     Ok(draft)
 }
 
-fn read_object(line: &str) -> Result<Fields, Reason> {
+pub(super) fn read_object(line: &str) -> Result<Fields, Reason> {
     match serde_json::from_str(line) {
         Ok(fields) => Ok(fields),
         Err(error) if error.is_data() && !line.trim_start().starts_with('{') => {
@@ -342,7 +352,7 @@ fn take_string(fields: &mut Fields, name: &'static str) -> Result<Json, Reason> 
 }
 
 /// Takes out an optional field; `null` is as good as none.
-fn take<T: serde::de::DeserializeOwned>(
+pub(super) fn take<T: serde::de::DeserializeOwned>(
     fields: &mut Fields,
     name: &'static str,
     must: &'static str,

@@ -5,6 +5,7 @@
 //! as it came and written back the same.
 
 mod block;
+mod compaction;
 mod draft;
 mod usage;
 
@@ -19,6 +20,8 @@ use crate::escape::write_str;
 use crate::json::{Fields, Json, Text};
 
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
+pub use compaction::{Compaction, Spoken};
+pub(crate) use compaction::{Covered, StoredCompaction};
 pub use draft::Draft;
 pub use usage::Usage;
 

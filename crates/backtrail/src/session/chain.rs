@@ -205,6 +205,10 @@ impl Walk {
             return Ok(None);
         };
         let until = continues.seq.min(segment.until);
+        if until == 0 {
+            // No record comes before the first.
+            return Ok(None);
+        }
         let own = continues.session_id == *files.id();
         let allowed = if own {
             continues.trail < segment.trail

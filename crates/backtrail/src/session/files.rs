@@ -9,6 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::storage::{Storage, StorageFile, append_all, read_full};
 use crate::trail::lines::STREAM_BUFFER;
+use crate::trail::opener::Opener;
+use crate::trail::record::Position;
 use crate::trail::{file_name, trail_number};
 
 /// A session's directory, and what may lie in it.
@@ -143,6 +145,27 @@ impl SessionFiles {
         self.open_append(trail)
     }
 
+    /// Makes a new trail that has its opener and nothing else yet.
+    pub(crate) fn create_opened(&self, opener: &Opener) -> Result<CreatedTrail> {
+        let mut line = Vec::new();
+        let sum = opener.write(&mut line)?;
+        let path = self.trail_path(opener.trail);
+        let file = self.create_trail(opener.trail, |file| {
+            append_all(file, &line)
+                .map_err(|error| Error::io("cannot create the trail", &path, error))
+        })?;
+        Ok(CreatedTrail {
+            file,
+            len: line.len() as u64,
+            position: Position {
+                seq: opener.seq,
+                sum,
+                noted: None,
+                compacted: opener.compacted,
+            },
+        })
+    }
+
     /// Copies a part of a trail to a file beside it, synced, and returns its path.
     /// The file's name keeps the highest seq that may have been `given` there:
     /// once the part is cut off, nothing else would tell.
@@ -212,6 +235,14 @@ impl SessionFiles {
         asides.sort_unstable();
         Ok(asides)
     }
+}
+
+/// A trail that was just made, and its end.
+#[derive(Debug)]
+pub(crate) struct CreatedTrail {
+    pub(crate) file: Arc<dyn StorageFile>,
+    pub(crate) len: u64,
+    pub(crate) position: Position,
 }
 
 /// Copies a part of a file to the end of another, a little at a time.

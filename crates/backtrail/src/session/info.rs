@@ -16,7 +16,7 @@ use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::Present;
 use crate::trail::reader::TrailReader;
 use crate::trail::record::Position;
-use crate::trail::{RecordKind, RecordRef, Sums};
+use crate::trail::{ForkOrigin, RecordKind, RecordRef, SpawnedBy, Sums};
 
 /// A session at a glance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,6 +28,8 @@ pub struct SessionInfo {
     pub title: Option<String>,
     /// The tags it bears.
     pub tags: Vec<String>,
+    /// Whether it is pinned.
+    pub pinned: bool,
     /// The agent that speaks in it.
     pub agent: Option<String>,
     /// The model it is set to.
@@ -41,6 +43,12 @@ pub struct SessionInfo {
     pub updated_at: Option<Timestamp>,
     /// The seq of its last record; 0 where there is none.
     pub last_seq: u64,
+    /// What it was forked from, if it was.
+    pub forked_from: Option<ForkOrigin>,
+    /// The tool call that began it, if one did.
+    pub spawned_by: Option<SpawnedBy>,
+    /// The id that it had in the file it was taken in from, where that is another.
+    pub original_id: Option<String>,
     /// How many trails it has.
     pub trails: u32,
     /// The format version of its head trail; `None` where its opener is lost.
@@ -54,7 +62,8 @@ impl SessionInfo {
         let (Some(&first), Some(&head)) = (trails.first(), trails.last()) else {
             return Err(files.not_found());
         };
-        let created_at = first_time(&Segment::open(files, first, u64::MAX)?)?;
+        let beginning = Beginning::read(files, first)?;
+        let created_at = beginning.at;
         let mut walk = Walk::new(store, files, head);
         let mut version = None;
         let mut end = None;
@@ -73,14 +82,40 @@ impl SessionInfo {
             id: files.id().clone(),
             title: present.title,
             tags: present.tags,
+            pinned: present.pinned,
             agent: present.agent,
             model: present.model,
             workspace_root: present.workspace.map(|workspace| workspace.root()),
             created_at,
             updated_at: end.and_then(|(.., at)| at).or(created_at),
             last_seq: end.map_or(0, |(_, position, _)| position.seq),
+            forked_from: beginning.fork,
+            spawned_by: beginning.spawned_by,
+            original_id: beginning.original_id,
             trails: u32::try_from(trails.len()).unwrap_or(u32::MAX),
             version,
+        })
+    }
+}
+
+/// What the first trails say of a session's beginning.
+struct Beginning {
+    at: Option<Timestamp>,
+    fork: Option<ForkOrigin>,
+    spawned_by: Option<SpawnedBy>,
+    original_id: Option<String>,
+}
+
+impl Beginning {
+    fn read(files: &SessionFiles, first: u32) -> Result<Self> {
+        let segment = Segment::open(files, first, u64::MAX)?;
+        let at = first_time(&segment)?;
+        let opener = segment.opener;
+        Ok(Self {
+            at,
+            fork: opener.as_ref().and_then(|opener| opener.fork.clone()),
+            spawned_by: opener.and_then(|opener| opener.spawned_by),
+            original_id: None,
         })
     }
 }

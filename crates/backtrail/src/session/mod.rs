@@ -2,49 +2,64 @@
 
 mod chain;
 mod commit;
+mod compact;
 mod examine;
 mod files;
 mod follow;
+mod fork;
+mod gather;
 mod info;
 mod lock;
+mod moves;
 mod note;
+mod place;
 mod queue;
 mod reader;
 mod records;
 mod repair;
 mod shown;
+mod spawn;
+mod steps;
 mod tail;
 mod verify;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::context::{Context, Shape};
 use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
 use crate::message::Draft;
-use crate::random::{IdSource, new_uuid};
+use crate::random::IdSource;
 use crate::store::Store;
-use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Present, WorkspaceRef};
+use crate::trail::opener::{Because, Opener, Present, WorkspaceRef};
+use crate::trail::origin::SpawnedBy;
 use crate::trail::record::MAX_WRITTEN;
-use crate::trail::sum::Sum;
 use lock::{AppendGuard, AppendLock, SpeakerLock};
 use queue::Queue;
 use tail::{Entry, Tail};
 
 pub use commit::Commit;
+pub use compact::Compacted;
 pub use follow::{Follower, Moved};
+pub use fork::ForkOptions;
 pub use info::SessionInfo;
 pub use lock::Holder;
+pub use moves::Move;
 pub use note::Note;
 pub use reader::SessionReader;
 pub use records::{OwnedRecords, Records};
 pub use repair::{RepairPlan, RepairReport};
+pub use spawn::Spawned;
+pub use steps::{Step, StepKind, Steps};
 pub use tail::SetAside;
 pub use verify::VerifyReport;
 
 pub(crate) use files::{SessionFiles, is_absent};
+pub(crate) use fork::fork;
 pub(crate) use note::append_note;
 pub(crate) use repair::plan as repair_plan;
+pub(crate) use spawn::spawn;
 
 /// When an append returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -136,6 +151,12 @@ impl SessionOptions {
         self
     }
 
+    fn check(&self) -> Result<()> {
+        let present = &self.present;
+        let texts = [&present.title, &present.agent, &present.model];
+        note::check_texts(texts.into_iter().flatten().chain(&present.tags))
+    }
+
     /// Sets when an append returns, instead of what the store is set to.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
@@ -169,37 +190,40 @@ struct Live {
 impl Session {
     /// Creates a session and takes its lock.
     pub(crate) fn create(store: &Store, options: SessionOptions) -> Result<Self> {
-        let present = options.present;
-        let texts = [&present.title, &present.agent, &present.model];
-        note::check_texts(texts.into_iter().flatten().chain(&present.tags))?;
-        let id = new_uuid(store.random())
-            .map(SessionId::from_uuid)
-            .map_err(|error| Error::io("cannot make an id", store.root(), error))?;
+        options.check()?;
+        Self::create_as(store, store.new_session_id()?, options, None)
+    }
+
+    /// Creates a session with an id that is known beforehand.
+    fn create_as(
+        store: &Store,
+        id: SessionId,
+        options: SessionOptions,
+        spawned_by: Option<SpawnedBy>,
+    ) -> Result<Self> {
+        let opener = |id: &SessionId| Opener {
+            present: options.present,
+            spawned_by,
+            ..Opener::new(id, 0, Because::Start, store.now())
+        };
+        Self::create_opened(store, id, opener, options.durability)
+    }
+
+    /// Creates a session whose first trail has this opener, and takes its lock.
+    fn create_opened(
+        store: &Store,
+        id: SessionId,
+        opener: impl FnOnce(&SessionId) -> Opener,
+        durability: Option<Durability>,
+    ) -> Result<Self> {
         let files = store.files(&id);
         store
             .storage()
             .create_dir(files.dir())
             .map_err(|error| Error::io("cannot create the session", files.dir(), error))?;
         let speaker = SpeakerLock::take(&files, &store.holder())?;
-        let opener = Opener {
-            version: FORMAT_VERSION,
-            seq: 0,
-            at: store.now(),
-            session_id: id,
-            trail: 0,
-            because: Because::Start,
-            continues: None,
-            repaired: Vec::new(),
-            given: None,
-            present,
-        };
-        let mut line = Vec::new();
-        let _: Sum = opener.write(&mut line)?;
-        files.create_trail(0, |file| {
-            crate::storage::append_all(file, &line)
-                .map_err(|error| Error::io("cannot create the session", files.dir(), error))
-        })?;
-        Self::start(store, files, speaker, options.durability)
+        files.create_opened(&opener(&id))?;
+        Self::start(store, files, speaker, durability)
     }
 
     /// Takes the lock of a session that is there.
@@ -249,6 +273,11 @@ impl Session {
     /// Returns the session to read from.
     pub fn reader(&self) -> SessionReader {
         SessionReader::new(&self.0.store, self.0.files.clone())
+    }
+
+    /// Renders what a model should be sent now; see [`SessionReader::context`].
+    pub fn context(&self, shape: Shape) -> Result<Context> {
+        self.reader().context(shape)
     }
 
     /// Returns what opening the session had to set aside: lines that were never

@@ -1,5 +1,7 @@
 //! Notes: what any process may add to a session, whoever speaks in it.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::files::SessionFiles;
@@ -11,7 +13,7 @@ use crate::json::write_fields;
 use crate::random::new_uuid;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::opener::Present;
+use crate::trail::opener::{Present, WorkspaceRef};
 
 /// A change of what is known about a session.
 ///
@@ -24,6 +26,8 @@ pub struct Note {
     title: Option<String>,
     tags: Option<Vec<String>>,
     model: Option<String>,
+    workspace: Option<WorkspaceRef>,
+    pinned: Option<bool>,
 }
 
 /// The longest title, tag or name that is taken.
@@ -58,6 +62,20 @@ impl Note {
         self
     }
 
+    /// Sets the root of the directory that the session works in.
+    #[must_use]
+    pub fn workspace_root(mut self, root: &Path) -> Self {
+        self.workspace = Some(WorkspaceRef::new(root));
+        self
+    }
+
+    /// Pins the session, or takes the pin away.
+    #[must_use]
+    pub fn pinned(mut self, pinned: bool) -> Self {
+        self.pinned = Some(pinned);
+        self
+    }
+
     fn check(&self) -> Result<()> {
         let texts = [self.title.as_ref(), self.model.as_ref()];
         let tags = self.tags.iter().flatten();
@@ -74,6 +92,12 @@ impl Note {
         }
         if let Some(tags) = &self.tags {
             present.tags.clone_from(tags);
+        }
+        if let Some(workspace) = &self.workspace {
+            present.workspace = Some(workspace.clone());
+        }
+        if let Some(pinned) = self.pinned {
+            present.pinned = pinned;
         }
     }
 }

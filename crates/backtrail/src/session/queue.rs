@@ -105,6 +105,22 @@ impl Queue {
         slot.commit()
     }
 
+    /// Does something else with the trail, after all that was handed in before
+    /// and while nobody else writes.
+    pub(crate) fn alone<T>(&self, live: &Live, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let mut state = self.lock();
+        while state.leading || !state.waiting.is_empty() {
+            state = self.next_round(live, state);
+        }
+        if state.closed {
+            return Err(closed());
+        }
+        state.leading = true;
+        drop(state);
+        let _lead = Lead(self);
+        work()
+    }
+
     /// Refuses new records and waits for those that were handed in.
     pub(crate) fn close(&self, live: &Live) {
         let mut state = self.lock();

@@ -7,7 +7,9 @@ use super::files::SessionFiles;
 use super::follow::Follower;
 use super::info::SessionInfo;
 use super::lock::{self, Holder};
+use super::place;
 use super::records::Records;
+use super::steps::{self, Steps};
 use super::verify::{self, VerifyReport};
 use crate::error::Result;
 use crate::ids::SessionId;
@@ -66,7 +68,31 @@ impl SessionReader {
     /// Reads the history from its beginning, with sums recomputed or not.
     pub fn records_with(&self, sums: Sums) -> Result<Records> {
         let (segments, damage) = self.walk()?.collect()?;
-        Ok(Records::forwards(segments, damage, sums))
+        Ok(Records::forwards(segments, 0, damage, sums))
+    }
+
+    /// Reads the history from record `seq` on. The cost is that of what is read,
+    /// however much lies before it.
+    pub fn records_from(&self, seq: u64) -> Result<Records> {
+        let mut walk = self.walk()?;
+        let mut segments = Vec::new();
+        while let Some(segment) = walk.next()? {
+            let reached = segment.after().is_some_and(|after| after < seq);
+            segments.push(segment);
+            if reached {
+                break;
+            }
+        }
+        segments.reverse();
+        let damage = std::mem::take(&mut walk.damage);
+        Ok(Records::forwards(segments, seq, damage, Sums::Check))
+    }
+
+    /// Returns the steps that undo would take back and redo bring forward.
+    pub fn steps(&self) -> Result<Steps> {
+        let head = self.files.head()?;
+        let end = place::end(&self.store, &self.files, head)?;
+        steps::list(&self.files, end.spot())
     }
 
     /// Reads the history from its end backwards. The cost is that of what is
@@ -112,6 +138,10 @@ impl SessionReader {
     /// Checks every line of every trail. It only reads.
     pub fn verify(&self) -> Result<VerifyReport> {
         verify::verify(&self.store, &self.files)
+    }
+
+    pub(super) fn parts(&self) -> (&Store, &SessionFiles) {
+        (&self.store, &self.files)
     }
 
     fn walk(&self) -> Result<Walk> {

@@ -6,6 +6,7 @@ use super::chain::{Segment, Walk};
 use super::shown::Recent;
 use super::tail::from_end;
 use crate::error::{Reason, Result};
+use crate::trail::find::find_seq;
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::sum::Sum;
@@ -44,6 +45,8 @@ enum Direction {
 struct Forwards {
     /// What is to come, oldest first.
     segments: VecDeque<Segment>,
+    /// The first record that is wanted.
+    first: u64,
     /// The sums of the last record and of the opener of its trail: what the
     /// next segment must continue.
     last_sums: [Option<Sum>; 2],
@@ -63,14 +66,22 @@ struct Backwards {
 }
 
 impl Records {
-    /// Reads from the first record on.
-    pub(crate) fn forwards(segments: Vec<Segment>, damage: DamageReport, sums: Sums) -> Self {
+    /// Reads from record `first` on, or from the beginning where that is 0.
+    pub(crate) fn forwards(
+        segments: Vec<Segment>,
+        first: u64,
+        damage: DamageReport,
+        sums: Sums,
+    ) -> Self {
         let forwards = Forwards {
             segments: segments.into(),
+            first,
             last_sums: [None; 2],
             gap: false,
         };
-        Self::new(Direction::Forwards(forwards), damage, sums)
+        let mut records = Self::new(Direction::Forwards(forwards), damage, sums);
+        records.last_seq = first.checked_sub(1);
+        records
     }
 
     /// Reads from the last record back.
@@ -206,7 +217,13 @@ impl Records {
                 forwards.last_sums[1] = segment.opener_sum;
                 forwards.gap = false;
                 let file = segment.file()?;
-                TrailReader::forwards(file, &segment.path, 0, STREAM_BUFFER, self.sums)
+                let begins_before = segment.after().is_none_or(|after| after < forwards.first);
+                let offset = if forwards.first > 0 && begins_before {
+                    find_seq(&file, &segment.path, forwards.first)?
+                } else {
+                    0
+                };
+                TrailReader::forwards(file, &segment.path, offset, STREAM_BUFFER, self.sums)
             }
             Direction::Backwards(backwards) => {
                 backwards.at_cut = segment.until != u64::MAX;

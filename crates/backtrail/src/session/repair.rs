@@ -20,7 +20,7 @@ use super::verify::verify;
 use crate::error::{Error, Reason, Result};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
-use crate::trail::opener::{Because, Continues, FORMAT_VERSION, Opener, Repaired};
+use crate::trail::opener::{Because, Continues, Opener, Repaired};
 use crate::trail::record::{Position, finish_line, split_prev, split_sum};
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
@@ -103,16 +103,14 @@ impl RepairPlan {
             return Ok(report);
         }
         let opener = Opener {
-            version: FORMAT_VERSION,
-            seq: survey.continues.as_ref().map_or(0, |from| from.seq),
-            at: store.now(),
-            session_id: files.id().clone(),
-            trail: tail.trail + 1,
-            because: Because::Repair,
-            continues: survey.continues.clone(),
             repaired: survey.repaired.clone(),
             given: Some(tail.position.seq),
             present: present_at(&store, &files, tail.trail, &tail.position)?,
+            ..Opener::new(files.id(), tail.trail + 1, Because::Repair, store.now())
+        };
+        let opener = match survey.continues.clone() {
+            Some((from, compacted)) => opener.continuing(from, compacted),
+            None => opener,
         };
         // What the new trail continues must not be less durable than itself, nor
         // may a line that was cut off come back where nobody looks any more.
@@ -144,8 +142,8 @@ struct Survey {
     segments: Vec<Segment>,
     damage: DamageReport,
     repaired: Vec<Repaired>,
-    /// The last record before the first damage.
-    continues: Option<Continues>,
+    /// The last record before the first damage, and what was compacted there.
+    continues: Option<(Continues, Option<u64>)>,
     kept: Vec<Kept>,
     missing: Vec<RangeInclusive<u64>>,
     unfinished: u64,
@@ -291,7 +289,8 @@ impl Survey {
             } else {
                 0
             };
-            self.continues = Some(continues_at(files.id(), trail, position));
+            let from = continues_at(files.id(), trail, position);
+            self.continues = Some((from, position.compacted));
         }
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::{SessionId, is_id_like};
-use crate::random::{OsRandomness, Randomness};
+use crate::random::{OsRandomness, Randomness, new_uuid};
 use crate::session::{
-    Durability, Holder, Note, RepairPlan, Session, SessionFiles, SessionInfo, SessionOptions,
-    SessionReader, append_note, is_absent, repair_plan,
+    Durability, ForkOptions, Holder, Note, RepairPlan, Session, SessionFiles, SessionInfo,
+    SessionOptions, SessionReader, append_note, fork, is_absent, repair_plan, spawn,
 };
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
@@ -188,6 +188,23 @@ impl Store {
         append_note(self, &self.files(id), note)
     }
 
+    /// Forks a session, whoever speaks in it, and speaks in the fork. Nothing is
+    /// copied: the fork continues the session at one of its records.
+    pub fn fork_session(&self, id: &SessionId, options: &ForkOptions) -> Result<Session> {
+        fork(self, id, options)
+    }
+
+    /// Begins the session of a sub-agent that a tool call of session `parent`
+    /// starts, whoever speaks there, and speaks in the new one.
+    pub fn spawn_session(
+        &self,
+        parent: &SessionId,
+        tool_use_id: &str,
+        options: SessionOptions,
+    ) -> Result<Session> {
+        spawn(self, parent, tool_use_id, options)
+    }
+
     /// Finds out what a repair of a session would do.
     pub fn repair_plan(&self, id: &SessionId) -> Result<RepairPlan> {
         repair_plan(self, &self.files(id))
@@ -303,6 +320,12 @@ impl Store {
 
     pub(crate) fn files(&self, id: &SessionId) -> SessionFiles {
         SessionFiles::new(Arc::clone(&self.0.options.storage), &self.0.sessions, id)
+    }
+
+    pub(crate) fn new_session_id(&self) -> Result<SessionId> {
+        new_uuid(self.random())
+            .map(SessionId::from_uuid)
+            .map_err(|error| Error::io("cannot make an id", self.root(), error))
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {

@@ -11,6 +11,7 @@ pub(crate) mod damage;
 pub(crate) mod find;
 pub(crate) mod lines;
 pub(crate) mod opener;
+pub(crate) mod origin;
 pub(crate) mod reader;
 pub(crate) mod record;
 mod salvage;
@@ -18,6 +19,7 @@ pub(crate) mod sum;
 
 pub use damage::{Damage, DamageReport};
 pub use opener::{Because, FORMAT_VERSION};
+pub use origin::{ForkOrigin, SpawnedBy};
 pub use record::{Record, RecordKind, RecordRef, Sums};
 
 /// Returns the name of a trail's file.

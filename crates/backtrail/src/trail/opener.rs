@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::damage::Damage;
+use super::origin::{ForkOrigin, Imported, SpawnedBy};
 use super::record::{Front, RecordRef, write_line};
 use super::sum::Sum;
 use crate::error::{Error, ErrorKind, Reason, Result};
@@ -79,6 +80,14 @@ impl fmt::Display for Continues {
     }
 }
 
+/// A place in one of a session's own trails: the end of a line of history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spot {
+    pub(crate) trail: u32,
+    pub(crate) seq: u64,
+    pub(crate) sum: Sum,
+}
+
 /// What is known of a session and may change: carried whole by each opener and
 /// each note, so that the newest of them says all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -93,6 +102,8 @@ pub(crate) struct Present {
     pub(crate) title: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) pinned: bool,
 }
 
 /// The directory that a session works in.
@@ -145,6 +156,9 @@ pub(crate) struct Opener {
     pub(crate) version: u32,
     #[serde(skip_serializing)]
     pub(crate) seq: u64,
+    /// The newest compaction on the line that the trail goes on from.
+    #[serde(default, skip_serializing)]
+    pub(crate) compacted: Option<u64>,
     pub(crate) at: Timestamp,
     pub(crate) session_id: SessionId,
     #[serde(default)]
@@ -153,6 +167,18 @@ pub(crate) struct Opener {
     pub(crate) because: Because,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continues: Option<Continues>,
+    /// Where the conversation was before it was moved here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) before: Option<Spot>,
+    /// With an undo or redo: the place whose steps are those of this trail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) as_at: Option<Spot>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fork: Option<ForkOrigin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) spawned_by: Option<SpawnedBy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) imported: Option<Imported>,
     /// What a repair left behind, so that it counts as dealt with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) repaired: Vec<Repaired>,
@@ -188,6 +214,38 @@ fn start() -> Because {
 }
 
 impl Opener {
+    /// Makes the opener of a trail that continues nothing.
+    pub(crate) fn new(session_id: &SessionId, trail: u32, because: Because, at: Timestamp) -> Self {
+        Self {
+            version: FORMAT_VERSION,
+            seq: 0,
+            compacted: None,
+            at,
+            session_id: session_id.clone(),
+            trail,
+            because,
+            continues: None,
+            before: None,
+            as_at: None,
+            fork: None,
+            spawned_by: None,
+            imported: None,
+            repaired: Vec::new(),
+            given: None,
+            present: Present::default(),
+        }
+    }
+
+    /// Makes the opener go on from a place: after its record, and with what was
+    /// compacted there.
+    #[must_use]
+    pub(crate) fn continuing(mut self, from: Continues, compacted: Option<u64>) -> Self {
+        self.seq = from.seq;
+        self.compacted = compacted;
+        self.continues = Some(from);
+        self
+    }
+
     /// Reads the opener of a trail of `session`. One of a newer version is read
     /// as far as it can be: at least that it is newer must not be missed.
     pub(crate) fn read(
@@ -213,14 +271,12 @@ impl Opener {
             Ok(Version { version }) if version > FORMAT_VERSION => Ok(Self {
                 version,
                 seq: record.seq(),
-                at: record.at().or(Timestamp::from_millis(0)).ok_or(error)?,
-                session_id: session.clone(),
-                trail,
-                because: Because::Start,
-                continues: None,
-                repaired: Vec::new(),
-                given: None,
-                present: Present::default(),
+                ..Self::new(
+                    session,
+                    trail,
+                    Because::Start,
+                    record.at().or(Timestamp::from_millis(0)).ok_or(error)?,
+                )
             }),
             _ => Err(error),
         }
@@ -243,6 +299,7 @@ impl Opener {
             version: Some(self.version),
             seq: self.seq,
             noted: None,
+            compacted: self.compacted,
         };
         let prev = self.continues.as_ref().map_or(Sum::ZERO, |from| from.sum);
         Ok(write_line(out, front, &body, prev))

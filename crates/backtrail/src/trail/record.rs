@@ -33,6 +33,8 @@ pub enum RecordKind<'a> {
     Compaction,
     /// A change of title, tags or model.
     Note,
+    /// A session of a sub-agent that a tool call began.
+    Spawned,
     /// Another kind, kept as it is.
     Other(&'a str),
 }
@@ -45,6 +47,7 @@ impl<'a> RecordKind<'a> {
             Self::Message => "message",
             Self::Compaction => "compaction",
             Self::Note => "note",
+            Self::Spawned => "spawned",
             Self::Other(name) => name,
         }
     }
@@ -55,6 +58,7 @@ impl<'a> RecordKind<'a> {
             "message" => Self::Message,
             "compaction" => Self::Compaction,
             "note" => Self::Note,
+            "spawned" => Self::Spawned,
             other => Self::Other(other),
         }
     }
@@ -117,6 +121,12 @@ impl<'a> RecordRef<'a> {
     /// `None` for other kinds. A message of another shape than this version
     /// knows is an error here; its bytes are there all the same.
     pub fn message(&self) -> Result<Option<Message>> {
+        self.stored_message()
+    }
+
+    /// Parses the message as it stands in its line: a large or binary part of it
+    /// is a reference to its payload. For who does not need those parts.
+    pub fn stored_message(&self) -> Result<Option<Message>> {
         if self.kind() != RecordKind::Message {
             return Ok(None);
         }
@@ -142,6 +152,11 @@ impl<'a> RecordRef<'a> {
     /// Returns the seq of the newest note before this record in its trail.
     pub(crate) fn noted(&self) -> Option<u64> {
         self.envelope.noted
+    }
+
+    /// Returns the seq of the newest compaction before this record on its line.
+    pub(crate) fn compacted(&self) -> Option<u64> {
+        self.envelope.compacted
     }
 
     /// Returns the record's sum.
@@ -195,6 +210,7 @@ pub(crate) struct Envelope {
     kind: Option<Span>,
     seq: u64,
     noted: Option<u64>,
+    compacted: Option<u64>,
     at: Option<Span>,
     id: Option<Span>,
 }
@@ -277,6 +293,7 @@ fn scan_envelope(line: &[u8]) -> Option<Envelope> {
         kind: Some(scan.string()?),
         seq: 0,
         noted: None,
+        compacted: None,
         at: None,
         id: None,
     };
@@ -290,6 +307,7 @@ fn scan_envelope(line: &[u8]) -> Option<Envelope> {
             b"seq" => seq = Some(scan.number()?),
             b"version" => drop(scan.number()?),
             b"noted" => envelope.noted = Some(scan.number()?),
+            b"compacted" => envelope.compacted = Some(scan.number()?),
             b"at" => envelope.at = Some(scan.string()?),
             b"id" => {
                 envelope.id = Some(scan.string()?);
@@ -349,6 +367,8 @@ struct SlowEnvelope<'a> {
     #[serde(borrow)]
     noted: Option<&'a RawValue>,
     #[serde(borrow)]
+    compacted: Option<&'a RawValue>,
+    #[serde(borrow)]
     at: Option<&'a RawValue>,
     #[serde(borrow)]
     id: Option<&'a RawValue>,
@@ -366,6 +386,10 @@ fn string(raw: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(raw?.get()).ok()
 }
 
+fn number(raw: Option<&RawValue>) -> Option<u64> {
+    raw?.get().parse().ok()
+}
+
 /// Reads the small fields wherever they stand.
 fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
     if line.first() != Some(&b'{') {
@@ -381,7 +405,8 @@ fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
     Ok(Envelope {
         kind: None,
         seq: seq.get().parse().map_err(|_| Reason::OutOfRange("seq"))?,
-        noted: slow.noted.and_then(|noted| noted.get().parse().ok()),
+        noted: number(slow.noted),
+        compacted: number(slow.compacted),
         at: None,
         id: None,
     })
@@ -392,10 +417,21 @@ fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
 pub(crate) struct Position {
     pub(crate) seq: u64,
     pub(crate) sum: Sum,
+    /// The newest note in the trail.
     pub(crate) noted: Option<u64>,
+    /// The newest compaction on the line.
+    pub(crate) compacted: Option<u64>,
 }
 
 impl Position {
+    /// Where there is nothing yet.
+    pub(crate) const START: Self = Self {
+        seq: 0,
+        sum: Sum::ZERO,
+        noted: None,
+        compacted: None,
+    };
+
     /// Returns the position after `record`.
     pub(crate) fn after(record: &RecordRef<'_>) -> Self {
         Self {
@@ -404,6 +440,10 @@ impl Position {
             noted: match record.kind() {
                 RecordKind::Note => Some(record.seq()),
                 _ => record.noted(),
+            },
+            compacted: match record.kind() {
+                RecordKind::Compaction => Some(record.seq()),
+                _ => record.compacted(),
             },
         }
     }
@@ -431,6 +471,10 @@ pub(crate) fn write_line(out: &mut Vec<u8>, front: Front<'_>, body: &[u8], prev:
         out.extend_from_slice(b",\"noted\":");
         out.extend_from_slice(digits.format(noted).as_bytes());
     }
+    if let Some(compacted) = front.compacted {
+        out.extend_from_slice(b",\"compacted\":");
+        out.extend_from_slice(digits.format(compacted).as_bytes());
+    }
     out.extend_from_slice(body);
     finish_line(out, start, prev)
 }
@@ -442,6 +486,7 @@ pub(crate) struct Front<'a> {
     pub(crate) version: Option<u32>,
     pub(crate) seq: u64,
     pub(crate) noted: Option<u64>,
+    pub(crate) compacted: Option<u64>,
 }
 
 /// Ends the line that begins at `start` with its `prev`, its sum and a newline.

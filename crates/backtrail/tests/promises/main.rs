@@ -10,5 +10,6 @@ mod follow;
 mod format;
 mod kit;
 mod messages;
+mod moves;
 mod power;
 mod references;

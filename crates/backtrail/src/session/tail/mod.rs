@@ -24,7 +24,6 @@ use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Because, FORMAT_VERSION, Opener};
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::record::{Front, MAX_WRITTEN, Position, write_line};
-use crate::trail::sum::Sum;
 
 /// An unfinished end of a trail that was set aside when the session was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,11 +87,7 @@ impl Tail {
             path,
             file,
             len: 0,
-            position: Position {
-                seq: 0,
-                sum: Sum::ZERO,
-                noted: None,
-            },
+            position: Position::START,
             stale: false,
             stopped: None,
             lines: Vec::new(),
@@ -176,6 +171,7 @@ impl Tail {
                 version: None,
                 seq: position.seq,
                 noted: position.noted,
+                compacted: position.compacted,
             };
             let start = lines.len();
             position.sum = write_line(&mut lines, front, entry.body, position.sum);
@@ -183,8 +179,10 @@ impl Tail {
                 let what = "the record is too large for a trail";
                 return Err(Error::invalid(what).at_path(&self.path));
             }
-            if entry.kind == "note" {
-                position.noted = Some(position.seq);
+            match entry.kind {
+                "note" => position.noted = Some(position.seq),
+                "compaction" => position.compacted = Some(position.seq),
+                _ => {}
             }
         }
         self.write(&lines)?;
@@ -239,18 +237,10 @@ impl Tail {
     /// Goes on in a new trail.
     pub(crate) fn rotate(&mut self) -> Result<()> {
         let present = present_at(&self.store, &self.files, self.trail, &self.position)?;
-        let opener = Opener {
-            version: FORMAT_VERSION,
-            seq: self.position.seq,
-            at: self.store.now(),
-            session_id: self.files.id().clone(),
-            trail: self.trail + 1,
-            because: Because::Rotation,
-            continues: Some(continues_at(self.files.id(), self.trail, &self.position)),
-            repaired: Vec::new(),
-            given: None,
-            present,
-        };
+        let id = self.files.id();
+        let from = continues_at(id, self.trail, &self.position);
+        let opener = Opener::new(id, self.trail + 1, Because::Rotation, self.store.now());
+        let opener = Opener { present, ..opener }.continuing(from, self.position.compacted);
         // What the new trail continues must not be less durable than itself.
         self.sync()?;
         self.begin(&opener)
@@ -258,24 +248,15 @@ impl Tail {
 
     /// Creates the trail that `opener` opens, and goes on there.
     pub(crate) fn begin(&mut self, opener: &Opener) -> Result<()> {
-        let mut line = Vec::new();
-        let sum = opener.write(&mut line)?;
-        let path = self.files.trail_path(opener.trail);
         // From here on the head may be the new trail, whatever goes wrong.
         self.stale = true;
-        self.file = self.files.create_trail(opener.trail, |file| {
-            append_all(file, &line)
-                .map_err(|error| Error::io("cannot create the trail", &path, error))
-        })?;
+        let created = self.files.create_opened(opener)?;
         self.stale = false;
-        self.path = path;
+        self.path = self.files.trail_path(opener.trail);
         self.trail = opener.trail;
-        self.len = line.len() as u64;
-        self.position = Position {
-            seq: opener.seq,
-            sum,
-            noted: None,
-        };
+        self.file = created.file;
+        self.len = created.len;
+        self.position = created.position;
         Ok(())
     }
 

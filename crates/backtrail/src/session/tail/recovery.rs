@@ -14,7 +14,7 @@ use super::{SetAside, Tail};
 use crate::error::{Error, Reason, Result};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::trail::lines::Backwards;
-use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Present};
+use crate::trail::opener::{Because, Opener};
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::record::{MAX_WRITTEN, Position};
 use crate::trail::{Damage, Sums};
@@ -126,23 +126,22 @@ impl Tail {
             self.len = line;
         }
         let mut opener = Opener {
-            version: FORMAT_VERSION,
             seq: self.position.seq,
-            at: self.store.now(),
-            session_id: self.files.id().clone(),
-            trail: self.trail,
-            because: Because::Repair,
-            continues: None,
-            repaired: Vec::new(),
-            given: None,
-            present: Present::default(),
+            ..Opener::new(
+                self.files.id(),
+                self.trail,
+                Because::Repair,
+                self.store.now(),
+            )
         };
         if let Some((trail, position)) = before {
             opener.continues = Some(continues_at(self.files.id(), trail, &position));
+            opener.compacted = position.compacted;
             opener.present = present_at(&self.store, &self.files, trail, &position)?;
         }
         let mut line = Vec::new();
         self.position.sum = opener.write(&mut line)?;
+        self.position.compacted = opener.compacted;
         self.write(&line)?;
         self.sync()
     }

@@ -1,0 +1,231 @@
+//! A compaction: on its way into a session, and as it is read back.
+
+use serde::{Deserialize, Serialize};
+
+use super::draft::{self, Draft, Known};
+use super::usage::Usage;
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::json::{Fields, write_fields};
+use crate::time::Timestamp;
+use crate::trail::RecordRef;
+
+/// A summary that shall stand for what was said before.
+///
+/// What it covers stays in the history; only the context begins with the summary
+/// from then on.
+///
+/// ```
+/// let compaction = backtrail::Compaction::new("They fixed the rounding.").keep(4);
+/// # let _ = compaction;
+/// ```
+#[derive(Debug, Clone)]
+pub struct Compaction {
+    summary: String,
+    keep: u64,
+    expect: Option<u64>,
+    usage: Option<Usage>,
+    known: Known,
+}
+
+impl Compaction {
+    /// Makes a compaction that keeps no message beside the summary.
+    pub fn new(summary: impl Into<String>) -> Self {
+        Self {
+            summary: summary.into(),
+            keep: 0,
+            expect: None,
+            usage: None,
+            known: Known::default(),
+        }
+    }
+
+    /// Sets how many of the last messages stay in the context, at least: more
+    /// stay where a tool call would lose its result otherwise.
+    #[must_use]
+    pub fn keep(mut self, messages: u64) -> Self {
+        self.keep = messages;
+        self
+    }
+
+    /// Sets the seq that is last for the caller; see [`Draft::expect`].
+    #[must_use]
+    pub fn expect(mut self, seq: u64) -> Self {
+        self.expect = Some(seq);
+        self
+    }
+
+    /// Sets what the call that made the summary used.
+    #[must_use]
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+
+    /// Sets the model that made the summary.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.known.model = Some(model.into());
+        self
+    }
+
+    /// Reads a compaction from one JSON object:
+    /// `{"type":"compaction","summary":"…","keep":4}`. It may have `expect`,
+    /// `usage`, `model`, `response_id`, `duration_ms` and `cost_usd` too.
+    pub fn from_json(line: &str) -> Result<Self> {
+        let read = draft::read_object(line).and_then(read_compaction);
+        read.map_err(|reason| Error::invalid("this line cannot be recorded").because(reason))
+    }
+
+    /// Returns the seq that is last for the caller, where one was set.
+    pub fn expected(&self) -> Option<u64> {
+        self.expect
+    }
+
+    pub(crate) fn kept(&self) -> u64 {
+        self.keep
+    }
+
+    /// Refuses what no model could use.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.summary.trim().is_empty() {
+            let must = "a text that is not blank";
+            return Err(Error::invalid("this compaction cannot be recorded")
+                .because(Reason::WrongField("summary", must)));
+        }
+        self.known.check("this compaction cannot be recorded")
+    }
+
+    /// Writes what stands between the record's numbers and its `prev`.
+    pub(crate) fn encode(
+        &self,
+        at: Timestamp,
+        id: uuid::Uuid,
+        covered: &Covered,
+    ) -> Result<Vec<u8>> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            at: Timestamp,
+            id: uuid::Uuid,
+            #[serde(flatten)]
+            covered: &'a Covered,
+            #[serde(flatten)]
+            known: &'a Known,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            usage: Option<&'a Usage>,
+            summary: &'a str,
+        }
+        let mut out = Vec::with_capacity(512 + self.summary.len());
+        let body = Body {
+            at,
+            id,
+            covered,
+            known: &self.known,
+            usage: self.usage.as_ref(),
+            summary: &self.summary,
+        };
+        write_fields(&mut out, &body).map_err(|error| {
+            Error::invalid("this compaction cannot be recorded")
+                .because(Reason::Syntax(error.to_string()))
+        })?;
+        Ok(out)
+    }
+}
+
+fn read_compaction(mut fields: Fields) -> Result<Compaction, Reason> {
+    if let Some(name) = fields.duplicate() {
+        return Err(Reason::RepeatedField(name.to_owned()));
+    }
+    match draft::take::<String>(&mut fields, "type", "a string")? {
+        Some(kind) if kind == "compaction" => {}
+        Some(kind) => return Err(Reason::UnsupportedType(kind)),
+        None => return Err(Reason::MissingType),
+    }
+    let summary =
+        draft::take(&mut fields, "summary", "a string")?.ok_or(Reason::MissingField("summary"))?;
+    let compaction = Compaction {
+        summary,
+        keep: draft::take(&mut fields, "keep", "a whole number")?.unwrap_or(0),
+        expect: draft::take(&mut fields, "expect", "the number of a record")?,
+        usage: draft::take(&mut fields, "usage", "an object")?,
+        known: Known::take(&mut fields)?,
+    };
+    match fields.iter().next() {
+        Some((name, _)) => Err(Reason::UnexpectedField(name.to_owned())),
+        None => Ok(compaction),
+    }
+}
+
+/// What a compaction covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Covered {
+    pub(crate) count: u64,
+    pub(crate) removed_message_count: u64,
+    /// The first record that stays in the context; that of the compaction itself
+    /// where none does.
+    pub(crate) keeps_from: u64,
+}
+
+/// A compaction as it stands in its record.
+#[derive(Debug, Deserialize)]
+pub(crate) struct StoredCompaction {
+    #[serde(default)]
+    pub(crate) count: u64,
+    #[serde(default)]
+    pub(crate) removed_message_count: u64,
+    /// `None` in version 1, where what was covered is not in the file: all that
+    /// is there stays.
+    #[serde(default)]
+    pub(crate) keeps_from: Option<u64>,
+    pub(crate) summary: crate::json::Text,
+}
+
+impl StoredCompaction {
+    pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self> {
+        serde_json::from_slice(record.bytes()).map_err(|error| {
+            let what = format!("cannot read the compaction of record {}", record.seq());
+            Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
+        })
+    }
+}
+
+/// Something that only the speaker may add to a session.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Spoken {
+    /// A message.
+    Message(Draft),
+    /// A compaction.
+    Compaction(Compaction),
+}
+
+impl Spoken {
+    /// Reads one JSON object: a compaction where its `type` says so, else a
+    /// message. See [`Draft::from_json`] and [`Compaction::from_json`].
+    pub fn from_json(line: &str) -> Result<Self> {
+        // Most lines are messages; the word is looked for before the line is
+        // read twice.
+        let says_compaction = memchr::memmem::find(line.as_bytes(), b"\"compaction\"").is_some();
+        if says_compaction && kind_of(line).as_deref() == Some("compaction") {
+            return Compaction::from_json(line).map(Self::Compaction);
+        }
+        Draft::from_json(line).map(Self::Message)
+    }
+
+    /// Returns the seq that is last for the caller, where one was set.
+    pub fn expected(&self) -> Option<u64> {
+        match self {
+            Self::Message(draft) => draft.expected(),
+            Self::Compaction(compaction) => compaction.expected(),
+        }
+    }
+}
+
+fn kind_of(line: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    let kind: Kind = serde_json::from_str(line).ok()?;
+    Some(kind.kind)
+}

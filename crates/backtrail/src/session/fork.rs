@@ -1,0 +1,98 @@
+//! A session that begins where another is: by reference, nothing is copied.
+
+use super::files::SessionFiles;
+use super::info::present_at;
+use super::note::check_texts;
+use super::place::{self, Place};
+use super::{Durability, Session};
+use crate::error::{Error, Result};
+use crate::ids::SessionId;
+use crate::store::Store;
+use crate::trail::opener::{Because, Opener, Present};
+use crate::trail::origin::ForkOrigin;
+
+/// Where a session is forked, and what the fork is called.
+#[derive(Debug, Clone, Default)]
+pub struct ForkOptions {
+    at: Option<u64>,
+    branch_name: Option<String>,
+    durability: Option<Durability>,
+}
+
+impl ForkOptions {
+    /// Makes options for a fork at the end of a session.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the last record that the fork has in common with the session.
+    #[must_use]
+    pub fn at(mut self, seq: u64) -> Self {
+        self.at = Some(seq);
+        self
+    }
+
+    /// Names the fork. The name is trimmed; a blank one is none.
+    #[must_use]
+    pub fn branch_name(mut self, name: impl Into<String>) -> Self {
+        self.branch_name = Some(name.into());
+        self
+    }
+
+    /// Sets when an append to the fork returns.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
+        self
+    }
+}
+
+impl Session {
+    /// Forks this session, and speaks in the fork.
+    pub fn fork(&self, options: &ForkOptions) -> Result<Self> {
+        fork(&self.0.store, self.id(), options)
+    }
+}
+
+/// Forks a session, whoever speaks in it.
+pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> Result<Session> {
+    check_texts(options.branch_name.iter())?;
+    let files = store.files(parent);
+    let head = files.head()?;
+    let end = place::end(store, &files, head)?;
+    let place = match options.at {
+        Some(seq) if seq != end.position.seq => place::find(store, &files, head, seq)?,
+        _ => end,
+    };
+    make_durable(&files, &place)?;
+    let present = Present {
+        pinned: false,
+        ..present_at(store, &files, end.trail, &end.position)?
+    };
+    let name = options.branch_name.as_deref();
+    let seq = place.position.seq;
+    let origin = ForkOrigin::new(parent.as_str(), name, Some(seq));
+    let opener = |id: &SessionId| {
+        let opener = Opener {
+            present,
+            fork: Some(origin),
+            ..Opener::new(id, 0, Because::Fork, store.now())
+        };
+        match seq {
+            0 => opener,
+            _ => opener.continuing(place.continues(parent), place.position.compacted),
+        }
+    };
+    Session::create_opened(store, store.new_session_id()?, opener, options.durability)
+}
+
+/// Makes what a fork continues as durable as the fork itself will be: in some
+/// modes the session's own speaker leaves that to the operating system.
+fn make_durable(files: &SessionFiles, place: &Place) -> Result<()> {
+    let path = files.trail_path(place.trail);
+    files
+        .open_read(place.trail)?
+        .sync()
+        .map_err(|error| Error::io("cannot make the session durable", &path, error))?;
+    files.sync_names()
+}

@@ -1,0 +1,100 @@
+//! What a model should be sent now: gathered from the end of the history.
+
+use super::place;
+use super::reader::SessionReader;
+use crate::context::{Context, ContextInput, Said, Shape, render};
+use crate::error::Result;
+use crate::message::{Role, StoredCompaction};
+use crate::trail::{DamageReport, RecordKind, RecordRef};
+
+impl SessionReader {
+    /// Renders what a model should be sent now: the instructions, the last
+    /// summary and what was said since.
+    ///
+    /// It reads from the last compaction on and no more of the history. The same
+    /// history gives the same bytes.
+    pub fn context(&self, shape: Shape) -> Result<Context> {
+        let mut gathered = Gathered::default();
+        let compaction = self.newest_compaction()?;
+        gathered.input.instructions = self.instructions()?;
+        let from = compaction
+            .as_ref()
+            .and_then(|(_, stored)| stored.keeps_from);
+        gathered.input.summary = compaction.map(|(_, stored)| stored.summary.to_string());
+        let mut records = self.records_from(from.unwrap_or(0))?;
+        while let Some(record) = records.next()? {
+            gathered.take(&record);
+        }
+        let mut context = render(shape, &gathered.input);
+        let mut damage = records.damage().clone();
+        damage.take_in(&mut gathered.damage);
+        context.set_skipped(damage, gathered.unreadable);
+        Ok(context)
+    }
+
+    /// Returns the system messages at the very beginning of the history: they
+    /// stay in the context, whatever is compacted.
+    pub(crate) fn instructions(&self) -> Result<Vec<Said>> {
+        let mut instructions = Vec::new();
+        let mut records = self.records()?;
+        while let Some(record) = records.next()? {
+            match said(&record) {
+                Some(Ok(said)) if said.message.role == Role::System => instructions.push(said),
+                None => {}
+                _ => break,
+            }
+        }
+        Ok(instructions)
+    }
+
+    /// Returns the newest compaction of the line, by number.
+    pub(crate) fn newest_compaction(&self) -> Result<Option<(u64, StoredCompaction)>> {
+        let (store, files) = self.parts();
+        let head = files.head()?;
+        let mut at = place::end(store, files, head)?.position.compacted;
+        while let Some(seq) = at {
+            if let Some(record) = self.record(seq)?
+                && record.as_ref().kind() == RecordKind::Compaction
+                && let Ok(stored) = StoredCompaction::read(&record.as_ref())
+            {
+                return Ok(Some((seq, stored)));
+            }
+            // It is lost: the record before it knows of the one before.
+            at = place::last_before(store, files, head, seq)?
+                .and_then(|position| position.compacted)
+                .filter(|before| *before < seq);
+        }
+        Ok(None)
+    }
+}
+
+#[derive(Default)]
+struct Gathered {
+    input: ContextInput,
+    damage: DamageReport,
+    unreadable: u64,
+}
+
+impl Gathered {
+    fn take(&mut self, record: &RecordRef<'_>) {
+        let is_instruction = |said: &Said| said.seq == record.seq();
+        if self.input.instructions.iter().any(is_instruction) {
+            return;
+        }
+        match said(record) {
+            Some(Ok(said)) => self.input.messages.push(said),
+            Some(Err(_)) => self.unreadable += 1,
+            None => {}
+        }
+    }
+}
+
+/// Reads what was said in a record; `None` where it is not a message.
+fn said(record: &RecordRef<'_>) -> Option<Result<Said>> {
+    let message = record.message().transpose()?;
+    Some(message.map(|message| Said {
+        seq: record.seq(),
+        model: None,
+        message,
+    }))
+}

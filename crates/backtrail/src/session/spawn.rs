@@ -1,0 +1,148 @@
+//! Sub-agents: sessions that were begun by a tool call of another.
+//!
+//! The new session's opener says which call began it, and a record on the
+//! caller's trail says which session that was. The record comes first: what a
+//! crash leaves is at most one that names a session which never was, and is
+//! passed over.
+
+use serde::{Deserialize, Serialize};
+
+use super::lock::AppendLock;
+use super::tail::{Entry, Tail};
+use super::{Session, SessionOptions, SessionReader};
+use crate::error::{Error, ErrorKind, Reason, Result, quoted};
+use crate::ids::SessionId;
+use crate::json::write_fields;
+use crate::message::Block;
+use crate::random::new_uuid;
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::trail::RecordKind;
+use crate::trail::origin::SpawnedBy;
+
+/// A session that was begun by a tool call of this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Spawned {
+    /// The session of the sub-agent.
+    pub session_id: SessionId,
+    /// The record of the call.
+    pub call: u64,
+    /// The call.
+    pub tool_use_id: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Session {
+    /// Begins the session of a sub-agent that a tool call of this one starts,
+    /// and speaks in it.
+    pub fn spawn(&self, tool_use_id: &str, options: SessionOptions) -> Result<Self> {
+        spawn(&self.0.store, self.id(), tool_use_id, options)
+    }
+}
+
+impl SessionReader {
+    /// Returns the sessions of sub-agents that tool calls of this one began, in
+    /// order. It reads the whole history.
+    pub fn spawned(&self) -> Result<Vec<Spawned>> {
+        let (store, _) = self.parts();
+        let mut all = Vec::new();
+        let mut records = self.records()?;
+        while let Some(record) = records.next()? {
+            if record.kind() != RecordKind::Spawned {
+                continue;
+            }
+            if let Ok(spawned) = serde_json::from_slice::<Spawned>(record.bytes())
+                && store.files(&spawned.session_id).head().is_ok()
+            {
+                all.push(spawned);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Finds the record of a tool call, newest first.
+    fn find_call(&self, tool_use_id: &str) -> Result<u64> {
+        let mut back = self.records_back()?;
+        while let Some(record) = back.next()? {
+            // What cannot be read holds no call that could be named.
+            let Ok(Some(message)) = record.stored_message() else {
+                continue;
+            };
+            let calls = |block: &Block| match block {
+                Block::ToolUse(call) => call.id.as_str() == tool_use_id,
+                _ => false,
+            };
+            if message.blocks.iter().any(calls) {
+                return Ok(record.seq());
+            }
+        }
+        let what = format!(
+            "session {} has no tool call {}",
+            self.id(),
+            quoted(tool_use_id)
+        );
+        Err(Error::new(ErrorKind::NotFound, what))
+    }
+}
+
+/// Begins a session by a tool call of `parent`, whoever speaks there.
+pub(crate) fn spawn(
+    store: &Store,
+    parent: &SessionId,
+    tool_use_id: &str,
+    options: SessionOptions,
+) -> Result<Session> {
+    let call = store.read_session(parent)?.find_call(tool_use_id)?;
+    options.check()?;
+    let id = store.new_session_id()?;
+    let spawned = Spawned {
+        session_id: id.clone(),
+        call,
+        tool_use_id: tool_use_id.to_owned(),
+        at: store.now(),
+    };
+    append_spawned(store, parent, &spawned)?;
+    let by = SpawnedBy {
+        session_id: parent.clone(),
+        seq: call,
+        tool_use_id: tool_use_id.to_owned(),
+    };
+    Session::create_as(store, id, options, Some(by))
+}
+
+/// Says on the caller's trail what was begun, under the short lock alone.
+fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Result<()> {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        at: Timestamp,
+        id: uuid::Uuid,
+        session_id: &'a SessionId,
+        call: u64,
+        tool_use_id: &'a str,
+    }
+    let files = store.files(parent);
+    let id =
+        new_uuid(store.random()).map_err(|error| Error::machine("cannot make an id", error))?;
+    let body = Body {
+        at: spawned.at,
+        id,
+        session_id: &spawned.session_id,
+        call: spawned.call,
+        tool_use_id: &spawned.tool_use_id,
+    };
+    let mut out = Vec::new();
+    write_fields(&mut out, &body).map_err(|error| {
+        Error::invalid("cannot note the new session").because(Reason::Syntax(error.to_string()))
+    })?;
+    let lock = AppendLock::open(&files)?;
+    let guard = lock.hold()?;
+    let mut tail = Tail::load(store, &files)?;
+    tail.append(&[Entry {
+        kind: "spawned",
+        body: &out,
+    }])?;
+    drop(guard);
+    tail.sync()
+}

@@ -1,0 +1,336 @@
+//! Moving the conversation: fork, rewind, undo and redo lead where they should,
+//! whatever came before, and nothing that was said is ever out of reach.
+
+use std::path::Path;
+
+use backtrail::{
+    Compaction, ErrorKind, ForkOptions, Message, Note, RecordKind, Session, SessionOptions,
+    SessionReader, Shape, StepKind, Storage, Store, StoreOptions,
+};
+use backtrail_testkit::MemoryStorage;
+
+fn store(rotation: u64) -> Store {
+    store_on(&MemoryStorage::new(), rotation)
+}
+
+fn store_on(memory: &MemoryStorage, rotation: u64) -> Store {
+    StoreOptions::new()
+        .storage(memory.clone())
+        .rotation(rotation)
+        .open_or_create("/store")
+        .unwrap()
+}
+
+fn new_session(store: &Store) -> Session {
+    store.create_session(SessionOptions::new()).unwrap()
+}
+
+/// Writes the line of history: what was said, `*` for a compaction.
+fn line(reader: &SessionReader) -> String {
+    let mut words = Vec::new();
+    let mut records = reader.records().unwrap();
+    while let Some(record) = records.next().unwrap() {
+        match record.kind() {
+            RecordKind::Message => words.push(record.message().unwrap().unwrap().text().into()),
+            RecordKind::Compaction => words.push("*".to_owned()),
+            _ => {}
+        }
+    }
+    assert!(records.damage().is_empty(), "{:?}", records.damage());
+    words.join(" ")
+}
+
+/// Plays a script: one word a step.
+///
+/// `undo`, `redo`, `fork`, `reopen`, `note`; `<N` rewinds to record N, `fork@N`
+/// forks there, `compact-K` keeps K messages; any other word is said. `undo!` and
+/// `redo!` find nothing to do.
+fn play(store: &Store, script: &str) -> Session {
+    let mut session = new_session(store);
+    for word in script.split_whitespace() {
+        session = step(store, session, word);
+        let report = session.reader().verify().unwrap();
+        assert!(report.is_ok(), "after {word} in {script}: {report:?}");
+    }
+    session
+}
+
+fn step(store: &Store, session: Session, word: &str) -> Session {
+    match word {
+        "undo" => drop(session.undo().unwrap().expect("something to undo")),
+        "redo" => drop(session.redo().unwrap().expect("something to redo")),
+        "undo!" => assert_eq!(session.undo().unwrap(), None),
+        "redo!" => assert_eq!(session.redo().unwrap(), None),
+        "note" => drop(session.note(&Note::new().title("t")).unwrap()),
+        "fork" => return session.fork(&ForkOptions::new()).unwrap(),
+        "reopen" => {
+            let id = session.id().clone();
+            session.close().unwrap();
+            return store.open_session(&id).unwrap();
+        }
+        word => {
+            if let Some(seq) = word.strip_prefix('<') {
+                session.rewind(seq.parse().unwrap()).unwrap().unwrap();
+            } else if let Some(seq) = word.strip_prefix("fork@") {
+                let options = ForkOptions::new().at(seq.parse().unwrap());
+                return session.fork(&options).unwrap();
+            } else if let Some(keep) = word.strip_prefix("compact-") {
+                let compaction = Compaction::new("sum").keep(keep.parse().unwrap());
+                session.compact(&compaction).unwrap();
+            } else {
+                session.append(Message::user_text(word)).unwrap();
+            }
+        }
+    }
+    session
+}
+
+/// A script, and the history that it must lead to.
+const TABLE: &[(&str, &str)] = &[
+    // Rewind, and what undo makes of it.
+    ("a b c <2", "a b"),
+    ("a b c <0", ""),
+    ("a b c <0 d", "d"),
+    ("a b c <2 d", "a b d"),
+    ("a b c <2 undo", "a b c"),
+    ("a b c <2 d undo", "a b c"),
+    ("a b c <0 undo", "a b c"),
+    ("a b c <2 undo d", "a b c d"),
+    // Nothing to undo, nothing to redo.
+    ("undo! redo!", ""),
+    ("a b undo! redo!", "a b"),
+    ("a b <1 redo!", "a"),
+    ("a b <1 undo undo!", "a b"),
+    // Redo comes forward again, with what was said.
+    ("a b c <2 undo redo", "a b"),
+    ("a b c <2 d undo redo", "a b d"),
+    ("a b c <2 d undo redo undo", "a b c"),
+    ("a b c <2 undo redo redo!", "a b"),
+    ("a b c <2 undo redo undo redo undo redo", "a b"),
+    ("a b c <2 undo redo undo redo undo", "a b c"),
+    // Undo after undo.
+    ("a b c <2 <1 undo", "a b"),
+    ("a b c <2 <1 undo undo", "a b c"),
+    ("a b c <2 <1 undo undo undo!", "a b c"),
+    ("a b c <2 <1 undo undo redo", "a b"),
+    ("a b c <2 <1 undo undo redo redo", "a"),
+    ("a b c <2 <1 undo undo redo redo redo!", "a"),
+    ("a b c <2 <1 undo undo redo undo redo redo", "a"),
+    ("a b c d <3 e <2 f undo", "a b c e"),
+    ("a b c d <3 e <2 f undo undo", "a b c d"),
+    ("a b c d <3 e <2 f undo undo redo redo", "a b f"),
+    // A new step, or anything said, ends redo; a note does not.
+    ("a b c <2 undo d redo!", "a b c d"),
+    ("a b c <2 undo <1 redo!", "a"),
+    ("a b c <2 undo <1 undo", "a b c"),
+    ("a b c <2 undo compact-1 redo!", "a b c *"),
+    ("a b c <2 undo note redo", "a b"),
+    ("a b c <2 <1 undo note undo note redo note redo", "a"),
+    ("a b c <2 undo d undo!", "a b c d"),
+    ("a b <1 c <1 d undo undo", "a b"),
+    // Compactions.
+    ("a b compact-1", "a b *"),
+    ("a b compact-1 undo", "a b"),
+    ("a b compact-1 c undo", "a b"),
+    ("a b compact-1 c undo redo", "a b * c"),
+    ("a b compact-1 c compact-1 undo", "a b * c"),
+    ("a b compact-1 c compact-1 undo undo", "a b"),
+    ("a b compact-1 c compact-1 undo undo redo redo", "a b * c *"),
+    ("a b compact-1 c <2 undo", "a b * c"),
+    ("a b compact-1 c d <4 e", "a b * c e"),
+    ("a b compact-1 c d <4 undo undo", "a b"),
+    ("a b compact-1 note c undo", "a b"),
+    ("a note compact-0 undo", "a"),
+    ("compact-0 undo", ""),
+    // Forks: steps of the parent are the parent's.
+    ("a b c fork d", "a b c d"),
+    ("a b c fork@2 d", "a b d"),
+    ("a b c fork@0 d", "d"),
+    ("fork d", "d"),
+    ("a b c <2 fork undo!", "a b"),
+    ("a b compact-1 fork undo!", "a b *"),
+    ("a b c fork@2 d <1 undo", "a b d"),
+    ("a b c fork@2 d <1 e undo redo", "a e"),
+    ("a b fork c fork d <1 undo", "a b c d"),
+    ("a b fork c fork d <3 e undo undo!", "a b c d"),
+    ("a b fork c fork@2 d <0 e undo", "a b d"),
+    ("a b fork@1 fork@1 x <1 y undo redo undo", "a x"),
+    ("a b c <2 d fork e <3 undo", "a b d e"),
+    ("a b c <2 fork <1 fork <0 undo", "a"),
+    // Across closing.
+    ("a b c <2 reopen undo", "a b c"),
+    ("a b c <2 undo reopen redo", "a b"),
+    ("a b compact-1 reopen c undo reopen redo", "a b * c"),
+];
+
+#[test]
+fn undo_and_redo_lead_where_the_table_says() {
+    // Each in one trail, and with a trail for every record or two.
+    for rotation in [u64::MAX, 1, 700] {
+        for (script, expected) in TABLE {
+            let store = store(rotation);
+            let session = play(&store, script);
+            let reader = session.reader();
+            assert_eq!(line(&reader), *expected, "{script} (rotation {rotation})");
+        }
+    }
+}
+
+#[test]
+fn the_steps_are_listed_with_words() {
+    let store = store(u64::MAX);
+    let session = play(&store, "a b c d compact-1 <3 <2 undo");
+    let steps = session.reader().steps().unwrap();
+    let kinds = |steps: &[backtrail::Step]| -> Vec<String> {
+        steps.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        kinds(&steps.to_undo),
+        [
+            "the rewind from record 5 to record 3",
+            "the compaction at record 5 (3 messages)"
+        ]
+    );
+    assert_eq!(
+        kinds(&steps.to_redo),
+        ["the rewind from record 3 to record 2"]
+    );
+    assert!(steps.to_undo.iter().all(|step| step.at.is_some()));
+    let moved = session.undo().unwrap().unwrap();
+    assert_eq!((moved.from, moved.to), (3, 5));
+    assert_eq!(moved.step.kind, StepKind::Rewind { from: 5, to: 3 });
+    assert_eq!(session.reader().steps().unwrap().to_redo.len(), 2);
+}
+
+#[test]
+fn going_back_and_forth_does_not_make_the_line_longer() {
+    let memory = MemoryStorage::new();
+    let store = store_on(&memory, u64::MAX);
+    let session = play(&store, "a b c <2");
+    let mut openers: Vec<serde_json::Value> = Vec::new();
+    for _ in 0..50 {
+        session.undo().unwrap().unwrap();
+        session.redo().unwrap().unwrap();
+        let path = session
+            .reader()
+            .dir()
+            .join(format!("{:04}.jsonl", openers.len() * 2 + 3));
+        openers.push(opener(&memory, &path));
+    }
+    // Each continues the trail that holds the records, not the one before it.
+    for opener in openers {
+        assert_eq!(opener["continues"]["trail"], 0, "{opener}");
+        assert!(opener["as_at"]["trail"].as_u64().unwrap() <= 1, "{opener}");
+    }
+    session.undo().unwrap().unwrap();
+    assert_eq!(line(&session.reader()), "a b c");
+}
+
+#[test]
+fn a_record_that_is_not_there_is_named_and_nothing_moves() {
+    let store = store(u64::MAX);
+    let session = play(&store, "a b c");
+    let error = session.rewind(7).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(
+        error.to_string().contains("no record 7; its last is 3"),
+        "{error}"
+    );
+    let error = session.fork(&ForkOptions::new().at(9)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(session.rewind(3).unwrap(), None, "it ends there already");
+    assert_eq!(line(&session.reader()), "a b c");
+    assert_eq!(session.reader().info().unwrap().trails, 1);
+    assert_eq!(store.sessions().unwrap().len(), 1);
+}
+
+/// A12: a new id, the parent's id, the name trimmed, and the exact place.
+#[test]
+fn a_fork_says_where_it_comes_from() {
+    let store = store(u64::MAX);
+    let session = play(&store, "a b c");
+    session
+        .note(&Note::new().title("the title").tags(["x"]).pinned(true))
+        .unwrap();
+    let fork = session
+        .fork(&ForkOptions::new().at(2).branch_name("  try-2 "))
+        .unwrap();
+    let info = fork.reader().info().unwrap();
+    let origin = info.forked_from.unwrap();
+    assert_ne!(fork.id(), session.id());
+    assert_eq!(origin.parent_session_id, session.id().as_str());
+    assert_eq!(origin.branch_name.as_deref(), Some("try-2"));
+    assert_eq!(origin.seq, Some(2));
+    assert_eq!(info.title.as_deref(), Some("the title"), "as it is now");
+    assert!(!info.pinned, "a pin is the parent's own");
+    let blank = session.fork(&ForkOptions::new().branch_name("  ")).unwrap();
+    let info = blank.reader().info().unwrap();
+    assert_eq!(info.forked_from.unwrap().branch_name, None);
+    // Both go their own way.
+    fork.append(Message::user_text("x")).unwrap();
+    session.append(Message::user_text("d")).unwrap();
+    assert_eq!(line(&fork.reader()), "a b x");
+    assert_eq!(line(&blank.reader()), "a b c");
+    assert_eq!(line(&session.reader()), "a b c d");
+}
+
+#[test]
+fn a_fork_needs_no_lock_of_its_parent_and_copies_nothing() {
+    let memory = MemoryStorage::new();
+    let store = store_on(&memory, u64::MAX);
+    let session = new_session(&store);
+    let large = "x".repeat(300_000);
+    session.append(Message::user_text(large.clone())).unwrap();
+    // `session` still speaks.
+    let fork = store
+        .fork_session(session.id(), &ForkOptions::new())
+        .unwrap();
+    let bytes: usize = fork
+        .reader()
+        .records()
+        .unwrap()
+        .owned()
+        .map(|record| record.unwrap().as_ref().bytes().len())
+        .sum();
+    assert!(bytes > large.len());
+    let trail = fork.reader().dir().join("0000.jsonl");
+    let own = memory.open_read(&trail).unwrap().len().unwrap();
+    assert!(own < 1000, "{own} bytes in the fork's own trail");
+}
+
+/// Reads the opener of a trail.
+fn opener(memory: &MemoryStorage, path: &Path) -> serde_json::Value {
+    let file = memory.open_read(path).unwrap();
+    let mut bytes = vec![0; 2000];
+    let n = file.read_at(&mut bytes, 0).unwrap();
+    let line = bytes[..n].split(|b| *b == b'\n').next().unwrap();
+    serde_json::from_slice(line).unwrap()
+}
+
+/// B2: history can be cleared, and that can be taken back.
+#[test]
+fn history_can_be_cleared_and_the_clearing_undone() {
+    let store = store(u64::MAX);
+    let session = play(&store, "a b c compact-1 <0");
+    assert_eq!(line(&session.reader()), "");
+    assert_eq!(session.append(Message::user_text("z")).unwrap(), 1);
+    let context = session.context(Shape::Neutral).unwrap();
+    assert!(!context.as_json().contains("sum"), "{context:?}");
+    session.undo().unwrap().unwrap();
+    assert_eq!(line(&session.reader()), "a b c *");
+}
+
+#[test]
+fn titles_and_tags_are_not_taken_back() {
+    let store = store(u64::MAX);
+    let session = play(&store, "a b c");
+    session.note(&Note::new().title("first")).unwrap();
+    session.append(Message::user_text("d")).unwrap();
+    session.note(&Note::new().title("second")).unwrap();
+    session.rewind(2).unwrap().unwrap();
+    let title = || session.reader().info().unwrap().title;
+    assert_eq!(title().as_deref(), Some("second"));
+    session.note(&Note::new().title("third")).unwrap();
+    session.undo().unwrap().unwrap();
+    assert_eq!(title().as_deref(), Some("third"));
+}
