@@ -109,8 +109,8 @@ impl Segment {
     /// of the trail that it was read from: a trail may continue either.
     pub(crate) fn broken_link(&self, before: &[Option<Sum>]) -> Option<Reason> {
         let continues = self.opener.as_ref()?.continues.as_ref()?;
-        if self.until < continues.seq {
-            // The line was cut before that record.
+        if self.until < continues.seq || continues.seq == 0 {
+            // The line was cut before that record, or nothing comes before it.
             return None;
         }
         let linked = before.contains(&Some(continues.sum));
