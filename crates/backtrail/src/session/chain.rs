@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files::SessionFiles;
-use crate::error::{ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::storage::StorageFile;
 use crate::store::Store;
-use crate::trail::find::find_seq;
+use crate::trail::find::{find_seq, line_after};
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Continues, Opener};
 use crate::trail::reader::TrailReader;
+use crate::trail::record::Position;
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, Record, RecordKind, Sums};
 
@@ -88,11 +89,48 @@ impl Segment {
         self.opener.as_ref().map(|opener| opener.seq)
     }
 
+    /// Reads the trail from record `first` on, or from its beginning where that
+    /// is 0. `buffer` is how much is read at a time.
+    pub(crate) fn forwards(&self, first: u64, buffer: usize, sums: Sums) -> Result<TrailReader> {
+        let file = self.file()?;
+        let offset = match first {
+            0 => 0,
+            first => find_seq(&file, &self.path, first)?,
+        };
+        let reader = TrailReader::forwards(file, &self.path, offset, buffer, sums);
+        Ok(reader)
+    }
+
+    /// Reads the trail backwards from the last record that belongs to the line, or
+    /// from a line behind it: in a damaged line two records can stand side by side.
+    pub(crate) fn backwards(&self, sums: Sums) -> Result<TrailReader> {
+        let file = self.file()?;
+        let end = match self.until.checked_add(1) {
+            Some(beyond) => {
+                let line = find_seq(&file, &self.path, beyond)?;
+                line_after(&file, &self.path, line)?
+            }
+            None => file
+                .len()
+                .map_err(|error| Error::io("cannot read the trail", &self.path, error))?,
+        };
+        Ok(TrailReader::backwards(file, &self.path, end, sums))
+    }
+
+    /// Returns the position after the last record that belongs to the line.
+    pub(crate) fn last_position(&self) -> Result<Option<Position>> {
+        let mut reader = self.backwards(Sums::Check)?;
+        while let Some(record) = reader.next_record()? {
+            if record.seq() <= self.until {
+                return Ok(Some(Position::after(&record)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Finds one of the trail's own records.
     pub(crate) fn find(&self, seq: u64) -> Result<Option<Record>> {
-        let file = self.file()?;
-        let offset = find_seq(&file, &self.path, seq)?;
-        let mut reader = TrailReader::forwards(file, &self.path, offset, PEEK_BUFFER, Sums::Check);
+        let mut reader = self.forwards(seq, PEEK_BUFFER, Sums::Check)?;
         while let Some(record) = reader.next_record()? {
             if record.seq() == seq && record.kind() != RecordKind::Opener {
                 return Ok(Some(record.to_owned()));
@@ -262,11 +300,7 @@ impl Walk {
 }
 
 /// Returns the place that a new trail of this session continues at.
-pub(crate) fn continues_at(
-    id: &SessionId,
-    trail: u32,
-    position: &crate::trail::record::Position,
-) -> Continues {
+pub(crate) fn continues_at(id: &SessionId, trail: u32, position: &Position) -> Continues {
     Continues {
         session_id: id.clone(),
         trail,

@@ -1,11 +1,9 @@
 //! A trail under the loupe: each record with what is wrong about it.
 
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 
+use super::chain::Segment;
 use crate::error::{Reason, Result};
-use crate::storage::StorageFile;
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::sum::Sum;
@@ -31,12 +29,12 @@ pub(crate) enum Finding {
 }
 
 impl Examiner {
-    pub(crate) fn new(file: Arc<dyn StorageFile>, path: &Path) -> Self {
-        Self {
-            reader: TrailReader::forwards(file, path, 0, STREAM_BUFFER, Sums::Check),
+    pub(crate) fn new(segment: &Segment) -> Result<Self> {
+        Ok(Self {
+            reader: segment.forwards(0, STREAM_BUFFER, Sums::Check)?,
             before: None,
             certain: true,
-        }
+        })
     }
 
     pub(crate) fn record(&self) -> RecordRef<'_> {

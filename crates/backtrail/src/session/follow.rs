@@ -112,9 +112,8 @@ impl Follower {
         let Some(segment) = self.coming.pop_front() else {
             return Ok(false);
         };
-        let file = segment.file()?;
         self.present = Some(Place {
-            reader: TrailReader::forwards(file, &segment.path, 0, STREAM_BUFFER, Sums::Check),
+            reader: segment.forwards(0, STREAM_BUFFER, Sums::Check)?,
             until: segment.until,
             offset: 0,
         });

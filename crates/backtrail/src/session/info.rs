@@ -6,15 +6,12 @@ use serde::Serialize;
 
 use super::chain::{Segment, Walk};
 use super::files::SessionFiles;
-use super::tail::{from_end, last_position};
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::find::find_seq;
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::Present;
-use crate::trail::reader::TrailReader;
 use crate::trail::record::Position;
 use crate::trail::{ForkOrigin, RecordKind, RecordRef, SpawnedBy, Sums};
 
@@ -125,14 +122,13 @@ fn first_time(segment: &Segment) -> Result<Option<Timestamp>> {
     if let Some(opener) = &segment.opener {
         return Ok(Some(opener.at));
     }
-    let file = segment.file()?;
-    let mut reader = TrailReader::forwards(file, &segment.path, 0, PEEK_BUFFER, Sums::Check);
+    let mut reader = segment.forwards(0, PEEK_BUFFER, Sums::Check)?;
     Ok(reader.next_record()?.and_then(|record| record.at()))
 }
 
 /// Returns the end of a segment, and when its last record was made.
 fn last_record(segment: &Segment) -> Result<Option<(Position, Option<Timestamp>)>> {
-    let mut reader = from_end(segment, Sums::Check)?;
+    let mut reader = segment.backwards(Sums::Check)?;
     while let Some(record) = reader.next_record()? {
         if record.seq() <= segment.until {
             return Ok(Some((Position::after(&record), record.at())));
@@ -169,7 +165,7 @@ pub(crate) fn present_at(
             Some(before) => segment = before,
             None => return Ok(Present::default()),
         }
-        noted = last_position(&segment)?.and_then(|position| position.noted);
+        noted = segment.last_position()?.and_then(|position| position.noted);
     }
 }
 
@@ -178,11 +174,11 @@ fn read_note(segment: &Segment, seq: u64) -> Result<Option<Present>> {
     if let Some(note) = segment.find(seq)? {
         return Ok(parse_note(&note.as_ref()));
     }
-    let file = segment.file()?;
-    let offset = find_seq(&file, &segment.path, seq)?;
-    let mut reader = TrailReader::backwards(file, &segment.path, offset, Sums::Check);
+    let mut before = segment.clone();
+    before.until = seq;
+    let mut reader = before.backwards(Sums::Check)?;
     while let Some(record) = reader.next_record()? {
-        if record.kind() == RecordKind::Note {
+        if record.seq() < seq && record.kind() == RecordKind::Note {
             return Ok(parse_note(&record));
         }
     }

@@ -2,7 +2,6 @@
 
 use super::chain::{Segment, Walk, continues_at};
 use super::files::SessionFiles;
-use super::tail::{from_end, last_position};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::store::Store;
@@ -45,7 +44,7 @@ pub(crate) fn find(store: &Store, files: &SessionFiles, head: u32, seq: u64) -> 
     let mut last = 0;
     while let Some(segment) = walk.next()? {
         if last == 0 {
-            last = last_position(&segment)?.map_or(0, |position| position.seq);
+            last = segment.last_position()?.map_or(0, |position| position.seq);
         }
         let may_hold = segment.after().is_none_or(|after| seq > after) && seq <= segment.until;
         if may_hold && let Some(record) = segment.find(seq)? {
@@ -68,7 +67,7 @@ pub(crate) fn find(store: &Store, files: &SessionFiles, head: u32, seq: u64) -> 
 pub(crate) fn end(store: &Store, files: &SessionFiles, head: u32) -> Result<Place> {
     let mut walk = Walk::new(store, files, head);
     while let Some(segment) = walk.next()? {
-        if let Some(position) = last_position(&segment)? {
+        if let Some(position) = segment.last_position()? {
             let own = segment.is_of(files);
             return Ok(Place {
                 trail: if own { segment.trail } else { 0 },
@@ -89,7 +88,7 @@ pub(crate) fn last_before(
 ) -> Result<Option<Position>> {
     let mut walk = Walk::until(store, files, head, seq.saturating_sub(1));
     while let Some(segment) = walk.next()? {
-        if let Some(position) = last_position(&segment)? {
+        if let Some(position) = segment.last_position()? {
             return Ok(Some(position));
         }
     }
@@ -99,7 +98,7 @@ pub(crate) fn last_before(
 /// Opens the trail of a spot, cut there, and finds what stands last in it.
 pub(crate) fn look_at(files: &SessionFiles, spot: Spot) -> Result<(Segment, Position)> {
     let segment = Segment::open(files, spot.trail, spot.seq)?;
-    let position = last_position(&segment)?.unwrap_or(Position {
+    let position = segment.last_position()?.unwrap_or(Position {
         seq: spot.seq,
         sum: spot.sum,
         noted: None,
@@ -112,7 +111,7 @@ pub(crate) fn look_at(files: &SessionFiles, spot: Spot) -> Result<(Segment, Posi
 pub(crate) fn before(segment: &Segment, seq: u64) -> Result<Option<Place>> {
     let mut cut = segment.clone();
     cut.until = seq.saturating_sub(1);
-    let position = last_position(&cut)?;
+    let position = cut.last_position()?;
     Ok(position.map(|position| Place {
         trail: segment.trail,
         position,
@@ -121,7 +120,7 @@ pub(crate) fn before(segment: &Segment, seq: u64) -> Result<Option<Place>> {
 
 /// Returns whether anything was said in a trail up to where it is cut.
 pub(crate) fn is_spoken_in(segment: &Segment) -> Result<bool> {
-    let mut reader = from_end(segment, Sums::Check)?;
+    let mut reader = segment.backwards(Sums::Check)?;
     while let Some(record) = reader.next_record()? {
         if record.seq() <= segment.until && record.kind().is_spoken() {
             return Ok(true);

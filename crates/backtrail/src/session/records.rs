@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 
 use super::chain::{Segment, Walk};
 use super::shown::Recent;
-use super::tail::from_end;
 use crate::error::{Reason, Result};
-use crate::trail::find::find_seq;
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::sum::Sum;
@@ -216,18 +214,13 @@ impl Records {
                 }
                 forwards.last_sums[1] = segment.opener_sum;
                 forwards.gap = false;
-                let file = segment.file()?;
                 let begins_before = segment.after().is_none_or(|after| after < forwards.first);
-                let offset = if forwards.first > 0 && begins_before {
-                    find_seq(&file, &segment.path, forwards.first)?
-                } else {
-                    0
-                };
-                TrailReader::forwards(file, &segment.path, offset, STREAM_BUFFER, self.sums)
+                let first = if begins_before { forwards.first } else { 0 };
+                segment.forwards(first, STREAM_BUFFER, self.sums)?
             }
             Direction::Backwards(backwards) => {
                 backwards.at_cut = segment.until != u64::MAX;
-                from_end(&segment, self.sums)?
+                segment.backwards(self.sums)?
             }
         });
         Ok(true)

@@ -224,7 +224,7 @@ impl Survey {
         segment: &Segment,
         last: &mut Last,
     ) -> Result<()> {
-        let mut examiner = Examiner::new(segment.file()?, &segment.path);
+        let mut examiner = Examiner::new(segment)?;
         last.gap = false;
         while (last.seq < segment.until || last.gap)
             && let Some(finding) = examiner.advance()?

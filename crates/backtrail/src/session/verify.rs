@@ -7,7 +7,6 @@ use super::chain::{Segment, Walk};
 use super::examine::{Examiner, Finding};
 use super::files::SessionFiles;
 use super::lock::AppendLock;
-use super::tail::last_position;
 use crate::error::{Error, Reason, Result};
 use crate::store::Store;
 use crate::trail::lines::PEEK_BUFFER;
@@ -80,7 +79,7 @@ struct Check<'a> {
 impl Check<'_> {
     /// Checks the lines of one trail.
     fn trail(&mut self, segment: &Segment) -> Result<()> {
-        let mut examiner = Examiner::new(segment.file()?, &segment.path);
+        let mut examiner = Examiner::new(segment)?;
         while let Some(finding) = examiner.advance()? {
             let damage = match finding {
                 Finding::Lost(damage) => damage,
@@ -160,7 +159,7 @@ impl Check<'_> {
             }
             // The number may count lines that are lost: then it is the last
             // record before them.
-            match last_position(&segment)? {
+            match segment.last_position()? {
                 Some(position) if position.sum == continues.sum => return Ok(true),
                 Some(position) if segment.after() != Some(position.seq) => return Ok(false),
                 // Only an opener: the record itself is in a trail before it.

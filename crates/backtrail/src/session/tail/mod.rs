@@ -19,7 +19,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{StorageFile, append_all};
 use crate::store::Store;
 use crate::trail::Sums;
-use crate::trail::find::{find_seq, line_after};
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Because, FORMAT_VERSION, Opener};
 use crate::trail::reader::{Found, TrailReader};
@@ -265,33 +264,6 @@ impl Tail {
             .len()
             .map_err(|error| Error::io("cannot read the trail", &self.path, error))
     }
-}
-
-/// Returns the position after a segment's last record that belongs to the line.
-pub(crate) fn last_position(segment: &Segment) -> Result<Option<Position>> {
-    let mut reader = from_end(segment, Sums::Check)?;
-    while let Some(record) = reader.next_record()? {
-        if record.seq() <= segment.until {
-            return Ok(Some(Position::after(&record)));
-        }
-    }
-    Ok(None)
-}
-
-/// Reads a segment backwards from the last record that belongs to the line, or
-/// from a line behind it: in a damaged line two records can stand side by side.
-pub(crate) fn from_end(segment: &Segment, sums: Sums) -> Result<TrailReader> {
-    let file = segment.file()?;
-    let end = match segment.until.checked_add(1) {
-        Some(beyond) => {
-            let line = find_seq(&file, &segment.path, beyond)?;
-            line_after(&file, &segment.path, line)?
-        }
-        None => file
-            .len()
-            .map_err(|error| Error::io("cannot read the trail", &segment.path, error))?,
-    };
-    Ok(TrailReader::backwards(file, &segment.path, end, sums))
 }
 
 fn refuse_newer(opener: Option<&Opener>, path: &Path) -> Result<()> {
