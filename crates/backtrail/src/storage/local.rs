@@ -10,6 +10,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::{Storage, StorageFile};
 
@@ -155,5 +156,9 @@ impl StorageFile for LocalFile {
 
     fn unlock(&self) -> io::Result<()> {
         self.0.unlock()
+    }
+
+    fn modified(&self) -> io::Result<SystemTime> {
+        self.0.metadata()?.modified()
     }
 }

@@ -15,6 +15,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 pub use local::LocalStorage;
 
@@ -89,6 +90,11 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
 
     /// Gives the lock back.
     fn unlock(&self) -> io::Result<()>;
+
+    /// Returns when the file was last written to, where that is known.
+    fn modified(&self) -> io::Result<SystemTime> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Fills `buf` from `offset` on as far as the file goes, and returns how far.
