@@ -131,7 +131,7 @@ impl Text {
 }
 
 /// Decodes the inside of a string literal whose syntax is known to be right.
-fn decode_lossy(inner: &str) -> String {
+pub(crate) fn decode_lossy(inner: &str) -> String {
     let mut out = String::with_capacity(inner.len());
     let mut rest = inner;
     while let Some(at) = rest.find('\\') {

@@ -168,7 +168,7 @@ pub struct Media {
     pub extra: Fields,
 }
 
-const MEDIA_KINDS: [&str; 5] = ["image", "audio", "video", "document", "file"];
+pub(super) const MEDIA_KINDS: [&str; 5] = ["image", "audio", "video", "document", "file"];
 
 macro_rules! known_blocks {
     ($($variant:ident $block:ident),*) => {$(

@@ -1,0 +1,176 @@
+//! The places in a message where a payload may stand.
+//!
+//! They depend on names and on the `type` of blocks alone, none of which ever
+//! moves out: so a message has the same places before and after its parts moved.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde::Deserializer;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::json::decode_lossy;
+use crate::message::block::MEDIA_KINDS;
+
+/// A value where a payload may stand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'m> {
+    /// The value's JSON text, borrowed from the message's.
+    pub(super) value: &'m str,
+    /// Whether it is the datum of a medium.
+    pub(super) is_media: bool,
+}
+
+/// How deep blocks may stand in the results of tools to be looked into.
+const MAX_LEVEL: usize = 8;
+
+/// Visits every place of a message in order, a value after those inside it.
+///
+/// Text that is no message has no places, or only those before its flaw.
+pub(super) fn walk<'m>(message: &'m str, visit: &mut dyn FnMut(Place<'m>)) {
+    fields(message, |name, value| match name {
+        "role" => {}
+        "blocks" => elements(value, |block| walk_block(block, Kind::of(block), 0, visit)),
+        _ => visit(Place {
+            value,
+            is_media: false,
+        }),
+    });
+}
+
+fn walk_block<'m>(block: &'m str, kind: Kind, level: usize, visit: &mut dyn FnMut(Place<'m>)) {
+    fields(block, |name, value| {
+        let is_media = kind.is_media && name == "data";
+        match name {
+            "type" => return,
+            "source" => walk_source(value, kind, visit),
+            "output" | "content" if kind.is_tool_result && level < MAX_LEVEL => {
+                elements(value, |element| {
+                    let kind = Kind::of(element);
+                    if kind.is_block {
+                        walk_block(element, kind, level + 1, visit);
+                    }
+                });
+            }
+            _ => {}
+        }
+        visit(Place { value, is_media });
+    });
+}
+
+fn walk_source<'m>(source: &'m str, kind: Kind, visit: &mut dyn FnMut(Place<'m>)) {
+    fields(source, |name, value| {
+        if name == "data" {
+            visit(Place {
+                value,
+                is_media: kind.is_media,
+            });
+        }
+    });
+}
+
+/// What a block's `type` says. One that stands twice counts both ways.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kind {
+    is_block: bool,
+    is_media: bool,
+    is_tool_result: bool,
+}
+
+impl Kind {
+    fn of(block: &str) -> Self {
+        let mut kind = Self::default();
+        fields(block, |name, value| {
+            let Some(literal) = literal(value).filter(|_| name == "type") else {
+                return;
+            };
+            let value = decoded(literal);
+            kind.is_block = true;
+            kind.is_media |= MEDIA_KINDS.contains(&value.as_ref());
+            kind.is_tool_result |= value == "tool_result";
+        });
+        kind
+    }
+}
+
+/// Returns whether a value is an object that has a field of this name.
+pub(super) fn has_field(value: &str, wanted: &str) -> bool {
+    let mut found = false;
+    fields(value, |name, _| found |= name == wanted);
+    found
+}
+
+/// Returns what stands between a string's quotes; `None` if it is no string.
+pub(super) fn literal(value: &str) -> Option<&str> {
+    value.strip_prefix('"')?.strip_suffix('"')
+}
+
+/// Returns where a value that was borrowed from `message` stands in it.
+pub(super) fn range_in(message: &str, value: &str) -> Range<usize> {
+    let start = value.as_ptr() as usize - message.as_ptr() as usize;
+    start..start + value.len()
+}
+
+fn decoded(literal: &str) -> Cow<'_, str> {
+    if literal.contains('\\') {
+        Cow::Owned(decode_lossy(literal))
+    } else {
+        Cow::Borrowed(literal)
+    }
+}
+
+/// Calls `each` with the name and value of every field of an object.
+///
+/// Names and values are borrowed as they stand, so strings that no `String` can
+/// hold are no obstacle, nor is any depth; what is no object has no fields.
+fn fields<'m>(object: &'m str, each: impl FnMut(&str, &'m str)) {
+    struct EachField<F>(F);
+
+    impl<'de, F: FnMut(&str, &'de str)> Visitor<'de> for EachField<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+                let name = literal(name.get()).unwrap_or_default();
+                (self.0)(&decoded(name), value.get());
+            }
+            Ok(())
+        }
+    }
+
+    let mut parser = serde_json::Deserializer::from_str(object);
+    if object.trim_start().starts_with('{') {
+        parser.deserialize_map(EachField(each)).ok();
+    }
+}
+
+/// Calls `each` with every element of an array; what is none has none.
+fn elements<'m>(array: &'m str, each: impl FnMut(&'m str)) {
+    struct EachElement<F>(F);
+
+    impl<'de, F: FnMut(&'de str)> Visitor<'de> for EachElement<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+            while let Some(element) = seq.next_element::<&RawValue>()? {
+                (self.0)(element.get());
+            }
+            Ok(())
+        }
+    }
+
+    let mut parser = serde_json::Deserializer::from_str(array);
+    if array.starts_with('[') {
+        parser.deserialize_seq(EachElement(each)).ok();
+    }
+}
