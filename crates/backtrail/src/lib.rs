@@ -105,9 +105,9 @@ pub use message::{
 };
 pub use random::{OsRandomness, Randomness};
 pub use session::{
-    Commit, Compacted, Durability, Follower, ForkOptions, Holder, Move, Moved, Note, OwnedRecords,
-    Records, RepairPlan, RepairReport, Session, SessionInfo, SessionOptions, SessionReader,
-    SetAside, Spawned, Step, StepKind, Steps, VerifyReport,
+    Commit, Compacted, Durability, Follower, ForkOptions, Holder, Import, ImportOutcome, Move,
+    Moved, Note, OwnedRecords, Records, RepairPlan, RepairReport, Session, SessionInfo,
+    SessionOptions, SessionReader, SetAside, Spawned, Step, StepKind, Steps, VerifyReport,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Store, StoreOptions};

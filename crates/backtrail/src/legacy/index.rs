@@ -58,26 +58,27 @@ impl Index {
         Some(entry.offset..entry.offset + entry.len)
     }
 
-    /// Reads what stands under a seq into `buffer`, and looks at it.
-    pub(crate) fn record<'b>(
+    /// Reads what stands under a seq into `buffer`; says why where it is too long
+    /// for that.
+    pub(crate) fn load(
         &self,
         file: &dyn StorageFile,
         path: &Path,
         seq: u64,
-        buffer: &'b mut Vec<u8>,
-    ) -> Result<Option<Found<'b>>> {
-        let Some(place) = self.place(seq) else {
-            return Ok(None);
-        };
+        buffer: &mut Vec<u8>,
+    ) -> Result<Result<(), Reason>> {
+        let place = self.place(seq).unwrap_or(0..0);
+        read_place(file, path, place, buffer)
+    }
+
+    /// Looks at what was loaded of a seq.
+    pub(crate) fn look<'b>(&self, seq: u64, bytes: &'b [u8]) -> Found<'b> {
         let ending = if self.ended || seq < self.last_seq() {
             Ending::Newline
         } else {
             Ending::Missing
         };
-        match read_place(file, path, place, buffer)? {
-            Ok(()) => Ok(Some(look_closely(self.form, buffer, ending).found)),
-            Err(reason) => Ok(Some(Found::Damage(reason))),
-        }
+        look_closely(self.form, bytes, ending).found
     }
 }
 

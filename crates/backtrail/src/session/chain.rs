@@ -6,15 +6,19 @@
 //! wrong is noted as damage.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::files::SessionFiles;
+use super::first::is_legacy;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
+use crate::legacy::Index;
 use crate::storage::StorageFile;
 use crate::store::Store;
 use crate::trail::find::{find_seq, line_after};
+use crate::trail::legacy::{Direction, LegacyLines};
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Continues, Opener};
 use crate::trail::reader::TrailReader;
@@ -38,6 +42,8 @@ pub(crate) struct Segment {
     pub(crate) until: u64,
     /// Whether the trail may still grow: it is the session's head.
     pub(crate) is_head: bool,
+    /// Where the records of a version-1 file lie, looked up when it is asked for.
+    legacy: Option<Arc<OnceLock<Arc<Index>>>>,
 }
 
 impl Segment {
@@ -45,6 +51,19 @@ impl Segment {
     pub(crate) fn open(files: &SessionFiles, trail: u32, until: u64) -> Result<Self> {
         let path = files.trail_path(trail);
         let file = files.open_read(trail)?;
+        if trail == 0 && is_legacy(files, file.as_ref())? {
+            return Ok(Self {
+                trail,
+                path,
+                files: files.clone(),
+                opener: None,
+                opener_sum: None,
+                first_seq: None,
+                until,
+                is_head: true,
+                legacy: Some(Arc::default()),
+            });
+        }
         let mut reader = TrailReader::forwards(file, &path, 0, PEEK_BUFFER, Sums::Check);
         let mut opener = None;
         let mut opener_sum = None;
@@ -69,7 +88,13 @@ impl Segment {
             first_seq,
             until,
             is_head: true,
+            legacy: None,
         })
+    }
+
+    /// Returns whether the trail is a file of version 1, as it was taken in.
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.legacy.is_some()
     }
 
     /// Opens the trail's file. It is not held: a line can have more trails than a
@@ -86,13 +111,19 @@ impl Segment {
     /// Returns the seq that the trail's own records come after; `None` where
     /// only the records themselves tell.
     pub(crate) fn after(&self) -> Option<u64> {
-        self.opener.as_ref().map(|opener| opener.seq)
+        match &self.opener {
+            Some(opener) => Some(opener.seq),
+            None => self.is_legacy().then_some(0),
+        }
     }
 
     /// Reads the trail from record `first` on, or from its beginning where that
     /// is 0. `buffer` is how much is read at a time.
     pub(crate) fn forwards(&self, first: u64, buffer: usize, sums: Sums) -> Result<TrailReader> {
         let file = self.file()?;
+        if self.is_legacy() {
+            return self.legacy_reader(file, first..u64::MAX, Direction::Forwards);
+        }
         let offset = match first {
             0 => 0,
             first => find_seq(&file, &self.path, first)?,
@@ -105,7 +136,12 @@ impl Segment {
     /// from a line behind it: in a damaged line two records can stand side by side.
     pub(crate) fn backwards(&self, sums: Sums) -> Result<TrailReader> {
         let file = self.file()?;
-        let end = match self.until.checked_add(1) {
+        let beyond = self.until.checked_add(1);
+        if self.is_legacy() {
+            let seqs = 1..beyond.unwrap_or(u64::MAX);
+            return self.legacy_reader(file, seqs, Direction::Backwards);
+        }
+        let end = match beyond {
             Some(beyond) => {
                 let line = find_seq(&file, &self.path, beyond)?;
                 line_after(&file, &self.path, line)?
@@ -115,6 +151,26 @@ impl Segment {
                 .map_err(|error| Error::io("cannot read the trail", &self.path, error))?,
         };
         Ok(TrailReader::backwards(file, &self.path, end, sums))
+    }
+
+    fn legacy_reader(
+        &self,
+        file: Arc<dyn StorageFile>,
+        seqs: Range<u64>,
+        direction: Direction,
+    ) -> Result<TrailReader> {
+        let index = match self.legacy.as_ref().and_then(|known| known.get()) {
+            Some(index) => Arc::clone(index),
+            None => {
+                let index = Arc::new(Index::read(file.as_ref(), &self.path)?);
+                if let Some(known) = &self.legacy {
+                    known.get_or_init(|| Arc::clone(&index));
+                }
+                index
+            }
+        };
+        let lines = LegacyLines::new(file, index, seqs, direction);
+        Ok(TrailReader::legacy(&self.path, lines))
     }
 
     /// Returns the position after the last record that belongs to the line.
@@ -234,6 +290,9 @@ impl Walk {
 
     /// Decides where the line goes on before `segment`.
     fn before(&mut self, files: &SessionFiles, segment: &Segment) -> Result<Option<Target>> {
+        if segment.is_legacy() {
+            return Ok(None);
+        }
         let Some(opener) = &segment.opener else {
             self.note(&segment.path, Reason::BadOpener);
             let until = segment.before_first().min(segment.until);

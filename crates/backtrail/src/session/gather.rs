@@ -1,9 +1,11 @@
 //! What a model should be sent now: gathered from the end of the history.
 
+use super::chain::Walk;
 use super::place;
 use super::reader::SessionReader;
 use crate::context::{Context, ContextInput, Said, Shape, render};
 use crate::error::Result;
+use crate::legacy;
 use crate::message::{Role, StoredCompaction};
 use crate::trail::{DamageReport, RecordKind, RecordRef};
 
@@ -64,7 +66,27 @@ impl SessionReader {
                 .and_then(|position| position.compacted)
                 .filter(|before| *before < seq);
         }
-        Ok(None)
+        self.version_1_compaction()
+    }
+
+    /// Returns the compaction of a version-1 file that the history begins with.
+    /// What it covers is not there: all that is stays in the context.
+    fn version_1_compaction(&self) -> Result<Option<(u64, StoredCompaction)>> {
+        let (store, files) = self.parts();
+        let (segments, _) = Walk::new(store, files, files.head()?).collect()?;
+        let Some(first) = segments.first().filter(|first| first.is_legacy()) else {
+            return Ok(None);
+        };
+        let summary = legacy::survey(&first.file()?, &first.path)?;
+        Ok(summary.compaction.map(|compaction| {
+            let stored = StoredCompaction {
+                count: compaction.count,
+                removed_message_count: compaction.removed_message_count,
+                keeps_from: None,
+                summary: compaction.summary,
+            };
+            (0, stored)
+        }))
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::chain::{Segment, Walk};
 use super::files::SessionFiles;
+use super::first::second_opener;
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::store::Store;
@@ -106,13 +107,17 @@ struct Beginning {
 impl Beginning {
     fn read(files: &SessionFiles, first: u32) -> Result<Self> {
         let segment = Segment::open(files, first, u64::MAX)?;
-        let at = first_time(&segment)?;
-        let opener = segment.opener;
+        let (at, opener) = if segment.is_legacy() {
+            (None, second_opener(files)?)
+        } else {
+            (first_time(&segment)?, segment.opener)
+        };
+        let imported = opener.as_ref().and_then(|opener| opener.imported.clone());
         Ok(Self {
-            at,
+            at: at.or(imported.as_ref().map(|imported| imported.created_at)),
             fork: opener.as_ref().and_then(|opener| opener.fork.clone()),
             spawned_by: opener.and_then(|opener| opener.spawned_by),
-            original_id: None,
+            original_id: imported.and_then(|imported| imported.original_id),
         })
     }
 }
@@ -131,7 +136,14 @@ fn last_record(segment: &Segment) -> Result<Option<(Position, Option<Timestamp>)
     let mut reader = segment.backwards(Sums::Check)?;
     while let Some(record) = reader.next_record()? {
         if record.seq() <= segment.until {
-            return Ok(Some((Position::after(&record), record.at())));
+            let position = Position::after(&record);
+            let imported = segment.opener.as_ref().and_then(|o| o.imported.as_ref());
+            let at = match imported {
+                // Taking it in was no event of the session's own.
+                Some(imported) if record.kind() == RecordKind::Opener => Some(imported.updated_at),
+                _ => record.at(),
+            };
+            return Ok(Some((position, at)));
         }
     }
     Ok(None)

@@ -224,6 +224,9 @@ impl Survey {
         segment: &Segment,
         last: &mut Last,
     ) -> Result<()> {
+        if segment.is_legacy() {
+            return self.legacy(files, segment, last);
+        }
         let mut examiner = Examiner::new(segment)?;
         last.gap = false;
         while (last.seq < segment.until || last.gap)
@@ -276,6 +279,16 @@ impl Survey {
                     place,
                 });
             }
+        }
+        Ok(())
+    }
+
+    /// Passes a file of version 1, which is as it was taken in.
+    fn legacy(&mut self, files: &SessionFiles, segment: &Segment, last: &mut Last) -> Result<()> {
+        if let Some(position) = segment.last_position()? {
+            last.seq = position.seq;
+            last.sums[0] = Some(position.sum);
+            self.reach(files, segment, &position);
         }
         Ok(())
     }

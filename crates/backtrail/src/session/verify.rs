@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use super::chain::{Segment, Walk};
 use super::examine::{Examiner, Finding};
 use super::files::SessionFiles;
+use super::first::second_opener;
+use super::import::hash_of;
 use super::lock::AppendLock;
 use crate::error::{Error, Reason, Result};
 use crate::store::Store;
@@ -79,6 +81,9 @@ struct Check<'a> {
 impl Check<'_> {
     /// Checks the lines of one trail.
     fn trail(&mut self, segment: &Segment) -> Result<()> {
+        if segment.is_legacy() {
+            return self.legacy(segment);
+        }
         let mut examiner = Examiner::new(segment)?;
         while let Some(finding) = examiner.advance()? {
             let damage = match finding {
@@ -100,6 +105,23 @@ impl Check<'_> {
                 segment.trail,
                 Damage::at_beginning(&segment.path, Reason::BadOpener),
             );
+        }
+        Ok(())
+    }
+
+    /// Checks that a file of version 1 is as it was taken in. What was damaged in
+    /// it then is not damage of ours: it was told when it was taken in.
+    fn legacy(&mut self, segment: &Segment) -> Result<()> {
+        let mut reader = segment.forwards(0, PEEK_BUFFER, Sums::Check)?;
+        while reader.next_record()?.is_some() {
+            self.report.records += 1;
+        }
+        let known = second_opener(self.files)?.and_then(|opener| opener.imported);
+        if let Some(known) = known
+            && hash_of(self.files)? != known.hash
+        {
+            let damage = Damage::at_beginning(&segment.path, Reason::BadSum);
+            self.add(segment.trail, damage);
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::{SessionId, is_id_like};
 use crate::random::{OsRandomness, Randomness, new_uuid};
 use crate::session::{
-    Durability, ForkOptions, Holder, Note, RepairPlan, Session, SessionFiles, SessionInfo,
-    SessionOptions, SessionReader, append_note, fork, is_absent, repair_plan, spawn,
+    Durability, ForkOptions, Holder, Import, Note, RepairPlan, Session, SessionFiles, SessionInfo,
+    SessionOptions, SessionReader, append_note, fork, import, is_absent, repair_plan, spawn,
 };
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
@@ -203,6 +203,13 @@ impl Store {
         options: SessionOptions,
     ) -> Result<Session> {
         spawn(self, parent, tool_use_id, options)
+    }
+
+    /// Takes in a session file of version 1, JSON lines or one single object, byte
+    /// for byte as the first trail of a session of its own. The file is only read.
+    /// Taken in again, the same content changes nothing.
+    pub fn import(&self, path: &Path) -> Result<Import> {
+        import(self, path)
     }
 
     /// Finds out what a repair of a session would do.

@@ -23,6 +23,16 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// Makes a line of what fills a buffer.
+    pub(crate) fn filling(offset: u64, bytes: usize) -> Self {
+        Self {
+            offset,
+            len: bytes as u64,
+            terminated: true,
+            range: Some(0..bytes),
+        }
+    }
+
     /// Returns where the next line begins.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.len + u64::from(self.terminated)

@@ -9,6 +9,7 @@
 
 pub(crate) mod damage;
 pub(crate) mod find;
+pub(crate) mod legacy;
 pub(crate) mod lines;
 pub(crate) mod opener;
 pub(crate) mod origin;

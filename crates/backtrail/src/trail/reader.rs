@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::damage::Damage;
+use super::legacy::LegacyLines;
 use super::lines::{Backwards, Ending, Forwards, Line};
 use super::record::{Envelope, MAX_READ, RecordRef, Sums, check_line};
 use super::salvage::{Piece, take_apart};
@@ -25,6 +26,8 @@ pub(crate) enum Found {
 enum Lines {
     Forwards(Forwards),
     Backwards(Backwards),
+    /// The records of a version-1 file, either way.
+    Legacy(LegacyLines),
 }
 
 impl Lines {
@@ -32,6 +35,7 @@ impl Lines {
         match self {
             Self::Forwards(lines) => lines.next(),
             Self::Backwards(lines) => lines.next(),
+            Self::Legacy(_) => Ok(None),
         }
     }
 
@@ -39,6 +43,7 @@ impl Lines {
         match self {
             Self::Forwards(lines) => lines.bytes(line),
             Self::Backwards(lines) => lines.bytes(line),
+            Self::Legacy(lines) => lines.bytes(),
         }
     }
 }
@@ -84,6 +89,11 @@ impl TrailReader {
             None,
             sums,
         )
+    }
+
+    /// Reads the records of a version-1 file.
+    pub(crate) fn legacy(path: &Path, lines: LegacyLines) -> Self {
+        Self::new(path, Lines::Legacy(lines), None, Sums::Check)
     }
 
     fn new(path: &Path, lines: Lines, line_number: Option<u64>, sums: Sums) -> Self {
@@ -153,6 +163,22 @@ impl TrailReader {
 
     /// Goes to the next record or damage; `None` at the end.
     pub(crate) fn advance(&mut self) -> Result<Option<Found>> {
+        if let Lines::Legacy(lines) = &mut self.lines {
+            let Some(entry) = lines.next(&self.path)? else {
+                return Ok(None);
+            };
+            let len = (entry.place.end - entry.place.start) as usize;
+            self.line = Some(Line::filling(entry.place.start, len));
+            self.line_number = entry.line;
+            self.place = entry.place;
+            return Ok(Some(match entry.content {
+                Ok(envelope) => {
+                    self.record = Some((0..len, envelope));
+                    Found::Record
+                }
+                Err(reason) => Found::Damage(self.damage_here(reason)),
+            }));
+        }
         loop {
             if let Some(piece) = self.pieces.pop() {
                 return Ok(Some(self.take_piece(piece)));

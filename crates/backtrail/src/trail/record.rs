@@ -93,6 +93,14 @@ impl<'a> RecordRef<'a> {
 
     /// Returns what kind of record it is.
     pub fn kind(&self) -> RecordKind<'a> {
+        if let Some(legacy) = self.envelope.legacy
+            && legacy.kind != LegacyKind::Other
+        {
+            return match legacy.kind {
+                LegacyKind::Message => RecordKind::Message,
+                _ => RecordKind::Compaction,
+            };
+        }
         let name = match self.envelope.kind {
             Some(_) => self.text(self.envelope.kind),
             None => self.slow().and_then(|slow| slow.kind()),
@@ -134,7 +142,13 @@ impl<'a> RecordRef<'a> {
             let what = format!("cannot read the message of record {}", self.seq());
             Error::new(ErrorKind::Corrupt, what).because(reason)
         };
-        match serde_json::from_slice::<MessageOf>(self.bytes) {
+        let read = match self.envelope.legacy {
+            Some(legacy) => {
+                serde_json::from_slice(&self.bytes[legacy.body.range()]).map(|m| MessageOf(Some(m)))
+            }
+            None => serde_json::from_slice::<MessageOf>(self.bytes),
+        };
+        match read {
             Ok(MessageOf(Some(message))) => Ok(Some(message)),
             Ok(MessageOf(None)) => Err(flawed(Reason::MissingField("message"))),
             Err(error) => Err(flawed(Reason::Syntax(error.to_string()))),
@@ -161,7 +175,10 @@ impl<'a> RecordRef<'a> {
 
     /// Returns the record's sum.
     pub(crate) fn sum(&self) -> Sum {
-        split_sum(self.bytes).map_or_else(|| Sum::of(self.bytes), |(_, sum)| sum)
+        match split_sum(self.bytes) {
+            Some((_, sum)) if self.envelope.legacy.is_none() => sum,
+            _ => Sum::of(self.bytes),
+        }
     }
 
     /// Returns the sum that the record says came before it.
@@ -213,6 +230,43 @@ pub(crate) struct Envelope {
     compacted: Option<u64>,
     at: Option<Span>,
     id: Option<Span>,
+    /// Set for a record of version 1.
+    legacy: Option<Legacy>,
+}
+
+/// What a record of version 1 is, and where its message stands.
+#[derive(Debug, Clone, Copy)]
+struct Legacy {
+    kind: LegacyKind,
+    body: Span,
+}
+
+/// The kinds of record that version 1 has in common with this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LegacyKind {
+    Message,
+    Compaction,
+    Other,
+}
+
+impl Envelope {
+    /// Makes the envelope of a record of version 1, which has no number of its
+    /// own. `None` where the record is longer than any that is read.
+    pub(crate) fn legacy(seq: u64, kind: LegacyKind, body: Range<usize>) -> Option<Self> {
+        let body = Span {
+            start: u32::try_from(body.start).ok()?,
+            end: u32::try_from(body.end).ok()?,
+        };
+        Some(Self {
+            kind: None,
+            seq,
+            noted: None,
+            compacted: None,
+            at: None,
+            id: None,
+            legacy: Some(Legacy { kind, body }),
+        })
+    }
 }
 
 /// A part of a line.
@@ -296,6 +350,7 @@ fn scan_envelope(line: &[u8]) -> Option<Envelope> {
         compacted: None,
         at: None,
         id: None,
+        legacy: None,
     };
     let mut seq = None;
     loop {
@@ -409,6 +464,7 @@ fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
         compacted: number(slow.compacted),
         at: None,
         id: None,
+        legacy: None,
     })
 }
 

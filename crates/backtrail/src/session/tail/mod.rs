@@ -14,6 +14,7 @@ use recovery::numbers_in;
 
 use super::chain::{Segment, continues_at};
 use super::files::SessionFiles;
+use super::import;
 use super::info::present_at;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{StorageFile, append_all};
@@ -76,7 +77,13 @@ impl Tail {
         files.sync_names()?;
         let trail = files.head()?;
         let path = files.trail_path(trail);
-        let opener = Segment::open(files, trail, u64::MAX)?.opener;
+        let segment = Segment::open(files, trail, u64::MAX)?;
+        if segment.is_legacy() {
+            // Whoever took the file in died before saying so.
+            import::finish(store, files)?;
+            return Self::load(store, files);
+        }
+        let opener = segment.opener;
         refuse_newer(opener.as_ref(), &path)?;
         let file = files.open_append(trail)?;
         let mut tail = Self {

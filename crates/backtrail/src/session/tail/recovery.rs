@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::chain::continues_at;
+use super::super::chain::{Segment, continues_at};
 use super::super::info::present_at;
 use super::{SetAside, Tail};
 use crate::error::{Error, Reason, Result};
@@ -152,6 +152,11 @@ impl Tail {
         let Some(below) = trails.into_iter().rev().find(|n| *n < self.trail) else {
             return Ok(None);
         };
+        let segment = Segment::open(&self.files, below, u64::MAX)?;
+        if segment.is_legacy() {
+            let position = segment.last_position()?;
+            return Ok(position.map(|position| (below, position)));
+        }
         let path = self.files.trail_path(below);
         let file = self.files.open_read(below)?;
         let len = file

@@ -1,0 +1,255 @@
+//! Taking in files of version 1, byte for byte as a session's first trail.
+//!
+//! The file is surveyed, copied and never touched. A second trail of ours says
+//! what it is and goes on from it. A crash between the two leaves a session that
+//! can be read; whoever writes to it first, or takes the file in again, makes the
+//! second trail.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::chain::{Segment, continues_at};
+use super::files::SessionFiles;
+use super::first::second_opener;
+use super::lock::{AppendLock, SpeakerLock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::SessionId;
+use crate::legacy::{self, Summary};
+use crate::storage::{StorageFile, append_all, read_full};
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::trail::DamageReport;
+use crate::trail::lines::STREAM_BUFFER;
+use crate::trail::opener::{Because, Opener, Present, WorkspaceRef};
+use crate::trail::origin::{ForkOrigin, Imported};
+
+/// A file that was taken in.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Import {
+    /// The session that holds it.
+    pub id: SessionId,
+    /// What came of it.
+    pub outcome: ImportOutcome,
+    /// The file that was read: an older copy, where the file itself is gone.
+    pub file: PathBuf,
+    /// The id that the file bears, where the session has another.
+    pub original_id: Option<String>,
+    /// How many messages it holds.
+    pub messages: u64,
+    /// What of it cannot be read. It was taken in all the same.
+    pub damage: DamageReport,
+}
+
+/// What came of taking a file in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ImportOutcome {
+    /// A session was made of it.
+    New,
+    /// It is there already, with the same bytes.
+    Unchanged,
+}
+
+/// Takes in a file of version 1.
+pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
+    refuse_leftovers(store, path)?;
+    let located = legacy::find_file(store.storage(), path)?;
+    let file = store
+        .storage()
+        .open_read(&located.path)
+        .map_err(|error| Error::io("cannot open the file", &located.path, error))?;
+    let summary = legacy::survey(&file, &located.path)?;
+    let source = Source {
+        path: located.path,
+        file,
+        summary,
+    };
+    for id in [source.summary.session_id.clone(), source.other_id()] {
+        if let Some(outcome) = source.take_in(store, &id)? {
+            return Ok(source.into_import(id, outcome));
+        }
+    }
+    let what = "another session has the id that this file's content would give it";
+    Err(Error::new(ErrorKind::Corrupt, what).at_path(path))
+}
+
+/// Refuses files that other programs leave beside their sessions.
+fn refuse_leftovers(store: &Store, path: &Path) -> Result<()> {
+    if legacy::is_temporary(path) {
+        let what = "this is a temporary file of another program, no session";
+        return Err(Error::invalid(what).at_path(path));
+    }
+    if let Some(newer) = legacy::is_older_copy(path)
+        && store.storage().exists(&newer).unwrap_or(false)
+    {
+        let what = format!(
+            "this is an older copy of {}; import that one",
+            newer.display()
+        );
+        return Err(Error::invalid(what).at_path(path));
+    }
+    Ok(())
+}
+
+/// Gives a session whose first trail was taken in the second one.
+pub(crate) fn finish(store: &Store, files: &SessionFiles) -> Result<()> {
+    let file = files.open_read(0)?;
+    // The file's own name is not known any more; the id was often made of it.
+    let path = files.dir().with_extension("jsonl");
+    let summary = legacy::survey(&file, &path)?;
+    begin_second(store, files, &summary)
+}
+
+struct Source {
+    path: PathBuf,
+    file: Arc<dyn StorageFile>,
+    summary: Summary,
+}
+
+impl Source {
+    /// Returns the id that the content gives, for when the file's is taken.
+    fn other_id(&self) -> SessionId {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&self.summary.hash[..16]);
+        SessionId::from_uuid(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
+
+    /// Makes the session `id` of the file; `None` where another session has it.
+    fn take_in(&self, store: &Store, id: &SessionId) -> Result<Option<ImportOutcome>> {
+        let files = store.files(id);
+        let trails = files.trails()?;
+        if !trails.is_empty() && !self.is_in(&files)? {
+            return Ok(None);
+        }
+        if trails.len() > 1 {
+            return Ok(Some(ImportOutcome::Unchanged));
+        }
+        match store.storage().create_dir(files.dir()) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                let what = "cannot create the session";
+                return Err(Error::io(what, files.dir(), error));
+            }
+            _ => {}
+        }
+        let _speaker = SpeakerLock::take(&files, &store.holder())?;
+        let lock = AppendLock::open(&files)?;
+        let _guard = lock.hold()?;
+        if trails.is_empty() {
+            files.create_trail(0, |to| self.copy(to))?;
+        }
+        // A note that came in between may have made it already.
+        if !files.trails()?.contains(&1) {
+            begin_second(store, &files, &self.summary)?;
+        }
+        files.sync_names()?;
+        Ok(Some(ImportOutcome::New))
+    }
+
+    /// Returns whether a session's first trail has the bytes of this file.
+    fn is_in(&self, files: &SessionFiles) -> Result<bool> {
+        let hash = hex(&self.summary.hash);
+        match second_opener(files)? {
+            Some(opener) => Ok(opener.imported.is_some_and(|known| known.hash == hash)),
+            None => Ok(hash_of(files)? == hash),
+        }
+    }
+
+    /// Copies the file, and makes sure that it is still the one that was looked at.
+    fn copy(&self, to: &dyn StorageFile) -> Result<()> {
+        let mut hasher = blake3::Hasher::new();
+        let read = |error| Error::io("cannot read the file", &self.path, error);
+        each_chunk(self.file.as_ref(), read, |bytes| {
+            hasher.update(bytes);
+            append_all(to, bytes)
+                .map_err(|error| Error::io("cannot copy the file", &self.path, error))
+        })?;
+        if *hasher.finalize().as_bytes() == self.summary.hash {
+            return Ok(());
+        }
+        let what = "the file changed while it was read; import it again";
+        Err(Error::new(ErrorKind::Io, what).at_path(&self.path))
+    }
+
+    fn into_import(self, id: SessionId, outcome: ImportOutcome) -> Import {
+        Import {
+            original_id: original_id(&self.summary, &id),
+            id,
+            outcome,
+            file: self.path,
+            messages: self.summary.messages,
+            damage: self.summary.damage,
+        }
+    }
+}
+
+fn begin_second(store: &Store, files: &SessionFiles, summary: &Summary) -> Result<()> {
+    let meta = summary.meta.as_ref();
+    let millis = |ms: i64| Timestamp::from_millis(ms).unwrap_or_else(|| store.now());
+    let workspace = meta.and_then(|meta| meta.workspace_root.as_deref());
+    let opener = Opener {
+        present: Present {
+            model: meta.and_then(|meta| meta.model.clone()),
+            workspace: workspace.map(|root| WorkspaceRef::new(Path::new(root))),
+            ..Present::default()
+        },
+        fork: meta.and_then(|meta| meta.fork.as_ref()).map(|fork| {
+            let name = fork.branch_name.as_deref();
+            ForkOrigin::new(&fork.parent_session_id, name, None)
+        }),
+        imported: Some(Imported {
+            hash: hex(&summary.hash),
+            bytes: summary.bytes,
+            original_id: original_id(summary, files.id()),
+            created_at: millis(summary.created_at_ms),
+            updated_at: millis(summary.updated_at_ms),
+        }),
+        ..Opener::new(files.id(), 1, Because::Import, store.now())
+    };
+    let last = Segment::open(files, 0, u64::MAX)?.last_position()?;
+    let opener = match last {
+        Some(position) => opener.continuing(continues_at(files.id(), 0, &position), None),
+        None => opener,
+    };
+    files.create_opened(&opener).map(drop)
+}
+
+fn original_id(summary: &Summary, id: &SessionId) -> Option<String> {
+    let named = summary.original_id.clone();
+    let other = || (summary.session_id != *id).then(|| summary.session_id.to_string());
+    named.or_else(other)
+}
+
+/// Hashes a session's first trail.
+pub(crate) fn hash_of(files: &SessionFiles) -> Result<String> {
+    let path = files.trail_path(0);
+    let mut hasher = blake3::Hasher::new();
+    let read = |error| Error::io("cannot read the trail", &path, error);
+    each_chunk(files.open_read(0)?.as_ref(), read, |bytes| {
+        hasher.update(bytes);
+        Ok(())
+    })?;
+    Ok(hex(hasher.finalize().as_bytes()))
+}
+
+fn each_chunk(
+    file: &dyn StorageFile,
+    failed: impl Fn(io::Error) -> Error,
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = vec![0; STREAM_BUFFER];
+    let mut at = 0;
+    loop {
+        let n = read_full(file, &mut buffer, at).map_err(&failed)?;
+        if n == 0 {
+            return Ok(());
+        }
+        take(&buffer[..n])?;
+        at += n as u64;
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    crate::trail::opener::to_hex(bytes)
+}
