@@ -105,14 +105,16 @@ pub use message::{
 };
 pub use random::{OsRandomness, Randomness};
 pub use session::{
-    Commit, Compacted, Durability, Follower, ForkOptions, Holder, Import, ImportOutcome, Move,
-    Moved, Note, OwnedRecords, Records, RepairPlan, RepairReport, Session, SessionInfo,
-    SessionOptions, SessionReader, SetAside, Spawned, Step, StepKind, Steps, VerifyReport,
+    Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, History, HistoryItem,
+    Holder, Import, ImportOutcome, MessageCounts, Move, Moved, Note, OwnedRecords, Prompt, Prompts,
+    Records, RepairPlan, RepairReport, Session, SessionInfo, SessionOptions, SessionReader,
+    SetAside, Spawned, Stats, Step, StepKind, Steps, ToolCall, ToolCalls, ToolOutcome,
+    VerifyReport, format_duration,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};
 pub use trail::{
-    Because, Damage, DamageReport, FORMAT_VERSION, ForkOrigin, Record, RecordKind, RecordRef,
-    SpawnedBy, Sums,
+    Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
+    RecordRef, SpawnedBy, Sums,
 };

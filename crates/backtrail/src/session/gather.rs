@@ -116,7 +116,7 @@ fn said(record: &RecordRef<'_>) -> Option<Result<Said>> {
     let message = record.message().transpose()?;
     Some(message.map(|message| Said {
         seq: record.seq(),
-        model: None,
+        model: record.details().model,
         message,
     }))
 }

@@ -8,6 +8,7 @@
 //! business of `session`.
 
 pub(crate) mod damage;
+pub(crate) mod details;
 pub(crate) mod find;
 pub(crate) mod legacy;
 pub(crate) mod lines;
@@ -19,6 +20,7 @@ mod salvage;
 pub(crate) mod sum;
 
 pub use damage::{Damage, DamageReport};
+pub use details::Details;
 pub use opener::{Because, FORMAT_VERSION};
 pub use origin::{ForkOrigin, SpawnedBy};
 pub use record::{Record, RecordKind, RecordRef, Sums};

@@ -1,0 +1,39 @@
+//! What the output of a tool says, as text.
+
+use std::borrow::Cow;
+
+use crate::json::{Fields, Json, Text};
+use crate::message::Block;
+
+/// Returns a tool's output as text: a string as it reads; of a list of blocks
+/// their texts, joined by newlines; anything else as its JSON.
+pub(crate) fn output_text(output: &Json) -> Cow<'_, str> {
+    let json = output.as_str();
+    if json.starts_with('"') {
+        return match output.parse::<Text>() {
+            Ok(text) => Cow::Owned(text.as_str().to_owned()),
+            Err(_) => Cow::Borrowed(json),
+        };
+    }
+    match output.parse::<Vec<Block>>() {
+        Ok(blocks) if blocks.iter().all(is_typed) => Cow::Owned(joined_texts(&blocks)),
+        _ => Cow::Borrowed(json),
+    }
+}
+
+/// Returns whether this is a block at all: `Block` reads any JSON.
+fn is_typed(block: &Block) -> bool {
+    let Block::Other(json) = block else {
+        return true;
+    };
+    json.parse::<Fields>()
+        .is_ok_and(|fields| fields.get("type").is_some())
+}
+
+fn joined_texts(blocks: &[Block]) -> String {
+    let texts = blocks.iter().filter_map(|block| match block {
+        Block::Text(block) => Some(block.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,94 @@
+//! What a record says beside its message: the model call that it comes from.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::record::RecordRef;
+use crate::json::Text;
+use crate::message::Usage;
+
+/// The model call that a record comes from, as far as the record tells.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Details {
+    /// The model that said it.
+    pub model: Option<String>,
+    /// The provider's id of the response; the records of one response share it.
+    pub response_id: Option<String>,
+    /// How long the call took.
+    pub duration_ms: Option<u64>,
+    /// What the provider says it cost.
+    pub cost_usd: Option<f64>,
+}
+
+impl RecordRef<'_> {
+    /// Returns what the record says of the model call that it comes from.
+    ///
+    /// A value that is not what it should be (a cost below zero, a model that is
+    /// a number) is as good as none.
+    pub fn details(&self) -> Details {
+        self.beside().details
+    }
+
+    /// Reads what stands beside the message or summary, whatever else is in the
+    /// record.
+    pub(crate) fn beside(&self) -> Beside {
+        serde_json::from_slice(self.bytes()).unwrap_or_default()
+    }
+}
+
+/// What stands in a record beside its message.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    pub(crate) details: Details,
+    /// In a compaction: what the call that made the summary used.
+    pub(crate) usage: Option<Usage>,
+    /// In a compaction: the summary.
+    pub(crate) summary: Option<Text>,
+}
+
+impl<'de> Deserialize<'de> for Beside {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(BesideVisitor)
+    }
+}
+
+struct BesideVisitor;
+
+impl<'de> Visitor<'de> for BesideVisitor {
+    type Value = Beside;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Beside, A::Error> {
+        let mut beside = Beside::default();
+        let details = &mut beside.details;
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match key.as_ref() {
+                "model" => details.model = sound(map.next_value()?),
+                "response_id" => details.response_id = sound(map.next_value()?),
+                "duration_ms" => details.duration_ms = sound(map.next_value()?),
+                "cost_usd" => {
+                    let cost: Option<f64> = sound(map.next_value()?);
+                    details.cost_usd = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
+                }
+                "usage" => beside.usage = sound(map.next_value()?),
+                "summary" => beside.summary = sound(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(beside)
+    }
+}
+
+/// Reads a value where it is what it should be: one that is not must not cost
+/// the others.
+fn sound<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
+    serde_json::from_str::<Option<T>>(raw.get()).ok().flatten()
+}
