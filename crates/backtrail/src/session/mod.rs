@@ -16,6 +16,11 @@ mod lock;
 mod moves;
 mod note;
 mod output;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "not wired in yet")
+)]
+mod payloads;
 mod place;
 mod queue;
 mod reader;

@@ -1,0 +1,225 @@
+//! Entries of a payload file: how one is written, found and checked.
+//!
+//! An entry is a line that names its content, the content, and a newline. A
+//! crash can tear one and damage can hide one, so a name proves nothing: what
+//! counts is that the bytes hash to it.
+
+use std::io;
+
+use memchr::memmem::Finder;
+
+use crate::message::parts::{HASH_HEX, PayloadHash};
+use crate::storage::{StorageFile, read_full};
+use crate::trail::lines::STREAM_BUFFER;
+
+/// How every entry begins.
+pub(super) const BEGIN: &[u8] = b"{\"payload\":\"";
+const MIDDLE: &[u8] = b"\",\"bytes\":";
+const END: &[u8] = b"}\n";
+
+/// The longest header, with a number of 20 digits.
+const MAX_HEADER: usize = BEGIN.len() + HASH_HEX + MIDDLE.len() + 20 + END.len();
+
+/// A header in a payload file; whether its content is right is not said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) hash: PayloadHash,
+    pub(super) bytes: u64,
+    /// Where its header begins.
+    pub(super) at: u64,
+}
+
+impl Entry {
+    /// Returns where the content begins, if it ends within a file of `len` bytes.
+    pub(super) fn content_within(&self, len: u64) -> Option<u64> {
+        let begin = self.at.checked_add(self.header_len())?;
+        (begin.checked_add(self.bytes)? <= len).then_some(begin)
+    }
+
+    /// Returns where the next entry begins, if this one ends within a file of
+    /// `len` bytes.
+    pub(super) fn end_within(&self, len: u64) -> Option<u64> {
+        let end = self.content_within(len)? + self.bytes;
+        (end < len).then_some(end + 1)
+    }
+
+    /// Returns how long the entry is.
+    pub(super) fn len(&self) -> u64 {
+        self.header_len() + self.bytes + 1
+    }
+
+    fn header_len(&self) -> u64 {
+        let digits = self.bytes.checked_ilog10().unwrap_or(0) as usize + 1;
+        (BEGIN.len() + HASH_HEX + MIDDLE.len() + digits + END.len()) as u64
+    }
+
+    /// Writes the header.
+    pub(super) fn write_header(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(BEGIN);
+        self.hash.write(out);
+        out.extend_from_slice(MIDDLE);
+        out.extend_from_slice(itoa::Buffer::new().format(self.bytes).as_bytes());
+        out.extend_from_slice(END);
+    }
+
+    /// Reads the header that stands at a place of a file, if one does.
+    fn read(file: &dyn StorageFile, at: u64) -> io::Result<Option<Self>> {
+        let mut front = [0; MAX_HEADER];
+        let n = read_full(file, &mut front, at)?;
+        Ok(Self::parse(&front[..n], at))
+    }
+
+    fn parse(front: &[u8], at: u64) -> Option<Self> {
+        let (hex, rest) = front.strip_prefix(BEGIN)?.split_at_checked(HASH_HEX)?;
+        let hash = PayloadHash::from_hex(hex)?;
+        let number = rest.strip_prefix(MIDDLE)?;
+        let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
+        let digits = &number[..digits.count()];
+        let bytes = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        let entry = Self { hash, bytes, at };
+        let mut written = Vec::with_capacity(MAX_HEADER);
+        entry.write_header(&mut written);
+        front.starts_with(&written).then_some(entry)
+    }
+}
+
+/// Tells every entry that may stand in the first `len` bytes of a file, in
+/// order.
+///
+/// Contents are passed over by their length as long as one entry follows the
+/// other. Elsewhere, behind a torn entry or in garbage, the next header is
+/// searched for; then what is told may be a part of a content.
+pub(super) fn scan(
+    file: &dyn StorageFile,
+    len: u64,
+    mut found: impl FnMut(Entry),
+) -> io::Result<()> {
+    let mut search = Search::new(file, BEGIN);
+    let mut at = 0;
+    while at < len {
+        let mut next = None;
+        if let Some(entry) = Entry::read(file, at)?
+            && let Some(end) = entry.end_within(len)
+        {
+            found(entry);
+            next = is_boundary(file, end, len)?.then_some(end);
+        }
+        at = match next {
+            Some(end) => end,
+            None => match search.next(at + 1)? {
+                Some(begin) => begin,
+                None => break,
+            },
+        };
+    }
+    Ok(())
+}
+
+/// Returns whether an entry ends right before `end` and nothing, or another one,
+/// begins there.
+fn is_boundary(file: &dyn StorageFile, end: u64, len: u64) -> io::Result<bool> {
+    let mut around = [0; 1 + BEGIN.len()];
+    let n = read_full(file, &mut around, end - 1)?;
+    let (newline, begin) = around[..n].split_at(n.min(1));
+    Ok(newline == b"\n" && (end == len || begin == BEGIN))
+}
+
+/// Finds some bytes in a file, a buffer at a time.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    file: &'a dyn StorageFile,
+    finder: Finder<'a>,
+    /// Bytes of the file from `start` on.
+    buffer: Vec<u8>,
+    start: u64,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(file: &'a dyn StorageFile, wanted: &'a [u8]) -> Self {
+        Self {
+            file,
+            finder: Finder::new(wanted),
+            buffer: Vec::new(),
+            start: 0,
+        }
+    }
+
+    /// Returns where the bytes stand next, at `from` or behind it.
+    pub(super) fn next(&mut self, mut from: u64) -> io::Result<Option<u64>> {
+        loop {
+            let known = self.known_from(from);
+            if let Some(at) = self.finder.find(known) {
+                return Ok(Some(from + at as u64));
+            }
+            // The end of what is known may be the beginning of what is wanted.
+            let kept = known.len().min(self.finder.needle().len() - 1);
+            from += (known.len() - kept) as u64;
+            self.fill(from)?;
+            if self.buffer.len() <= kept {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn known_from(&self, from: u64) -> &[u8] {
+        let skipped = from.checked_sub(self.start).map(usize::try_from);
+        match skipped {
+            Some(Ok(skipped)) => self.buffer.get(skipped..).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    fn fill(&mut self, from: u64) -> io::Result<()> {
+        self.start = from;
+        self.buffer.resize(STREAM_BUFFER, 0);
+        let n = read_full(self.file, &mut self.buffer, from)?;
+        self.buffer.truncate(n);
+        Ok(())
+    }
+}
+
+/// Returns whether a content that begins at `from` hashes to its name. It is
+/// read a little at a time.
+pub(super) fn is_content(
+    file: &dyn StorageFile,
+    from: u64,
+    bytes: u64,
+    hash: PayloadHash,
+) -> io::Result<bool> {
+    let mut hasher = blake3::Hasher::new();
+    let whole = for_each_chunk(file, from, bytes, |_, chunk| {
+        hasher.update(chunk);
+        true
+    })?;
+    Ok(whole && PayloadHash::finish(&hasher) == hash)
+}
+
+/// Returns whether these bytes stand in a file from `from` on.
+pub(super) fn stands_at(file: &dyn StorageFile, from: u64, content: &[u8]) -> io::Result<bool> {
+    for_each_chunk(file, from, content.len() as u64, |done, chunk| {
+        content[done..].starts_with(chunk)
+    })
+}
+
+/// Hands out a part of a file chunk by chunk, each with how many bytes came
+/// before it, while `each` agrees; returns whether it did to the end.
+fn for_each_chunk(
+    file: &dyn StorageFile,
+    from: u64,
+    bytes: u64,
+    mut each: impl FnMut(usize, &[u8]) -> bool,
+) -> io::Result<bool> {
+    let first = usize::try_from(bytes).map_or(STREAM_BUFFER, |n| n.min(STREAM_BUFFER));
+    let mut buffer = vec![0; first];
+    let mut done = 0;
+    while done < bytes {
+        let rest = usize::try_from(bytes - done).unwrap_or(usize::MAX);
+        let chunk = &mut buffer[..rest.min(first)];
+        let n = read_full(file, chunk, from + done)?;
+        if n < chunk.len() || !each(done as usize, chunk) {
+            return Ok(false);
+        }
+        done += n as u64;
+    }
+    Ok(true)
+}
