@@ -330,6 +330,8 @@ pub enum Reason {
     BrokenLink(String),
     /// The openers continue each other in a circle.
     Loop,
+    /// A large or binary part of the message is not in the payload file.
+    LostPayload(String),
 }
 
 impl fmt::Display for Reason {
@@ -361,6 +363,7 @@ impl fmt::Display for Reason {
             Self::BadOpener => f.write_str("the trail's opener cannot be read"),
             Self::BrokenLink(what) => write!(f, "continues {what}, which is not there"),
             Self::Loop => f.write_str("the openers continue each other in a circle"),
+            Self::LostPayload(hash) => write!(f, "the payload {hash} is lost or damaged"),
         }
     }
 }

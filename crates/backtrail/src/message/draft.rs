@@ -193,12 +193,13 @@ impl Draft {
         self.expect
     }
 
-    /// Writes what stands between the record's `seq` and its `prev`.
+    /// Writes what stands between the record's `seq` and its `prev`, and returns
+    /// it with where the message begins in it; the message goes to its end.
     pub(crate) fn encode(
         &self,
         now: impl FnOnce() -> Timestamp,
         new_id: impl FnOnce() -> std::io::Result<uuid::Uuid>,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<(Vec<u8>, usize)> {
         self.check()?;
         let mut out = Vec::with_capacity(512 + self.body.size_hint());
         out.extend_from_slice(b",\"at\":\"");
@@ -224,11 +225,12 @@ impl Draft {
             out.extend_from_slice(value.as_str().as_bytes());
         }
         out.extend_from_slice(b",\"message\":");
+        let message_at = out.len();
         match &self.body {
             Body::Message(message) => message.write_json(&mut out).map_err(unwritable)?,
             Body::Json(json) => out.extend_from_slice(json.as_str().as_bytes()),
         }
-        Ok(out)
+        Ok((out, message_at))
     }
 
     fn check(&self) -> Result<()> {

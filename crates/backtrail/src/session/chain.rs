@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::files::SessionFiles;
 use super::first::is_legacy;
+use super::payloads::Payloads;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::legacy::Index;
@@ -129,7 +130,7 @@ impl Segment {
             first => find_seq(&file, &self.path, first)?,
         };
         let reader = TrailReader::forwards(file, &self.path, offset, buffer, sums);
-        Ok(reader)
+        Ok(reader.with_payloads(Payloads::new(&self.files)))
     }
 
     /// Reads the trail backwards from the last record that belongs to the line, or
@@ -150,7 +151,8 @@ impl Segment {
                 .len()
                 .map_err(|error| Error::io("cannot read the trail", &self.path, error))?,
         };
-        Ok(TrailReader::backwards(file, &self.path, end, sums))
+        let reader = TrailReader::backwards(file, &self.path, end, sums);
+        Ok(reader.with_payloads(Payloads::new(&self.files)))
     }
 
     fn legacy_reader(

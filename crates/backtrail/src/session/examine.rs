@@ -55,8 +55,11 @@ impl Examiner {
             }
             Some(Found::Record) => {
                 let record = self.reader.record();
-                let flaw = self.flaw_of(&record);
                 let position = (record.seq(), record.sum());
+                let flaw = match self.flaw_of(&record) {
+                    None => self.lost_payload()?,
+                    flaw => flaw,
+                };
                 let flaw = flaw.map(|reason| self.reader.damage_here(reason));
                 self.before = Some(position);
                 self.certain = true;
@@ -84,6 +87,21 @@ impl Examiner {
                 return Some(Reason::Gap);
             }
         }
-        record.message().err()?.reason().cloned()
+        record.stored_message().err()?.reason().cloned()
+    }
+
+    /// Returns the first part of a message that is not in the payload file.
+    fn lost_payload(&self) -> Result<Option<Reason>> {
+        let record = self.reader.record();
+        // A message that cannot be read is a flaw already.
+        let Ok(Some((payloads, references))) = record.references() else {
+            return Ok(None);
+        };
+        for part in references {
+            if !payloads.check(part.hash, part.bytes, part.at)? {
+                return Ok(Some(Reason::LostPayload(part.hash.to_string())));
+            }
+        }
+        Ok(None)
     }
 }

@@ -15,6 +15,7 @@ mod info;
 mod lock;
 mod moves;
 mod note;
+mod outgoing;
 mod output;
 #[cfg_attr(
     not(test),
@@ -39,15 +40,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::context::{Context, Shape};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::message::Draft;
+use crate::message::{Draft, parts};
 use crate::random::IdSource;
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener, Present, WorkspaceRef};
 use crate::trail::origin::SpawnedBy;
-use crate::trail::record::MAX_WRITTEN;
 use lock::{AppendGuard, AppendLock, SpeakerLock};
+use payloads::PayloadWriter;
 use queue::Queue;
 use tail::{Entry, Tail};
 
@@ -76,6 +77,7 @@ pub(crate) use files::{SessionFiles, is_absent};
 pub(crate) use fork::fork;
 pub(crate) use import::import;
 pub(crate) use note::append_note;
+pub(crate) use payloads::Payloads;
 pub(crate) use repair::plan as repair_plan;
 pub(crate) use spawn::spawn;
 
@@ -202,6 +204,7 @@ struct Live {
     tail: Mutex<Tail>,
     queue: Queue,
     ids: IdSource,
+    payloads: Mutex<PayloadWriter>,
     set_aside: Vec<SetAside>,
 }
 
@@ -272,6 +275,7 @@ impl Session {
         let set_aside = std::mem::take(&mut tail.set_aside);
         Ok(Self(Arc::new(Live {
             store: store.clone(),
+            payloads: Mutex::new(PayloadWriter::new(&files)),
             files,
             durability: durability.unwrap_or(store.durability()),
             append_lock,
@@ -395,31 +399,25 @@ impl Drop for Live {
 #[derive(Debug)]
 pub(crate) struct Pending {
     body: Vec<u8>,
+    /// Where the message begins, if large or binary parts of it may have to move
+    /// to the payload file.
+    message_at: Option<usize>,
     expect: Option<u64>,
 }
 
-impl Pending {
-    fn entry(&self) -> Entry<'_> {
-        Entry {
-            kind: "message",
-            body: &self.body,
-        }
+fn entry(body: &[u8]) -> Entry<'_> {
+    Entry {
+        kind: "message",
+        body,
     }
 }
 
 impl Live {
     fn encode(&self, draft: &Draft) -> Result<Pending> {
-        let body = draft.encode(|| self.store.now(), || self.ids.next(self.store.random()))?;
-        // Numbers, `prev` and `sum` around it take less than this.
-        const AROUND: usize = 256;
-        if body.len() + AROUND > MAX_WRITTEN {
-            let reason = Reason::TooLong {
-                bytes: (body.len() + AROUND) as u64,
-                limit: MAX_WRITTEN as u64,
-            };
-            return Err(Error::invalid("the message is too large to record").because(reason));
-        }
+        let (body, at) =
+            draft.encode(|| self.store.now(), || self.ids.next(self.store.random()))?;
         Ok(Pending {
+            message_at: parts::may_have_parts(&body[at..]).then_some(at),
             body,
             expect: draft.expected(),
         })
@@ -433,9 +431,10 @@ impl Live {
     /// group needs.
     fn write_one(&self, pending: &Pending) -> Result<u64> {
         let mut tail = self.lock_tail();
+        let body = self.body_of(pending)?;
         let guard = self.begin_write(&mut tail)?;
         self.check_expected(&tail, pending.expect, 0)?;
-        tail.append(&[pending.entry()])?;
+        tail.append(&[entry(&body)])?;
         drop(guard);
         self.end_write(&mut tail)?;
         Ok(tail.position.seq)
@@ -452,13 +451,16 @@ impl Live {
     }
 
     fn try_write_group(&self, tail: &mut Tail, group: &[Pending]) -> Result<Vec<Result<u64>>> {
+        let bodies: Vec<_> = group.iter().map(|pending| self.body_of(pending)).collect();
         let guard = self.begin_write(tail)?;
         let mut entries = Vec::with_capacity(group.len());
         let mut refused = Vec::new();
-        for (n, pending) in group.iter().enumerate() {
-            match self.check_expected(tail, pending.expect, entries.len()) {
-                Err(error) => refused.push((n, error)),
-                Ok(()) => entries.push(pending.entry()),
+        for (n, (pending, body)) in group.iter().zip(&bodies).enumerate() {
+            let checked = self.check_expected(tail, pending.expect, entries.len());
+            match (checked, body) {
+                (Err(error), _) => refused.push((n, error)),
+                (Ok(()), Err(error)) => refused.push((n, error.duplicate())),
+                (Ok(()), Ok(body)) => entries.push(entry(body)),
             }
         }
         let before = tail.position.seq;

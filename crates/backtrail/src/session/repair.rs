@@ -205,7 +205,8 @@ impl Survey {
         for damage in report.damage.first() {
             let trail = damage.file.file_name().and_then(trail_number);
             let known = |place: &Repaired| trail.is_some_and(|trail| place.covers(trail, damage));
-            let mended = damage.reason == Reason::Unfinished && damage.file == head;
+            let mended = damage.reason == Reason::Unfinished && damage.file == head
+                || matches!(damage.reason, Reason::LostPayload(_));
             if let Some(trail) = trail
                 && !mended
                 && !self.repaired.iter().any(known)
@@ -256,6 +257,8 @@ impl Survey {
             if position.seq > segment.until {
                 break;
             }
+            // A payload that is lost cannot be gone around: the record stays.
+            let flaw = flaw.filter(|flaw| !matches!(flaw.reason, Reason::LostPayload(_)));
             if let Some(flaw) = flaw {
                 last.lost = true;
                 self.add(files, segment, flaw);

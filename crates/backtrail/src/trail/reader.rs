@@ -11,6 +11,7 @@ use super::lines::{Backwards, Ending, Forwards, Line};
 use super::record::{Envelope, MAX_READ, RecordRef, Sums, check_line};
 use super::salvage::{Piece, take_apart};
 use crate::error::{Error, Reason, Result};
+use crate::session::Payloads;
 use crate::storage::StorageFile;
 
 /// What a trail holds at one place.
@@ -65,6 +66,8 @@ pub(crate) struct TrailReader {
     place: Range<u64>,
     /// The last record, by its place in the line.
     record: Option<(Range<usize>, Envelope)>,
+    /// Where the large parts of messages are.
+    payloads: Option<Payloads>,
 }
 
 impl TrailReader {
@@ -107,7 +110,15 @@ impl TrailReader {
             reread: false,
             place: 0..0,
             record: None,
+            payloads: None,
         }
+    }
+
+    /// Lends records that know where the large parts of messages are.
+    #[must_use]
+    pub(crate) fn with_payloads(mut self, payloads: Payloads) -> Self {
+        self.payloads = Some(payloads);
+        self
     }
 
     /// Returns where the last item stands in the file.
@@ -147,7 +158,8 @@ impl TrailReader {
     pub(crate) fn record(&self) -> RecordRef<'_> {
         let (range, envelope) = self.record.clone().expect("advance found a record");
         let line = self.line.as_ref().expect("a record stands in a line");
-        RecordRef::new(&self.lines.bytes(line)[range], envelope)
+        let bytes = &self.lines.bytes(line)[range];
+        RecordRef::new(bytes, envelope, self.payloads.as_ref())
     }
 
     /// Goes to the next record, passing over damage.

@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 
 use super::sum::{HEX, Sum};
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::message::{Message, MessageOf};
+use crate::message::{Message, MessageOf, parts};
+use crate::session::Payloads;
 use crate::time::Timestamp;
 
 /// The longest line that the writer makes.
@@ -74,14 +75,21 @@ impl<'a> RecordKind<'a> {
 pub struct RecordRef<'a> {
     bytes: &'a [u8],
     envelope: Envelope,
+    /// Where the large parts of messages are; unknown to who reads one file.
+    payloads: Option<&'a Payloads>,
 }
 
 impl<'a> RecordRef<'a> {
-    pub(crate) fn new(bytes: &'a [u8], envelope: Envelope) -> Self {
-        Self { bytes, envelope }
+    pub(crate) fn new(bytes: &'a [u8], envelope: Envelope, payloads: Option<&'a Payloads>) -> Self {
+        Self {
+            bytes,
+            envelope,
+            payloads,
+        }
     }
 
-    /// Returns the whole line as it is on disk, without its newline.
+    /// Returns the whole line as it is on disk, without its newline. Large and
+    /// binary parts of a message stand elsewhere, and here a reference to them.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -127,9 +135,66 @@ impl<'a> RecordRef<'a> {
     /// Parses the message, if this is a record of one.
     ///
     /// `None` for other kinds. A message of another shape than this version
-    /// knows is an error here; its bytes are there all the same.
+    /// knows is an error here, and so is one of which a part is lost; what is
+    /// there of it is told by [`stored_message`](Self::stored_message).
     pub fn message(&self) -> Result<Option<Message>> {
-        self.stored_message()
+        if !parts::may_have_references(self.bytes) {
+            return self.stored_message();
+        }
+        let Some(json) = self.message_json()? else {
+            return Ok(None);
+        };
+        match serde_json::from_str(&json) {
+            Ok(message) => Ok(Some(message)),
+            Err(error) => Err(self.flawed(Reason::Syntax(error.to_string()))),
+        }
+    }
+
+    /// Returns the message with the very bytes that it came with, if this is a
+    /// record of one.
+    pub fn message_json(&self) -> Result<Option<Cow<'a, str>>> {
+        let Some(json) = self.stored_json()? else {
+            return Ok(None);
+        };
+        match self.payloads {
+            Some(payloads) if parts::may_have_references(json.as_bytes()) => {
+                let restored =
+                    parts::restore(json, |part| payloads.fetch(part.hash, part.bytes, part.at))?;
+                Ok(Some(Cow::Owned(restored)))
+            }
+            _ => Ok(Some(Cow::Borrowed(json))),
+        }
+    }
+
+    /// Returns the message's JSON as it stands in its line.
+    pub(crate) fn stored_json(&self) -> Result<Option<&'a str>> {
+        #[derive(Deserialize)]
+        struct Body<'a> {
+            #[serde(borrow)]
+            message: Option<&'a RawValue>,
+        }
+        if self.kind() != RecordKind::Message {
+            return Ok(None);
+        }
+        if let Some(legacy) = self.envelope.legacy {
+            let body = &self.bytes[legacy.body.range()];
+            return match std::str::from_utf8(body) {
+                Ok(json) => Ok(Some(json)),
+                Err(error) => Err(self.flawed(Reason::NotUtf8(error.valid_up_to() as u64))),
+            };
+        }
+        match serde_json::from_slice::<Body<'a>>(self.bytes) {
+            Ok(Body {
+                message: Some(message),
+            }) => Ok(Some(message.get())),
+            Ok(_) => Err(self.flawed(Reason::MissingField("message"))),
+            Err(error) => Err(self.flawed(Reason::Syntax(error.to_string()))),
+        }
+    }
+
+    fn flawed(&self, reason: Reason) -> Error {
+        let what = format!("cannot read the message of record {}", self.seq());
+        Error::new(ErrorKind::Corrupt, what).because(reason)
     }
 
     /// Parses the message as it stands in its line: a large or binary part of it
@@ -138,10 +203,6 @@ impl<'a> RecordRef<'a> {
         if self.kind() != RecordKind::Message {
             return Ok(None);
         }
-        let flawed = |reason| {
-            let what = format!("cannot read the message of record {}", self.seq());
-            Error::new(ErrorKind::Corrupt, what).because(reason)
-        };
         let read = match self.envelope.legacy {
             Some(legacy) => {
                 serde_json::from_slice(&self.bytes[legacy.body.range()]).map(|m| MessageOf(Some(m)))
@@ -150,8 +211,8 @@ impl<'a> RecordRef<'a> {
         };
         match read {
             Ok(MessageOf(Some(message))) => Ok(Some(message)),
-            Ok(MessageOf(None)) => Err(flawed(Reason::MissingField("message"))),
-            Err(error) => Err(flawed(Reason::Syntax(error.to_string()))),
+            Ok(MessageOf(None)) => Err(self.flawed(Reason::MissingField("message"))),
+            Err(error) => Err(self.flawed(Reason::Syntax(error.to_string()))),
         }
     }
 
@@ -160,7 +221,20 @@ impl<'a> RecordRef<'a> {
         Record {
             bytes: self.bytes.into(),
             envelope: self.envelope,
+            payloads: self.payloads.cloned(),
         }
+    }
+
+    /// Returns the references of the message to its large and binary parts, and
+    /// where those are.
+    pub(crate) fn references(&self) -> Result<Option<(&'a Payloads, Vec<parts::Reference>)>> {
+        let (Some(payloads), true) = (self.payloads, parts::may_have_references(self.bytes)) else {
+            return Ok(None);
+        };
+        let json = self.stored_json()?.unwrap_or("{}");
+        let found = parts::references(json);
+        let references = found.into_iter().map(|(_, reference)| reference);
+        Ok(Some((payloads, references.collect())))
     }
 
     /// Returns the seq of the newest note before this record in its trail.
@@ -200,12 +274,13 @@ impl<'a> RecordRef<'a> {
 pub struct Record {
     bytes: Box<[u8]>,
     envelope: Envelope,
+    payloads: Option<Payloads>,
 }
 
 impl Record {
     /// Returns the record as one that is lent; all its methods are there.
     pub fn as_ref(&self) -> RecordRef<'_> {
-        RecordRef::new(&self.bytes, self.envelope)
+        RecordRef::new(&self.bytes, self.envelope, self.payloads.as_ref())
     }
 
     /// Returns the record's number along the history.

@@ -155,8 +155,7 @@ fn quoted_finder(word: &str) -> Finder<'static> {
 /// Returns whether [`parts`], with [`MAX_INLINE`], may find any in a message.
 ///
 /// It only looks for a few words, so that each append can ask.
-pub(crate) fn may_have_parts(message: &str) -> bool {
-    let text = message.as_bytes();
+pub(crate) fn may_have_parts(text: &[u8]) -> bool {
     let has = |finder: &Finder<'_>| finder.find(text).is_some();
     text.len() > MAX_INLINE
         || may_name_payload(text)
@@ -186,11 +185,16 @@ pub(crate) fn splice(message: &str, parts: &[Part<'_>], references: &[Reference]
     out
 }
 
+/// Returns whether a record or a message may hold references.
+pub(crate) fn may_have_references(text: &[u8]) -> bool {
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(BEGIN));
+    FINDER.find(text).is_some()
+}
+
 /// Returns the references in a message that was spliced, in order.
 pub(crate) fn references(message: &str) -> Vec<(Range<usize>, Reference)> {
-    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(BEGIN));
     let mut found = Vec::new();
-    if FINDER.find(message.as_bytes()).is_none() {
+    if !may_have_references(message.as_bytes()) {
         return found;
     }
     walk(message, &mut |place| {

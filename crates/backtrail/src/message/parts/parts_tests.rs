@@ -65,7 +65,7 @@ fn media_move_out_whatever_their_size_and_where_they_stand() {
         r#""ZXNj""#,
     ];
     assert_eq!(moved(message, MAX_INLINE), expected);
-    assert!(may_have_parts(message));
+    assert!(may_have_parts(message.as_bytes()));
     let contents = parts(message, MAX_INLINE).into_iter().map(|p| p.content);
     let contents: Vec<_> = contents.collect();
     assert_eq!(contents[0], Content::Base64(b"img".to_vec()));
@@ -92,12 +92,12 @@ fn what_is_no_medium_and_short_stays() {
 #[test]
 fn a_plain_message_is_told_without_being_parsed() {
     let plain = r#"{"role":"user","blocks":[{"type":"text","text":"a \"payload\" \u001b file"}]}"#;
-    assert!(!may_have_parts(plain));
+    assert!(!may_have_parts(plain.as_bytes()));
     let long = format!(
         r#"{{"role":"user","blocks":[],"x":"{}"}}"#,
         "x".repeat(MAX_INLINE)
     );
-    assert!(may_have_parts(&long));
+    assert!(may_have_parts(long.as_bytes()));
 }
 
 #[test]
@@ -444,7 +444,7 @@ proptest! {
 
     #[test]
     fn a_message_that_cannot_have_parts_has_none(message in any_message()) {
-        prop_assert!(may_have_parts(&message) || parts(&message, MAX_INLINE).is_empty());
+        prop_assert!(may_have_parts(message.as_bytes()) || parts(&message, MAX_INLINE).is_empty());
     }
 
     #[test]
