@@ -95,7 +95,7 @@ mod store;
 mod time;
 mod trail;
 
-pub use context::{Context, Shape};
+pub use context::{Context, Mend, MendRule, Shape};
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use ids::SessionId;
 pub use json::{Fields, Json, Text};

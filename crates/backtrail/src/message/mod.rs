@@ -7,7 +7,6 @@
 mod block;
 mod compaction;
 mod draft;
-#[cfg_attr(not(test), expect(dead_code, reason = "not wired in yet"))]
 pub(crate) mod parts;
 mod usage;
 

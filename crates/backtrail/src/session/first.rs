@@ -2,6 +2,7 @@
 
 use super::files::SessionFiles;
 use crate::error::{Error, Result};
+use crate::legacy::{Form, Found, Index, look};
 use crate::storage::{StorageFile, read_full};
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Because, Opener};
@@ -30,10 +31,22 @@ pub(crate) fn is_legacy(files: &SessionFiles, file: &dyn StorageFile) -> Result<
     }
     let mut bytes = vec![0; LOOKED_AT];
     let n = read_full(file, &mut bytes, 0).map_err(failed)?;
-    let bytes = &bytes[..n];
-    let begins = bytes.trim_ascii_start().first() == Some(&b'{');
-    let ours = memchr::memmem::find(bytes, b"\",\"sum\":\"").is_some();
-    Ok(begins && !ours)
+    let bytes = bytes[..n].trim_ascii_start();
+    if memchr::memmem::find(bytes, b"\",\"sum\":\"").is_some() || !bytes.starts_with(b"{") {
+        return Ok(false);
+    }
+    match memchr::memchr(b'\n', bytes) {
+        Some(end) if is_version_1(&bytes[..end]) => Ok(true),
+        // An object may be long, or be spread over lines.
+        _ => Ok(Index::read(file, &path)?.form == Form::Object),
+    }
+}
+
+fn is_version_1(line: &[u8]) -> bool {
+    !matches!(
+        look(Form::Lines, line),
+        Found::Damage(_) | Found::Other { .. }
+    )
 }
 
 /// Returns whether the number at `offset` is 1.

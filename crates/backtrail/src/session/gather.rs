@@ -6,8 +6,8 @@ use super::reader::SessionReader;
 use crate::context::{Context, ContextInput, Said, Shape, render};
 use crate::error::Result;
 use crate::legacy;
-use crate::message::{Role, StoredCompaction};
-use crate::trail::{DamageReport, RecordKind, RecordRef};
+use crate::message::{Message, Role, StoredCompaction};
+use crate::trail::{RecordKind, RecordRef};
 
 impl SessionReader {
     /// Renders what a model should be sent now: the instructions, the last
@@ -27,11 +27,8 @@ impl SessionReader {
         while let Some(record) = records.next()? {
             gathered.take(&record);
         }
-        let mut context = render(shape, &gathered.input);
-        let mut damage = records.damage().clone();
-        damage.take_in(&mut gathered.damage);
-        context.set_skipped(damage, gathered.unreadable);
-        Ok(context)
+        let skipped = records.damage().count() + gathered.unreadable;
+        Ok(render(shape, &gathered.input).with_skipped(skipped))
     }
 
     /// Returns the system messages at the very beginning of the history: they
@@ -93,7 +90,6 @@ impl SessionReader {
 #[derive(Default)]
 struct Gathered {
     input: ContextInput,
-    damage: DamageReport,
     unreadable: u64,
 }
 
@@ -105,7 +101,11 @@ impl Gathered {
         }
         match said(record) {
             Some(Ok(said)) => self.input.messages.push(said),
-            Some(Err(_)) => self.unreadable += 1,
+            Some(Err(_)) => {
+                self.unreadable += 1;
+                // Where only a part of it is lost, the rest is sent.
+                self.input.messages.extend(stored(record));
+            }
             None => {}
         }
     }
@@ -114,9 +114,21 @@ impl Gathered {
 /// Reads what was said in a record; `None` where it is not a message.
 fn said(record: &RecordRef<'_>) -> Option<Result<Said>> {
     let message = record.message().transpose()?;
-    Some(message.map(|message| Said {
-        seq: record.seq(),
-        model: record.details().model,
-        message,
-    }))
+    Some(message.map(|message| Said::of(record, message)))
+}
+
+/// Reads what stands of a message in its line.
+fn stored(record: &RecordRef<'_>) -> Option<Said> {
+    let message = record.stored_message().ok()??;
+    Some(Said::of(record, message))
+}
+
+impl Said {
+    fn of(record: &RecordRef<'_>, message: Message) -> Self {
+        Self {
+            seq: record.seq(),
+            model: record.details().model,
+            message,
+        }
+    }
 }

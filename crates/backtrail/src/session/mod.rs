@@ -17,10 +17,6 @@ mod moves;
 mod note;
 mod outgoing;
 mod output;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "not wired in yet")
-)]
 mod payloads;
 mod place;
 mod queue;

@@ -101,11 +101,15 @@ fn write_it_today() -> [String; 2] {
 fn the_same_script_writes_the_same_bytes_as_ever() {
     let today = write_it_today();
     for (trail, (today, then)) in today.iter().zip(VERSION_2).enumerate() {
-        for (n, (today, then)) in today.lines().zip(then.lines()).enumerate() {
+        let lines = today.lines().zip(then.lines()).enumerate();
+        for (n, (today, then)) in lines.filter(|(_, (_, then))| !then.contains("image/png")) {
             assert_eq!(today, then, "trail {trail}, line {}", n + 1);
         }
-        assert_eq!(today, then, "trail {trail}");
+        assert_eq!(today.lines().count(), then.lines().count());
     }
+    // The first engine left images in their lines.
+    let image = today[1].lines().last().unwrap();
+    assert!(image.contains(r#""data":{"payload":""#), "{image}");
 }
 
 #[test]

@@ -52,41 +52,52 @@ fn five_megabytes_of_tool_input_keep_their_bytes() {
 
 const LIMIT: usize = 16 << 20;
 
+/// A line of ours is never longer, but what is said may be: large parts stand in
+/// the payload file, and smaller ones too where there are very many.
 #[test]
-fn a_message_over_16_mib_is_refused_and_the_session_goes_on() {
+fn f9_a_message_over_16_mib_is_taken_and_comes_back_whole() {
     let lab = Lab::new();
     let session = lab.store.create_session(Default::default()).unwrap();
-    session.append(Message::user_text("before")).unwrap();
-    let before = lab.bytes(session.id(), 0);
     let text = "x".repeat(LIMIT);
     let line = format!(r#"{{"role":"user","text":"{text}"}}"#);
+    let many = Message::assistant((0..40).map(|n| Block::text(format!("{n}{}", &text[..900_000]))));
     let drafts = [
-        Draft::from(Message::user_text(text)),
+        Draft::from(Message::user_text(text.clone())),
         Draft::from_json(&line).unwrap(),
+        Draft::from(many.clone()),
     ];
     for draft in drafts {
-        let error = session.append(draft).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Invalid);
-        let limit = LIMIT as u64;
-        let reason = error.reason().unwrap();
-        assert!(
-            matches!(reason, Reason::TooLong { bytes, limit: l } if *bytes > limit && *l == limit),
-            "{reason:?}"
-        );
+        session.append(draft).unwrap();
     }
-    assert_eq!(lab.bytes(session.id(), 0), before);
-    assert_eq!(session.append(Message::user_text("after")).unwrap(), 2);
+    let message = |seq| {
+        let record = session.reader().record(seq).unwrap().unwrap();
+        record.message().unwrap().unwrap()
+    };
+    assert!(message(1).text() == text);
+    assert!(message(2).text() == text);
+    assert!(message(3) == many);
+    let bytes = lab.bytes(session.id(), 0);
+    assert!(lines(&bytes).iter().all(|line| line.len() <= LIMIT));
     assert!(session.reader().verify().unwrap().is_ok());
 }
 
 #[test]
-fn a_message_just_under_16_mib_is_taken_and_its_line_is_no_longer_than_that() {
+fn a_message_of_more_small_parts_than_a_line_holds_is_refused_and_the_session_goes_on() {
     let lab = Lab::new();
     let session = lab.store.create_session(Default::default()).unwrap();
-    let text = "x".repeat(LIMIT - 600);
-    session.append(Message::user_text(text.clone())).unwrap();
-    let record = session.reader().record(1).unwrap().unwrap();
-    assert!(record.message().unwrap().unwrap().text() == text);
-    let bytes = lab.bytes(session.id(), 0);
-    assert!(lines(&bytes)[1].len() <= LIMIT);
+    session.append(Message::user_text("before")).unwrap();
+    let before = lab.bytes(session.id(), 0);
+    let text = "x".repeat(10_000);
+    let many = Message::assistant((0..2_000).map(|_| Block::text(text.clone())));
+    let error = session.append(many).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let limit = LIMIT as u64;
+    let reason = error.reason().unwrap();
+    assert!(
+        matches!(reason, Reason::TooLong { bytes, limit: l } if *bytes > limit && *l == limit),
+        "{reason:?}"
+    );
+    assert_eq!(lab.bytes(session.id(), 0), before);
+    assert_eq!(session.append(Message::user_text("after")).unwrap(), 2);
+    assert!(session.reader().verify().unwrap().is_ok());
 }

@@ -1,0 +1,43 @@
+//! JSON, written piece by piece in a fixed order.
+
+use crate::escape::write_str;
+
+/// JSON text that grows.
+pub(super) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(super) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Writes JSON as it stands.
+    pub(super) fn raw(&mut self, json: &str) -> &mut Self {
+        self.0.extend_from_slice(json.as_bytes());
+        self
+    }
+
+    /// Writes a string literal.
+    pub(super) fn str(&mut self, text: &str) -> &mut Self {
+        write_str(&mut self.0, text);
+        self
+    }
+
+    /// Begins the next element of a list: a comma, unless it is the first.
+    pub(super) fn next(&mut self) -> &mut Self {
+        if self.0.last() != Some(&b'[') {
+            self.0.push(b',');
+        }
+        self
+    }
+
+    /// Writes what serialises to JSON with the bytes it has.
+    pub(super) fn value<T: serde::Serialize>(&mut self, value: &T) -> &mut Self {
+        serde_json::to_writer(&mut self.0, value)
+            .expect("a block is JSON, and memory takes all that is written");
+        self
+    }
+
+    pub(super) fn finish(self) -> String {
+        String::from_utf8(self.0).expect("only UTF-8 was written")
+    }
+}
