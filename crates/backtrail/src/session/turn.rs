@@ -196,5 +196,7 @@ mod tests {
         // Of those with one id, the oldest that still waits.
         let oldest = answered(&mut calls, &result("the same"))[0];
         assert_eq!(oldest, 20 * PATIENCE - PATIENCE + 1);
+        answered(&mut calls, &Message::user_text("stop"));
+        assert!(calls.waiting.is_empty());
     }
 }

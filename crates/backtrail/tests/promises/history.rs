@@ -267,6 +267,29 @@ fn f25_a_call_that_is_never_answered_does_not_hold_up_a_long_history() {
 }
 
 #[test]
+fn b2_nothing_waits_longer_than_it_must() {
+    let on_and_on = || (0..100).map(|_| assistant([Block::text("on and on")]));
+    // What stands before an open call, and an open call before a prompt.
+    let mut messages = vec![assistant([Block::text("Let me look."), call("lost")])];
+    messages.extend(on_and_on());
+    let reader = damaged_at_the_end(messages.clone());
+    let mut history = reader.history().unwrap();
+    assert_eq!(
+        line(&history.next().unwrap().unwrap()),
+        "1 answer Let me look."
+    );
+    assert_eq!(history.damaged(), 0);
+    messages.insert(1, Message::user_text("stop"));
+    let reader = damaged_at_the_end(messages);
+    let mut calls = reader.tool_calls().unwrap();
+    assert_eq!(
+        call_line(&calls.next().unwrap().unwrap()),
+        "1 lost None None"
+    );
+    assert_eq!(calls.damaged(), 0);
+}
+
+#[test]
 fn an_error_of_the_disk_is_told_once_and_ends_the_history() {
     let disk = FaultyStorage::new(MemoryStorage::new()).counting(Count::All);
     let store = StoreOptions::new()
@@ -275,11 +298,22 @@ fn an_error_of_the_disk_is_told_once_and_ends_the_history() {
         .unwrap();
     let session = store.create_session(Default::default()).unwrap();
     session.append(assistant([call("t1")])).unwrap();
+    let long = "x".repeat(64 << 10);
+    for _ in 0..100 {
+        let text = Block::text(long.as_str());
+        session.append(Message::new(Role::System, [text])).unwrap();
+    }
+    session.append(tool([ok("t1", "done")])).unwrap();
     let reader = session.reader();
     let mut history = reader.history().unwrap();
-    disk.arm(0, Fault::ErrorFrom(5));
+    // Far enough for the call to be read, and not its result.
+    disk.arm(5, Fault::ErrorFrom(5));
     assert!(history.next().unwrap().is_err());
-    assert!(history.next().is_none(), "it did not read to the end");
+    assert!(disk.operations() > 5);
+    assert!(
+        history.next().is_none(),
+        "whether it has a result is not known"
+    );
     assert!(reader.stats().is_err());
     disk.disarm();
     assert_eq!(reader.history().unwrap().count(), 1);

@@ -326,6 +326,11 @@ fn f6_a_summary_of_which_nothing_is_known_is_text_that_the_next_call_reads() {
     let stats = lab.reader(&id).stats().unwrap();
     assert_eq!((stats.compactions, stats.responses), (1, 1));
     assert_eq!(stats.estimated_tokens, 1 + 4, "`ok`, and 13 bytes");
+    let measured = format!(r#"{bare},"usage":{{"output_tokens":5}}"#);
+    let (lab, id) = planted(&[&SAID[..], &[&measured]].concat());
+    let stats = lab.reader(&id).stats().unwrap();
+    assert_eq!((stats.usage.output_tokens, stats.responses), (25, 2));
+    assert_eq!(stats.estimated_tokens, 1);
     let odd = SUMMARISED
         .replace(r#""usage":{"#, r#""usage":7,"was":{"#)
         .replace("0.25", "-0.25");
@@ -344,6 +349,8 @@ fn what_cannot_be_read_is_counted_and_what_stands_beside_it_still_counts() {
     let stats = lab.reader(&id).stats().unwrap();
     assert_eq!((stats.damaged, stats.messages.total), (1, 3));
     assert_eq!(stats.cost_usd, Some(2.5));
+    let mut history = lab.reader(&id).history().unwrap();
+    assert_eq!((history.by_ref().count(), history.damaged()), (2, 1));
     let mut bytes = lab.bytes(&id, 0);
     let flipped = bytes.len() / 2;
     bytes[flipped] ^= 1;
