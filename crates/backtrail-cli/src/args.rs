@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{config, list, record, repair, show, verify};
+use crate::commands::{
+    compact, config, context, fork, import, list, pin, record, redo, repair, rewind, show, stats,
+    steps, tag, title, undo, verify,
+};
 
 /// Keep everything an agent and its user said, durably, and find it again
 #[derive(Debug, Parser)]
@@ -49,6 +52,18 @@ pub(crate) enum Command {
     Record(record::Args),
     List(list::Args),
     Show(show::Args),
+    Fork(fork::Args),
+    Rewind(rewind::Args),
+    Undo(undo::Args),
+    Redo(redo::Args),
+    Steps(steps::Args),
+    Compact(compact::Args),
+    Context(context::Args),
+    Title(title::Args),
+    Tag(tag::Args),
+    Pin(pin::Args),
+    Stats(stats::Args),
+    Import(import::Args),
     Verify(verify::Args),
     Repair(repair::Args),
     Config(config::Args),

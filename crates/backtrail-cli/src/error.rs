@@ -82,6 +82,11 @@ impl CommandError {
         self
     }
 
+    pub(crate) fn cause(mut self, cause: String) -> Self {
+        self.causes.push(cause);
+        self
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

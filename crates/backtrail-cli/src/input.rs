@@ -1,6 +1,10 @@
-//! Lines of standard input, as many as have come.
+//! Lines of standard input, as many as have come, and texts in files.
 
 use std::io::{self, Read};
+use std::path::Path;
+
+use crate::error::{CommandError, Result};
+use crate::text::size;
 
 /// A line as it came.
 #[derive(Debug)]
@@ -9,7 +13,7 @@ pub(crate) struct InputLine<'a> {
     pub(crate) number: u64,
     pub(crate) len: u64,
     /// Its bytes without the newline, or the limit that it is over.
-    pub(crate) bytes: Result<&'a [u8], u64>,
+    pub(crate) bytes: std::result::Result<&'a [u8], u64>,
 }
 
 /// Reads lines without ever waiting for more than the next bytes: what has come
@@ -29,9 +33,9 @@ pub(crate) struct InputLines<R> {
     ended: bool,
 }
 
-/// The longest line that is looked at: a record as long as one may be, with
-/// room to spare.
-const MAX_LINE: usize = 17 << 20;
+/// The longest line that is looked at. Large parts of a message have a place of
+/// their own, so this is far above what a line of a trail may hold.
+const MAX_LINE: usize = 256 << 20;
 /// What some editors put before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const READ_SIZE: usize = 256 << 10;
@@ -119,6 +123,43 @@ impl<R: Read> InputLines<R> {
 
 /// What the engine takes in one record.
 const MAX_RECORD: u64 = 16 << 20;
+
+/// Reads a text that a person named: a file, or standard input for `-`.
+pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
+    /// What a record may hold, and so what makes sense to read.
+    const LIMIT: u64 = 16 << 20;
+    let failed =
+        |error: &io::Error| CommandError::io(format!("cannot read {what}"), Some(path), error);
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        let mut input = io::stdin().lock().take(LIMIT + 1);
+        input
+            .read_to_end(&mut bytes)
+            .map_err(|error| failed(&error))?;
+    } else {
+        let file = open(path).map_err(|error| failed(&error))?;
+        let mut input = file.take(LIMIT + 1);
+        input
+            .read_to_end(&mut bytes)
+            .map_err(|error| failed(&error))?;
+    }
+    if bytes.len() as u64 > LIMIT {
+        let text = format!("{what} is over {} long", size(LIMIT));
+        return Err(CommandError::invalid(text).at_path(path));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        CommandError::invalid(format!("{what} is not UTF-8 at byte {at}")).at_path(path)
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file that a person named is not one of the store's"
+)]
+fn open(path: &Path) -> io::Result<std::fs::File> {
+    std::fs::File::open(path)
+}
 
 #[cfg(test)]
 mod tests {

@@ -92,6 +92,19 @@ pub(crate) fn count(n: u64, thing: &str) -> String {
     }
 }
 
+/// Writes a number with its digits in groups of three.
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// Writes a size with a binary unit.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -158,6 +171,8 @@ mod tests {
 
     #[test]
     fn sizes_read_well() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(1234567), "1,234,567");
         assert_eq!(size(1), "1 byte");
         assert_eq!(size(64 << 20), "64 MiB");
         assert_eq!(size(1536), "1.5 KiB");

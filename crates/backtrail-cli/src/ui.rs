@@ -61,6 +61,15 @@ impl Ui {
             .map_err(|error| unwritable(&error))
     }
 
+    /// Prints one line of data. What came from outside is stripped of what could
+    /// command a terminal.
+    pub(crate) fn print_line(&self, line: &str) -> Result<()> {
+        let mut out = AutoStream::new(io::stdout().lock(), self.color);
+        writeln!(out, "{}", clean(line))
+            .and_then(|()| out.flush())
+            .map_err(|error| unwritable(&error))
+    }
+
     /// Tells the person something that is not data. Only on a terminal: what
     /// goes into a log should be worth keeping.
     pub(crate) fn remark(&self, text: &str) {

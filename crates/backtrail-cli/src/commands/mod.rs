@@ -1,10 +1,23 @@
 //! The verbs, one file each.
 
+pub(crate) mod compact;
 pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod fork;
+pub(crate) mod import;
 pub(crate) mod list;
+mod moves;
+pub(crate) mod pin;
 pub(crate) mod record;
+pub(crate) mod redo;
 pub(crate) mod repair;
+pub(crate) mod rewind;
 pub(crate) mod show;
+pub(crate) mod stats;
+pub(crate) mod steps;
+pub(crate) mod tag;
+pub(crate) mod title;
+pub(crate) mod undo;
 pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
@@ -45,6 +58,18 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Record(args) => record::run(args, global, ui),
         Command::List(args) => list::run(args, global, ui),
         Command::Show(args) => show::run(args, global, ui),
+        Command::Fork(args) => fork::run(args, global, ui),
+        Command::Rewind(args) => rewind::run(args, global, ui),
+        Command::Undo(args) => undo::run(args, global, ui),
+        Command::Redo(args) => redo::run(args, global, ui),
+        Command::Steps(args) => steps::run(args, global, ui),
+        Command::Compact(args) => compact::run(args, global, ui),
+        Command::Context(args) => context::run(args, global, ui),
+        Command::Title(args) => title::run(args, global, ui),
+        Command::Tag(args) => tag::run(args, global, ui),
+        Command::Pin(args) => pin::run(args, global, ui),
+        Command::Stats(args) => stats::run(args, global, ui),
+        Command::Import(args) => import::run(args, global, ui),
         Command::Verify(args) => verify::run(args, global, ui),
         Command::Repair(args) => repair::run(args, global, ui),
         Command::Config(args) => config::run(args, global, ui),
@@ -90,6 +115,48 @@ fn require_store(global: &Global) -> Result<Store> {
                 .hint("record something first: backtrail record --text hello"))
         }
     }
+}
+
+/// A place in a session: `REF`, or `REF:SEQ`.
+#[derive(Debug, Clone)]
+pub(crate) struct Point {
+    reference: String,
+    pub(crate) seq: Option<u64>,
+}
+
+impl std::str::FromStr for Point {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((reference, seq)) = text.split_once(':') else {
+            return Ok(Self {
+                reference: text.to_owned(),
+                seq: None,
+            });
+        };
+        match seq.parse() {
+            Ok(seq) => Ok(Self {
+                reference: reference.to_owned(),
+                seq: Some(seq),
+            }),
+            Err(_) => Err("write it as REF:SEQ, where SEQ is the number of a record".to_owned()),
+        }
+    }
+}
+
+impl Point {
+    pub(crate) fn resolve(&self, store: &Store) -> Result<SessionId> {
+        resolve(store, &self.reference)
+    }
+}
+
+/// Writes text so that a shell takes it as one word.
+fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:@%+=".contains(c);
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Finds the session that a reference means; a wrong one brings up the nearest.
@@ -154,6 +221,7 @@ fn locked_hint(error: backtrail::Error, id: &SessionId) -> CommandError {
     CommandError::from(error)
         .message(message)
         .hint(format!("read it with: backtrail show {id} --follow"))
+        .hint(format!("go your own way: backtrail fork {id}"))
 }
 
 /// Writes a file of the store as seen from the store.

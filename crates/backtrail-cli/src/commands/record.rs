@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use backtrail::{
-    Draft, Durability, ErrorKind, Message, Note, Session, SessionId, SessionOptions, Store,
+    Draft, Durability, ErrorKind, Message, Note, Session, SessionId, SessionOptions, Spoken, Store,
 };
 use serde_json::json;
 
@@ -19,8 +19,10 @@ use crate::ui::Ui;
 ///
 /// A line is {"role":"user","text":"…"} or a native record,
 /// {"type":"message","message":{"role":…,"blocks":[…]}}. Both may have id, at,
-/// model, response_id, cost_usd, duration_ms and expect. Each line is answered on
-/// stdout once it is durable: {"ok":true,"line":1,"session":"…","seq":1}.
+/// model, response_id, cost_usd, duration_ms and expect. A summary in place of
+/// what was said is {"type":"compaction","summary":"…","keep":4}. Each line is
+/// answered on stdout once it is durable:
+/// {"ok":true,"line":1,"session":"…","seq":1}.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Go on in this session instead of a new one
@@ -30,6 +32,19 @@ pub(crate) struct Args {
     /// Give the session a title
     #[arg(long)]
     title: Option<String>,
+
+    /// Begin the session of a sub-agent: the session whose tool call began it
+    #[arg(
+        long,
+        value_name = "REF",
+        requires = "tool_use",
+        conflicts_with = "session"
+    )]
+    spawned_by: Option<String>,
+
+    /// The id of that tool call
+    #[arg(long, value_name = "ID", requires = "spawned_by")]
+    tool_use: Option<String>,
 
     /// When a line is answered: after a sync of its own, after one that it
     /// shares with the lines that came with it, or once the OS has it
@@ -43,7 +58,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let durability = args.durability.as_deref().map(str::parse).transpose()?;
-    let store = match args.session {
+    let store = match args.session.as_ref().or(args.spawned_by.as_ref()) {
         Some(_) => require_store(global)?,
         None => open_or_create_store(global)?,
     };
@@ -61,6 +76,8 @@ struct Recorder<'a> {
     store: Store,
     durability: Option<Durability>,
     title: Option<String>,
+    /// The session and the tool call that begin this one.
+    spawned_by: Option<(SessionId, String)>,
     /// The session that is spoken in, once there is one.
     id: Option<SessionId>,
     session: Option<Session>,
@@ -77,6 +94,7 @@ impl<'a> Recorder<'a> {
             ui,
             durability,
             title: args.title.clone(),
+            spawned_by: None,
             id: None,
             session: None,
             answers: Answers::default(),
@@ -85,6 +103,10 @@ impl<'a> Recorder<'a> {
             acknowledged: 0,
             store,
         };
+        if let (Some(reference), Some(call)) = (&args.spawned_by, &args.tool_use) {
+            let parent = resolve(&recorder.store, reference)?;
+            recorder.spawned_by = Some((parent, call.clone()));
+        }
         if let Some(reference) = &args.session {
             let id = resolve(&recorder.store, reference)?;
             recorder.id = Some(id.clone());
@@ -98,7 +120,7 @@ impl<'a> Recorder<'a> {
 
     fn record_text(&mut self, text: &str) -> Result<()> {
         let draft = Draft::from(Message::user_text(text));
-        self.record_group(vec![(1, Ok(draft))])
+        self.record_group(vec![(1, Ok(Spoken::Message(draft)))])
     }
 
     fn record_stdin(&mut self) -> Result<()> {
@@ -112,7 +134,7 @@ impl<'a> Recorder<'a> {
             while group.len() < self.group_limit()
                 && let Some(line) = lines.next_ready()
             {
-                group.push((line.number, read_draft(&line)));
+                group.push((line.number, read_line(&line)));
             }
             if !group.is_empty() {
                 self.record_group(group)?;
@@ -137,14 +159,14 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records what can be recorded of a group of lines, and answers them all.
-    fn record_group(&mut self, group: Vec<(u64, Result<Draft, Refusal>)>) -> Result<()> {
+    fn record_group(&mut self, group: Vec<(u64, Result<Spoken, Refusal>)>) -> Result<()> {
         let mut lines = Vec::with_capacity(group.len());
-        let mut drafts = Vec::with_capacity(group.len());
-        for (number, draft) in group {
-            lines.push((number, draft.as_ref().err().cloned()));
-            drafts.extend(draft);
+        let mut all = Vec::with_capacity(group.len());
+        for (number, spoken) in group {
+            lines.push((number, spoken.as_ref().err().cloned()));
+            all.extend(spoken);
         }
-        let mut results = self.append(drafts)?.into_iter();
+        let mut results = self.append(all)?.into_iter();
         for (number, refusal) in lines {
             let result = match refusal {
                 Some(refusal) => Err(refusal),
@@ -159,27 +181,27 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Appends drafts, opening the session first where it is not open. What the
-    /// machine fails to do is said of each draft, and tried again with the next;
-    /// what would fail again is an error.
-    fn append(&mut self, drafts: Vec<Draft>) -> Result<Vec<Result<u64, Refusal>>> {
-        if drafts.is_empty() {
+    /// Appends what was said, opening the session first where it is not open. What
+    /// the machine fails to do is said of each line, and tried again with the
+    /// next; what would fail again is an error.
+    fn append(&mut self, all: Vec<Spoken>) -> Result<Vec<Result<u64, Refusal>>> {
+        if all.is_empty() {
             return Ok(Vec::new());
         }
-        if self.id.is_none() && drafts.iter().all(|draft| draft.expected() > Some(0)) {
+        if self.id.is_none() && all.iter().all(|spoken| spoken.expected() > Some(0)) {
             // They go on from a session that is not there: none is made.
             let refusal = Refusal {
                 text: "there is no record yet in a new session".to_owned(),
                 kind: ErrorKind::Conflict,
                 head: Some(0),
             };
-            return Ok(drafts.iter().map(|_| Err(refusal.clone())).collect());
+            return Ok(all.iter().map(|_| Err(refusal.clone())).collect());
         }
         let session = match self.session() {
             Ok(session) => session,
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::DiskFull) => {
                 let refusal = Refusal::from(&error);
-                return Ok(drafts.iter().map(|_| Err(refusal.clone())).collect());
+                return Ok(all.iter().map(|_| Err(refusal.clone())).collect());
             }
             Err(error) => return Err(error.into()),
         };
@@ -192,7 +214,7 @@ impl<'a> Recorder<'a> {
             let hint = format!("backtrail verify {}", session.id().prefix(8));
             return Err(CommandError::corrupt(what).hint(hint));
         }
-        let results = session.append_batch(drafts);
+        let results = append_in_order(&session, all);
         if session.stopped().is_some() {
             // A sync failed. Nothing more is acknowledged through this handle;
             // the next line finds out what a fresh look at the files says.
@@ -217,7 +239,7 @@ impl<'a> Recorder<'a> {
         let session = match (&self.id, self.durability) {
             (Some(id), Some(durability)) => self.store.open_session_with(id, durability)?,
             (Some(id), None) => self.store.open_session(id)?,
-            (None, durability) => self.store.create_session(self.new_session(durability))?,
+            (None, durability) => self.create(self.new_session(durability))?,
         };
         for aside in session.set_aside() {
             let what = if aside.never_acknowledged {
@@ -235,6 +257,13 @@ impl<'a> Recorder<'a> {
         self.id = Some(session.id().clone());
         self.session = Some(session.clone());
         Ok(session)
+    }
+
+    fn create(&self, options: SessionOptions) -> backtrail::Result<Session> {
+        match &self.spawned_by {
+            Some((parent, call)) => self.store.spawn_session(parent, call, options),
+            None => self.store.create_session(options),
+        }
     }
 
     fn new_session(&self, durability: Option<Durability>) -> SessionOptions {
@@ -297,10 +326,27 @@ impl<'a> Recorder<'a> {
     }
 }
 
-fn read_draft(line: &InputLine<'_>) -> Result<Draft, Refusal> {
+/// Appends messages in groups, and each compaction in its place between them.
+fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<backtrail::Result<u64>> {
+    let mut results = Vec::with_capacity(all.len());
+    let mut drafts = Vec::new();
+    for spoken in all {
+        match spoken {
+            Spoken::Message(draft) => drafts.push(draft),
+            Spoken::Compaction(compaction) => {
+                results.extend(session.append_batch(std::mem::take(&mut drafts)));
+                results.push(session.compact(&compaction).map(|done| done.seq));
+            }
+        }
+    }
+    results.extend(session.append_batch(drafts));
+    results
+}
+
+fn read_line(line: &InputLine<'_>) -> Result<Spoken, Refusal> {
     let bytes = line.bytes.map_err(|limit| {
         Refusal::invalid(format!(
-            "the line is {} long; a record holds at most {}",
+            "the line is {} long; at most {} are taken",
             size(line.len),
             size(limit)
         ))
@@ -314,7 +360,7 @@ fn read_draft(line: &InputLine<'_>) -> Result<Draft, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::invalid("the line is empty".to_owned()));
     }
-    Draft::from_json(text).map_err(|error| Refusal::from(&error))
+    Spoken::from_json(text).map_err(|error| Refusal::from(&error))
 }
 
 /// Why a line was not recorded.

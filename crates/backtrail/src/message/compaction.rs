@@ -190,7 +190,6 @@ impl StoredCompaction {
 
 /// Something that only the speaker may add to a session.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Spoken {
     /// A message.
     Message(Draft),

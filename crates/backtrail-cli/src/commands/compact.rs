@@ -1,0 +1,64 @@
+//! `backtrail compact`: a summary in place of what was said.
+
+use std::path::PathBuf;
+
+use backtrail::Compaction;
+use serde_json::json;
+
+use super::{Answer, locked_hint, require_store, resolve};
+use crate::args::Global;
+use crate::error::Result;
+use crate::input::read_text;
+use crate::text::count;
+use crate::ui::Ui;
+
+/// Put a summary in the place of what was said, for the model
+///
+/// What it covers stays in the history; only the context begins with the summary
+/// from then on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A session: its id, the first 4 or more characters of it, or latest
+    #[arg(value_name = "REF")]
+    reference: String,
+
+    /// The file that holds the summary; - reads it from stdin
+    #[arg(long, value_name = "FILE")]
+    summary_file: PathBuf,
+
+    /// How many of the last messages stay, at least: more do where a tool call
+    /// would lose its result
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    keep: u64,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let store = require_store(global)?;
+    let id = resolve(&store, &args.reference)?;
+    let summary = read_text(&args.summary_file, "the summary")?;
+    let session = store
+        .open_session(&id)
+        .map_err(|error| locked_hint(error, &id))?;
+    let done = session.compact(&Compaction::new(summary).keep(args.keep))?;
+    session.close()?;
+    if ui.json() {
+        ui.print_json(&json!({
+            "session": id,
+            "seq": done.seq,
+            "count": done.count,
+            "removed_message_count": done.removed_message_count,
+            "kept": done.kept,
+            "keeps_from": done.keeps_from,
+        }))?;
+        return Ok(Answer::Done);
+    }
+    let id = id.prefix(8);
+    ui.print_line(&format!(
+        "the summary stands for {} of {id} now (record {}); {} kept behind it",
+        count(done.removed_message_count, "message"),
+        done.seq,
+        count(done.kept, "message"),
+    ))?;
+    ui.status(&format!("take this back: backtrail undo {id}"));
+    Ok(Answer::Done)
+}

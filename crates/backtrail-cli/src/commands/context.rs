@@ -1,0 +1,50 @@
+//! `backtrail context`: what a model should be sent now.
+
+use std::io::{self, Write};
+
+use backtrail::Shape;
+
+use super::{Answer, require_store, resolve};
+use crate::args::Global;
+use crate::error::Result;
+use crate::text::count;
+use crate::ui::{Ui, unwritable};
+
+/// Print what a model should be sent now, as JSON
+///
+/// The instructions, the last summary and what was said since, with what a
+/// provider would refuse mended by fixed rules: docs/context.md has them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A session: its id, the first 4 or more characters of it, or latest
+    #[arg(value_name = "REF")]
+    reference: String,
+
+    /// The shape of it
+    #[arg(long, value_name = "SHAPE", default_value = "neutral")]
+    #[arg(value_parser = ["neutral", "anthropic", "openai", "openai-chat"])]
+    format: String,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let shape: Shape = args.format.parse()?;
+    let store = require_store(global)?;
+    let id = resolve(&store, &args.reference)?;
+    let context = store.read_session(&id)?.context(shape)?;
+    let mut out = io::stdout().lock();
+    out.write_all(context.as_json().as_bytes())
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush())
+        .map_err(|error| unwritable(&error))?;
+    for mend in context.mends() {
+        ui.remark(&format!("mended: {mend}"));
+    }
+    if context.skipped() > 0 {
+        let text = format!(
+            "{} of the history could not be read and may be missing here",
+            count(context.skipped(), "place")
+        );
+        ui.warning(&text, Some(&format!("backtrail verify {}", id.prefix(8))));
+    }
+    Ok(Answer::Done)
+}

@@ -1,0 +1,78 @@
+//! `backtrail tag`: words to find a session by.
+
+use backtrail::Note;
+use serde_json::json;
+
+use super::{Answer, quote, require_store, resolve};
+use crate::args::Global;
+use crate::error::{CommandError, Result};
+use crate::ui::Ui;
+
+/// Show, add or remove the tags of a session
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A session: its id, the first 4 or more characters of it, or latest
+    #[arg(value_name = "REF")]
+    reference: String,
+
+    /// Tags to add; without any the present ones are shown
+    #[arg(value_name = "TAG")]
+    tags: Vec<String>,
+
+    /// Remove these tags instead of adding them
+    #[arg(long, requires = "tags")]
+    remove: bool,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let store = require_store(global)?;
+    let id = resolve(&store, &args.reference)?;
+    if args.tags.iter().any(|tag| tag.trim().is_empty()) {
+        return Err(CommandError::invalid("a tag cannot be blank"));
+    }
+    let before = store.read_session(&id)?.info()?.tags;
+    let mut tags = before.clone();
+    if args.remove {
+        tags.retain(|tag| !args.tags.contains(tag));
+    } else {
+        for tag in &args.tags {
+            if !tags.contains(tag) {
+                tags.push(tag.clone());
+            }
+        }
+    }
+    let changed: Vec<String> = args
+        .tags
+        .iter()
+        .filter(|tag| before.contains(tag) != tags.contains(tag))
+        .cloned()
+        .collect();
+    if !changed.is_empty() {
+        store.note(&id, &Note::new().tags(tags.clone()))?;
+    }
+    if ui.json() {
+        ui.print_json(&json!({"session": id, "tags": tags, "before": before}))?;
+        return Ok(Answer::Done);
+    }
+    if args.tags.is_empty() {
+        for tag in &tags {
+            ui.print_line(tag)?;
+        }
+    }
+    let id = id.prefix(8);
+    if tags.is_empty() {
+        ui.status(&format!("{id} has no tags"));
+    } else if !args.tags.is_empty() {
+        let all: Vec<String> = tags.iter().map(|tag| quote(tag)).collect();
+        ui.print_line(&format!("{id} is tagged {} now", all.join(", ")))?;
+    }
+    if !changed.is_empty() {
+        let words: Vec<String> = changed.iter().map(|tag| quote(tag)).collect();
+        let flag = if args.remove { "" } else { " --remove" };
+        ui.status(&format!(
+            "take this back: backtrail tag {id}{flag} {}",
+            words.join(" ")
+        ));
+    }
+    Ok(Answer::Done)
+}

@@ -1,0 +1,63 @@
+//! `backtrail title`: what a session is called.
+
+use backtrail::Note;
+use serde_json::json;
+
+use super::{Answer, quote, require_store, resolve};
+use crate::args::Global;
+use crate::error::Result;
+use crate::ui::Ui;
+
+/// Show or set the title of a session
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A session: its id, the first 4 or more characters of it, or latest
+    #[arg(value_name = "REF")]
+    reference: String,
+
+    /// The new title; without it the present one is shown
+    #[arg(value_name = "TITLE")]
+    title: Option<String>,
+
+    /// Take the title away
+    #[arg(long, conflicts_with = "title")]
+    clear: bool,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let store = require_store(global)?;
+    let id = resolve(&store, &args.reference)?;
+    let before = store.read_session(&id)?.info()?.title;
+    let new = if args.clear {
+        Some("")
+    } else {
+        args.title.as_deref()
+    };
+    let Some(new) = new else {
+        if ui.json() {
+            ui.print_json(&json!({"session": id, "title": before}))?;
+        } else {
+            match &before {
+                Some(title) => ui.print_line(title)?,
+                None => ui.status(&format!("{} has no title", id.prefix(8))),
+            }
+        }
+        return Ok(Answer::Done);
+    };
+    store.note(&id, &Note::new().title(new))?;
+    let title = Some(new).filter(|title| !title.is_empty());
+    if ui.json() {
+        ui.print_json(&json!({"session": id, "title": title, "before": before}))?;
+        return Ok(Answer::Done);
+    }
+    let id = id.prefix(8);
+    ui.print_line(&match title {
+        Some(title) => format!("{id} is called {} now", quote(title)),
+        None => format!("{id} has no title now"),
+    })?;
+    ui.status(&match before {
+        Some(before) => format!("take this back: backtrail title {id} {}", quote(&before)),
+        None => format!("take this back: backtrail title {id} --clear"),
+    });
+    Ok(Answer::Done)
+}
