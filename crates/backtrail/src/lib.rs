@@ -94,11 +94,13 @@ mod storage;
 mod store;
 mod time;
 mod trail;
+mod transcript;
 
 pub use context::{Context, Mend, MendRule, Shape};
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use ids::SessionId;
 pub use json::{Fields, Json, Text};
+pub use legacy::{Loss, LossKind, Losses};
 pub use message::{
     Block, Compaction, Draft, Media, Message, Role, Spoken, TextBlock, Thinking, ToolResult,
     ToolUse, Usage,
@@ -118,3 +120,4 @@ pub use trail::{
     Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
     RecordRef, SpawnedBy, Sums,
 };
+pub use transcript::{CompactionSummary, Transcript};

@@ -7,14 +7,21 @@
 
 mod index;
 mod look;
+mod losses;
 mod names;
 mod scan;
 mod survey;
+mod write;
 
 pub(crate) use index::Index;
+pub use losses::{Loss, LossKind, Losses};
+
 pub(crate) use look::{Fork, Found, Looked, Meta, V1Compaction, look, look_closely};
-pub(crate) use names::{Located, find_file, is_older_copy, is_temporary};
+pub(crate) use names::{
+    Located, derived_id, directory, find_file, id_of_content, is_older_copy, is_temporary,
+};
 pub(crate) use survey::{At, Summary, Visit, survey, walk};
+pub(crate) use write::V1Writer;
 
 /// How a version-1 file is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -91,7 +91,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// Makes an id of a file's name; where that gives none, of its content's hash.
-pub(super) fn derived_id(path: &Path, hash: &[u8; 32]) -> SessionId {
+pub(crate) fn derived_id(path: &Path, hash: &[u8; 32]) -> SessionId {
     let stem = stem(path);
     let tidy = |c: char| match c {
         c if c.is_ascii_alphanumeric() || c == '_' => c,
@@ -103,13 +103,14 @@ pub(super) fn derived_id(path: &Path, hash: &[u8; 32]) -> SessionId {
         Ok(id) => id,
         // Too long: cut off, it could be another file's as well.
         Err(_) if trimmed.len() > 1 && trimmed != "latest" => {
-            uuid_of(blake3::hash(stem.as_bytes()).as_bytes())
+            id_of_content(blake3::hash(stem.as_bytes()).as_bytes())
         }
-        Err(_) => uuid_of(hash),
+        Err(_) => id_of_content(hash),
     }
 }
 
-fn uuid_of(hash: &[u8; 32]) -> SessionId {
+/// Makes an id of a hash: the same content gives the same one.
+pub(crate) fn id_of_content(hash: &[u8; 32]) -> SessionId {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash[..16]);
     SessionId::from_uuid(uuid::Builder::from_custom_bytes(bytes).into_uuid())

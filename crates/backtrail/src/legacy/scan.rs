@@ -257,28 +257,27 @@ impl Scanner {
     }
 
     fn pass_string(&mut self, rest: &[u8]) -> usize {
-        if self.escaped {
-            self.escaped = false;
-            self.keep_key(&rest[..1]);
-            return 1;
-        }
+        let mut n = usize::from(self.escaped);
+        self.escaped = false;
         // A line break cannot stand in a string: it tells a torn line early.
-        let Some(n) = memchr::memchr3(b'"', b'\\', b'\n', rest) else {
-            self.keep_key(rest);
-            return rest.len();
-        };
-        match rest[n] {
-            b'"' => {
-                self.keep_key(&rest[..n]);
-                self.end_string(n + 1);
+        while let Some(plain) = plain_len(&rest[n..]) {
+            n += plain + 1;
+            match rest[n - 1] {
+                b'"' => {
+                    self.keep_key(&rest[..n - 1]);
+                    self.end_string(n);
+                    return n;
+                }
+                b'\\' if n == rest.len() => self.escaped = true,
+                b'\\' => n += 1,
+                _ => {
+                    self.fail(Reason::Syntax("a line break in a string".to_owned()));
+                    return n;
+                }
             }
-            b'\\' => {
-                self.keep_key(&rest[..=n]);
-                self.escaped = true;
-            }
-            _ => self.fail(Reason::Syntax("a line break in a string".to_owned())),
         }
-        n + 1
+        self.keep_key(rest);
+        rest.len()
     }
 
     fn end_string(&mut self, passed: usize) {
@@ -375,6 +374,18 @@ impl Scanner {
             reason,
         });
     }
+}
+
+/// Returns how many bytes of a string stand before its end, an escape or a line
+/// break.
+fn plain_len(bytes: &[u8]) -> Option<usize> {
+    /// Escapes come in crowds: up to here, looking is faster than searching.
+    const NEAR: usize = 16;
+    let near = &bytes[..bytes.len().min(NEAR)];
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
+    near.iter().position(is_special).or_else(|| {
+        memchr::memchr3(b'"', b'\\', b'\n', &bytes[near.len()..]).map(|n| near.len() + n)
+    })
 }
 
 #[cfg(test)]

@@ -44,7 +44,6 @@ use crate::store::Store;
 use crate::trail::opener::{Because, Opener, Present, WorkspaceRef};
 use crate::trail::origin::SpawnedBy;
 use lock::{AppendGuard, AppendLock, SpeakerLock};
-use payloads::PayloadWriter;
 use queue::Queue;
 use tail::{Entry, Tail};
 
@@ -73,7 +72,8 @@ pub(crate) use files::{SessionFiles, is_absent};
 pub(crate) use fork::fork;
 pub(crate) use import::import;
 pub(crate) use note::append_note;
-pub(crate) use payloads::Payloads;
+pub(crate) use outgoing::move_out;
+pub(crate) use payloads::{PayloadWriter, Payloads};
 pub(crate) use repair::plan as repair_plan;
 pub(crate) use spawn::spawn;
 
@@ -167,7 +167,16 @@ impl SessionOptions {
         self
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn asked_durability(&self) -> Option<Durability> {
+        self.durability
+    }
+
+    /// Returns the options as a note, if there is anything to note.
+    pub(crate) fn as_note(&self) -> Option<Note> {
+        (self.present != Present::default()).then(|| Note::of(self.present.clone()))
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
         let present = &self.present;
         let texts = [&present.title, &present.agent, &present.model];
         note::check_texts(texts.into_iter().flatten().chain(&present.tags))
@@ -233,13 +242,28 @@ impl Session {
         opener: impl FnOnce(&SessionId) -> Opener,
         durability: Option<Durability>,
     ) -> Result<Self> {
+        let opener = opener(&id);
+        Self::create_with(store, id, durability, |files| {
+            files.create_opened(&opener).map(drop)
+        })
+    }
+
+    /// Creates a session whose first trail `make` makes, and takes its lock.
+    pub(crate) fn create_with(
+        store: &Store,
+        id: SessionId,
+        durability: Option<Durability>,
+        make: impl FnOnce(&SessionFiles) -> Result<()>,
+    ) -> Result<Self> {
         let files = store.files(&id);
-        store
-            .storage()
-            .create_dir(files.dir())
-            .map_err(|error| Error::io("cannot create the session", files.dir(), error))?;
+        match store.storage().create_dir(files.dir()) {
+            // What a crash left of one that nobody was told about.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            created => created
+                .map_err(|error| Error::io("cannot create the session", files.dir(), error))?,
+        }
         let speaker = SpeakerLock::take(&files, &store.holder())?;
-        files.create_opened(&opener(&id))?;
+        make(&files)?;
         Self::start(store, files, speaker, durability)
     }
 

@@ -25,6 +25,7 @@ use crate::trail::opener::{Present, WorkspaceRef};
 pub struct Note {
     title: Option<String>,
     tags: Option<Vec<String>>,
+    agent: Option<String>,
     model: Option<String>,
     workspace: Option<WorkspaceRef>,
     pinned: Option<bool>,
@@ -55,6 +56,13 @@ impl Note {
         self
     }
 
+    /// Sets the agent that speaks; an empty one takes it away.
+    #[must_use]
+    pub fn agent(mut self, agent: impl Into<String>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
     /// Sets the model; an empty one takes it away.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
@@ -76,8 +84,20 @@ impl Note {
         self
     }
 
+    /// Makes a note of all that is known.
+    pub(crate) fn of(present: Present) -> Self {
+        Self {
+            title: present.title,
+            tags: Some(present.tags),
+            agent: present.agent,
+            model: present.model,
+            workspace: present.workspace,
+            pinned: Some(present.pinned),
+        }
+    }
+
     fn check(&self) -> Result<()> {
-        let texts = [self.title.as_ref(), self.model.as_ref()];
+        let texts = [&self.title, &self.agent, &self.model].map(Option::as_ref);
         let tags = self.tags.iter().flatten();
         check_texts(texts.into_iter().flatten().chain(tags))
     }
@@ -86,6 +106,9 @@ impl Note {
         let or_none = |text: &String| (!text.is_empty()).then(|| text.clone());
         if let Some(title) = &self.title {
             present.title = or_none(title);
+        }
+        if let Some(agent) = &self.agent {
+            present.agent = or_none(agent);
         }
         if let Some(model) = &self.model {
             present.model = or_none(model);

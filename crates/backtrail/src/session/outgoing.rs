@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::PoisonError;
 
+use super::payloads::PayloadWriter;
 use super::{Live, Pending};
 use crate::error::{Error, Reason, Result};
 use crate::message::parts::{self, MAX_INLINE};
@@ -25,44 +26,50 @@ impl Live {
             let reason = Reason::NotUtf8(error.valid_up_to() as u64);
             Error::invalid("this message cannot be recorded").because(reason)
         })?;
-        let body = self.without_parts(front, message, MAX_INLINE)?;
-        if body.len() + AROUND <= MAX_WRITTEN {
-            return Ok(body);
-        }
-        checked(self.without_parts(front, message, MAX_INLINE_IN_LONG)?)
+        let mut payloads = self.payloads.lock().unwrap_or_else(PoisonError::into_inner);
+        move_out(&mut payloads, front, message).map(Cow::Owned)
     }
+}
 
-    fn without_parts<'p>(
-        &self,
-        front: &[u8],
-        message: &'p str,
-        limit: usize,
-    ) -> Result<Cow<'p, [u8]>> {
-        let parts = parts::parts(message, limit);
-        let remaining = || {
-            let moved: usize = parts.iter().map(|part| part.range.len()).sum();
-            front.len() + message.len() - moved
-        };
-        // One that would be refused anyway stores nothing.
-        let mut body = front.to_vec();
-        if parts.is_empty() || remaining() + AROUND > MAX_WRITTEN {
-            body.extend_from_slice(message.as_bytes());
-            return Ok(Cow::Owned(body));
-        }
-        let contents: Vec<&[u8]> = parts.iter().map(|part| part.content.bytes()).collect();
-        let stored = self
-            .payloads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .store(&contents)?;
-        let references: Vec<_> = parts
-            .iter()
-            .zip(stored)
-            .map(|(part, (hash, at))| part.content.reference(hash, at))
-            .collect();
-        body.extend_from_slice(&parts::splice(message, &parts, &references));
-        Ok(Cow::Owned(body))
+/// Returns the body of a record, `front` and then the message, without what
+/// belongs in the payload file: that is there then.
+pub(crate) fn move_out(
+    payloads: &mut PayloadWriter,
+    front: &[u8],
+    message: &str,
+) -> Result<Vec<u8>> {
+    let body = without_parts(payloads, front, message, MAX_INLINE)?;
+    if body.len() + AROUND <= MAX_WRITTEN {
+        return Ok(body);
     }
+    let body = without_parts(payloads, front, message, MAX_INLINE_IN_LONG)?;
+    checked(Cow::Owned(body)).map(Cow::into_owned)
+}
+
+fn without_parts(
+    payloads: &mut PayloadWriter,
+    front: &[u8],
+    message: &str,
+    limit: usize,
+) -> Result<Vec<u8>> {
+    let parts = parts::parts(message, limit);
+    let moved: usize = parts.iter().map(|part| part.range.len()).sum();
+    let remaining = front.len() + message.len() - moved;
+    let mut body = front.to_vec();
+    // One that would be refused anyway stores nothing.
+    if parts.is_empty() || remaining + AROUND > MAX_WRITTEN {
+        body.extend_from_slice(message.as_bytes());
+        return Ok(body);
+    }
+    let contents: Vec<&[u8]> = parts.iter().map(|part| part.content.bytes()).collect();
+    let stored = payloads.store(&contents)?;
+    let references: Vec<_> = parts
+        .iter()
+        .zip(stored)
+        .map(|(part, (hash, at))| part.content.reference(hash, at))
+        .collect();
+    body.extend_from_slice(&parts::splice(message, &parts, &references));
+    Ok(body)
 }
 
 /// Refuses a body that no line of ours may hold.

@@ -1,0 +1,159 @@
+//! What a transcript holds, apart from where it is kept.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::SessionId;
+use crate::json::Text;
+use crate::message::Message;
+use crate::random::{OsRandomness, new_uuid};
+use crate::time::{Clock, SystemClock};
+use crate::trail::ForkOrigin;
+
+/// A summary that stands for the messages before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompactionSummary {
+    /// How many compactions there have been, this one included.
+    pub count: u64,
+    /// How many messages this one took out of the context.
+    pub removed_message_count: u64,
+    /// The summary.
+    pub summary: Text,
+    /// How many messages of this transcript the summary stands for, counted from
+    /// the first. Those that a version-1 compaction removed are not among them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub covered: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// What a transcript holds.
+#[derive(Debug, Clone)]
+pub(super) struct Content {
+    pub(super) session_id: SessionId,
+    pub(super) created_at_ms: i64,
+    pub(super) updated_at_ms: i64,
+    pub(super) messages: Vec<Message>,
+    /// When each message was said.
+    pub(super) said_at_ms: Vec<i64>,
+    pub(super) compaction: Option<Compacted>,
+    pub(super) fork: Option<ForkOrigin>,
+}
+
+/// A compaction, and after how many messages it was made.
+#[derive(Debug, Clone)]
+pub(super) struct Compacted {
+    pub(super) summary: CompactionSummary,
+    pub(super) after: usize,
+    pub(super) at_ms: i64,
+}
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |content: &Self| content.compaction.as_ref().map(|last| last.summary.clone());
+        self.session_id == other.session_id
+            && self.created_at_ms == other.created_at_ms
+            && self.updated_at_ms == other.updated_at_ms
+            && self.messages == other.messages
+            && of(self) == of(other)
+            && self.fork == other.fork
+    }
+}
+
+impl Content {
+    pub(super) fn new() -> Self {
+        Self::empty(new_id(), now_ms())
+    }
+
+    pub(super) fn empty(session_id: SessionId, created_at_ms: i64) -> Self {
+        Self {
+            session_id,
+            created_at_ms,
+            updated_at_ms: created_at_ms,
+            messages: Vec::new(),
+            said_at_ms: Vec::new(),
+            compaction: None,
+            fork: None,
+        }
+    }
+
+    pub(super) fn add_message(&mut self, message: Message, at_ms: i64) {
+        self.messages.push(message);
+        self.said_at_ms.push(at_ms);
+        self.updated_at_ms = at_ms;
+    }
+
+    pub(super) fn set_compaction(&mut self, compacted: Compacted) {
+        self.updated_at_ms = compacted.at_ms;
+        self.compaction = Some(compacted);
+    }
+
+    /// Makes the compaction that comes after the last one.
+    pub(super) fn next_compaction(
+        &self,
+        summary: Text,
+        removed_message_count: u64,
+        at_ms: i64,
+    ) -> Compacted {
+        let count = self
+            .compaction
+            .as_ref()
+            .map_or(0, |last| last.summary.count);
+        let removed = usize::try_from(removed_message_count).unwrap_or(usize::MAX);
+        let after = self.messages.len();
+        Compacted {
+            summary: CompactionSummary {
+                count: count.saturating_add(1),
+                removed_message_count,
+                summary,
+                covered: self.covered().saturating_add(removed).min(after),
+            },
+            after,
+            at_ms,
+        }
+    }
+
+    /// Returns how many messages the last summary stands for.
+    pub(super) fn covered(&self) -> usize {
+        let covered = self.compaction.as_ref().map_or(0, |c| c.summary.covered);
+        covered.min(self.messages.len())
+    }
+
+    pub(super) fn fork(&self, branch_name: Option<&str>, seq: Option<u64>) -> Self {
+        let now = now_ms();
+        let count = self.messages.len() as u64;
+        let seq = Some(seq.unwrap_or(count));
+        Self {
+            session_id: new_id(),
+            created_at_ms: now,
+            updated_at_ms: now,
+            fork: Some(ForkOrigin::new(self.session_id.as_str(), branch_name, seq)),
+            ..self.clone()
+        }
+    }
+}
+
+pub(super) fn now_ms() -> i64 {
+    SystemClock.now().as_millis()
+}
+
+/// Makes an id that no other session has.
+fn new_id() -> SessionId {
+    let uuid = new_uuid(&OsRandomness).unwrap_or_else(|_| {
+        // No machine that we know of refuses randomness. If one does, time,
+        // process and a counter still tell its sessions apart.
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("{:?}", std::time::SystemTime::now()).as_bytes());
+        hasher.update(&std::process::id().to_le_bytes());
+        hasher.update(&COUNTER.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        uuid::Builder::from_random_bytes(bytes).into_uuid()
+    });
+    SessionId::from_uuid(uuid)
+}

@@ -1,0 +1,242 @@
+//! A transcript's records as lines of a trail.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+use super::content::{Compacted, Content};
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::ids::SessionId;
+use crate::json::{Text, write_fields};
+use crate::message::{Message, parts};
+use crate::random::{OsRandomness, new_uuid};
+use crate::session::{PayloadWriter, move_out};
+use crate::time::Timestamp;
+use crate::trail::record::{Front, MAX_WRITTEN, Position, write_line};
+use crate::trail::sum::Sum;
+use crate::trail::{FORMAT_VERSION, ForkOrigin};
+
+/// Writes records one behind the other.
+#[derive(Debug, Clone)]
+pub(super) struct Lines {
+    pub(super) position: Position,
+    /// The seq of each message.
+    pub(super) seqs: Vec<u64>,
+    /// How many compactions the last one counted.
+    pub(super) compactions: u64,
+    /// Where large and binary parts of messages go; in a file of its own they
+    /// stay in their lines.
+    pub(super) payloads: Option<Arc<Mutex<PayloadWriter>>>,
+}
+
+/// What is about to be added to a transcript.
+pub(super) enum New<'a> {
+    /// A message, and when it was said.
+    Message(&'a Message, i64),
+    Compaction(&'a Compacted),
+}
+
+#[derive(Serialize)]
+struct OpenerFields<'a> {
+    at: Timestamp,
+    session_id: &'a SessionId,
+    trail: u32,
+    because: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fork: Option<&'a ForkOrigin>,
+    /// Only where no record behind the opener says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at_ms: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct CompactionFields<'a> {
+    at: Timestamp,
+    id: uuid::Uuid,
+    count: u64,
+    removed_message_count: u64,
+    summary: &'a Text,
+    keeps_from: u64,
+}
+
+impl Lines {
+    /// Starts a trail: nothing is written yet.
+    pub(super) fn new() -> Self {
+        Self {
+            position: Position::START,
+            seqs: Vec::new(),
+            compactions: 0,
+            payloads: None,
+        }
+    }
+
+    pub(super) fn opener(&mut self, out: &mut Vec<u8>, content: &Content) -> Result<()> {
+        let bare = content.messages.is_empty() && content.compaction.is_none();
+        let untold = bare && content.updated_at_ms != content.created_at_ms;
+        let fields = OpenerFields {
+            at: moment(content.created_at_ms)?,
+            session_id: &content.session_id,
+            trail: 0,
+            because: "start",
+            fork: content.fork.as_ref(),
+            updated_at_ms: untold.then_some(content.updated_at_ms),
+        };
+        let mut body = Vec::new();
+        write_fields(&mut body, &fields).map_err(|error| unwritable(&error))?;
+        let front = Front {
+            kind: "session_meta",
+            version: Some(FORMAT_VERSION),
+            seq: 0,
+            noted: None,
+            compacted: None,
+        };
+        self.position.sum = write_line(out, front, &body, Sum::ZERO);
+        Ok(())
+    }
+
+    pub(super) fn message(
+        &mut self,
+        out: &mut Vec<u8>,
+        message: &Message,
+        at_ms: i64,
+    ) -> Result<()> {
+        let mut body = Vec::new();
+        body.extend_from_slice(b",\"at\":\"");
+        moment(at_ms)?.write(&mut body);
+        let id = record_id()?.hyphenated();
+        body.extend_from_slice(format!("\",\"id\":\"{id}\",\"message\":").as_bytes());
+        let front = body.len();
+        message
+            .write_json(&mut body)
+            .map_err(|error| unwritable(&error))?;
+        if let Some(payloads) = &self.payloads
+            && let Ok(json) = std::str::from_utf8(&body[front..])
+            && parts::may_have_parts(json.as_bytes())
+        {
+            let mut payloads = payloads.lock().unwrap_or_else(PoisonError::into_inner);
+            body = move_out(&mut payloads, &body[..front], json)?;
+        }
+        self.line(out, "message", &body)?;
+        self.seqs.push(self.position.seq);
+        Ok(())
+    }
+
+    pub(super) fn compaction(
+        &mut self,
+        out: &mut Vec<u8>,
+        compacted: &Compacted,
+        at_ms: i64,
+    ) -> Result<()> {
+        let summary = &compacted.summary;
+        // Where all is covered, the next message is the first that is kept.
+        let next = self.position.seq.saturating_add(2);
+        let fields = CompactionFields {
+            at: moment(at_ms)?,
+            id: record_id()?,
+            count: summary.count,
+            removed_message_count: summary.removed_message_count,
+            summary: &summary.summary,
+            keeps_from: self.seqs.get(summary.covered).copied().unwrap_or(next),
+        };
+        let mut body = Vec::new();
+        write_fields(&mut body, &fields).map_err(|error| unwritable(&error))?;
+        self.line(out, "compaction", &body)?;
+        self.compactions = summary.count;
+        Ok(())
+    }
+
+    /// Writes what of a transcript is not written yet, and perhaps something new
+    /// behind it. Whole lines are handed out as they come together.
+    pub(super) fn rest(
+        &mut self,
+        content: &Content,
+        new: Option<&New<'_>>,
+        hand_out: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        /// So much is handed out at once, or a line if that is longer.
+        const ENOUGH: usize = 1 << 20;
+        let (from, len) = (self.seqs.len(), content.messages.len());
+        let compaction = content
+            .compaction
+            .as_ref()
+            .filter(|last| last.summary.count > self.compactions)
+            .map(|last| (last.after.max(last.summary.covered).clamp(from, len), last));
+        let mut out = Vec::new();
+        if self.position.sum == Sum::ZERO {
+            self.opener(&mut out, content)?;
+        }
+        // The last record is what tells when the transcript was last added to.
+        let updated = new.is_none().then_some(content.updated_at_ms);
+        for n in from..=len {
+            if let Some((_, last)) = compaction.filter(|(at, _)| *at == n) {
+                let at_ms = updated.filter(|_| n == len).unwrap_or(last.at_ms);
+                self.compaction(&mut out, last, at_ms)?;
+            }
+            if let Some(message) = content.messages.get(n) {
+                let is_last = n + 1 == len && compaction.is_none_or(|(at, _)| at < len);
+                let said = content.said_at_ms.get(n).copied();
+                let at_ms = updated.filter(|_| is_last).or(said).unwrap_or(0);
+                self.message(&mut out, message, at_ms)?;
+            }
+            if out.len() >= ENOUGH {
+                hand_out(&out)?;
+                out.clear();
+            }
+        }
+        match new {
+            Some(New::Message(message, at_ms)) => self.message(&mut out, message, *at_ms)?,
+            Some(New::Compaction(last)) => self.compaction(&mut out, last, last.at_ms)?,
+            None => {}
+        }
+        if out.is_empty() {
+            return Ok(());
+        }
+        hand_out(&out)
+    }
+
+    fn line(&mut self, out: &mut Vec<u8>, kind: &str, body: &[u8]) -> Result<()> {
+        let seq =
+            self.position.seq.checked_add(1).ok_or_else(|| {
+                Error::new(ErrorKind::Corrupt, "the numbers of the file are used up")
+            })?;
+        let front = Front {
+            kind,
+            version: None,
+            seq,
+            noted: self.position.noted,
+            compacted: self.position.compacted,
+        };
+        let start = out.len();
+        let sum = write_line(out, front, body, self.position.sum);
+        let bytes = (out.len() - start) as u64;
+        let limit = MAX_WRITTEN as u64;
+        if bytes > limit {
+            let what = format!("the {kind} is too large to be recorded");
+            return Err(Error::invalid(what).because(Reason::TooLong { bytes, limit }));
+        }
+        self.position = Position {
+            seq,
+            sum,
+            compacted: match kind {
+                "compaction" => Some(seq),
+                _ => self.position.compacted,
+            },
+            ..self.position
+        };
+        Ok(())
+    }
+}
+
+fn record_id() -> Result<uuid::Uuid> {
+    new_uuid(&OsRandomness).map_err(|error| Error::machine("cannot make an id", error))
+}
+
+fn moment(ms: i64) -> Result<Timestamp> {
+    Timestamp::from_millis(ms)
+        .ok_or_else(|| Error::invalid("cannot write a time that no calendar has"))
+}
+
+fn unwritable(error: &serde_json::Error) -> Error {
+    Error::invalid("the transcript cannot be written as JSON")
+        .because(Reason::Syntax(error.to_string()))
+}

@@ -1,0 +1,386 @@
+//! Loads a transcript from a file of either version, in one pass.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::Transcript;
+use super::content::{Compacted, CompactionSummary, Content};
+use super::place::{Known, Place, Refusal};
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::ids::SessionId;
+use crate::json::{Json, Text};
+use crate::legacy::{At, Found as V1Found, Summary, Visit, derived_id, directory, find_file, walk};
+use crate::message::Message;
+use crate::storage::{Storage, StorageFile, read_full};
+use crate::time::Timestamp;
+use crate::trail::ForkOrigin;
+use crate::trail::lines::STREAM_BUFFER;
+use crate::trail::reader::{Found, TrailReader};
+use crate::trail::record::{Position, check_line};
+use crate::trail::{Damage, DamageReport, FORMAT_VERSION, RecordKind, RecordRef, Sums};
+
+/// What sort of file it is, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Trail,
+    Version1,
+}
+
+/// What was read from a trail.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) content: Content,
+    pub(super) known: Known,
+    pub(super) skipped: DamageReport,
+    pub(super) refusal: Option<Refusal>,
+}
+
+pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript> {
+    let path = find_file(storage.as_ref(), path)?.path;
+    let file = storage
+        .open_read(&path)
+        .map_err(|error| Error::io("cannot open the session file", &path, error))?;
+    if kind_of(file.as_ref(), &path)? == Kind::Version1 {
+        return load_version_1(&file, &path, storage);
+    }
+    let Some(loaded) = read_trail(&file, &path)? else {
+        let what = "this is not a session file yet: its first record was never finished";
+        return Err(Error::new(ErrorKind::Corrupt, what)
+            .at_path(&path)
+            .at_line(Some(1))
+            .because(Reason::Unfinished));
+    };
+    let lock = directory(&path).join("append.lock");
+    let in_store = storage
+        .exists(&lock)
+        .map_err(|error| Error::io("cannot look at the file's directory", &path, error))?;
+    let refusal = loaded.refusal.or(in_store.then_some(Refusal::InStore));
+    Ok(Transcript {
+        content: loaded.content,
+        place: Some(Place::loaded(path, storage, Some(loaded.known), refusal)),
+        skipped: loaded.skipped,
+    })
+}
+
+/// Tells a trail by its opener, or by any record near its beginning that has the
+/// sum that version 1 never had.
+pub(super) fn kind_of(file: &dyn StorageFile, path: &Path) -> Result<Kind> {
+    const OPENER: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
+    let mut front = vec![0; 64 << 10];
+    let n = read_full(file, &mut front, 0)
+        .map_err(|error| Error::io("cannot read the session file", path, error))?;
+    let front = &front[..n];
+    let is_trail = match front.strip_prefix(OPENER) {
+        Some(version) => !version.starts_with(b"1,") && !version.starts_with(b"1}"),
+        None => {
+            let torn = !front.is_empty() && OPENER.starts_with(front);
+            let mut lines = front.split(|byte| *byte == b'\n');
+            torn || lines.any(|line| check_line(line.trim_ascii_end(), Sums::Check).is_ok())
+        }
+    };
+    Ok(if is_trail {
+        Kind::Trail
+    } else {
+        Kind::Version1
+    })
+}
+
+/// Reads a whole trail; `None` if it ends inside its very first record.
+pub(super) fn read_trail(file: &Arc<dyn StorageFile>, path: &Path) -> Result<Option<Loaded>> {
+    let mut reader = TrailReader::forwards(Arc::clone(file), path, 0, STREAM_BUFFER, Sums::Check);
+    let mut reading = Reading::new(path);
+    while let Some(found) = reader.advance()? {
+        let (_, end, ended) = reader.last_line().unwrap_or((0, 0, true));
+        reading.any_line_ended |= ended;
+        match found {
+            Found::Damage(damage) => reading.damage(damage, ended),
+            Found::Record => {
+                reading.known.lacks_newline = !ended;
+                reading.known.len = reader.place().end;
+                reading.record(&reader)?;
+            }
+        }
+        if ended {
+            reading.known.len = end;
+            reading.known.lacks_newline = false;
+        }
+    }
+    reading.finish()
+}
+
+struct Reading<'a> {
+    path: &'a Path,
+    content: Option<Content>,
+    known: Known,
+    skipped: DamageReport,
+    refusal: Option<Refusal>,
+    last: Option<Position>,
+    highest: u64,
+    /// How many numbers may be lost since the last record.
+    lost: u64,
+    /// Whether the last item was damage: then a gap behind it is told already.
+    after_damage: bool,
+    any_line_ended: bool,
+}
+
+/// The fields of an opener that matter here.
+#[derive(Deserialize)]
+struct RawOpener {
+    version: u32,
+    session_id: SessionId,
+    #[serde(default)]
+    trail: u32,
+    at: Timestamp,
+    #[serde(default)]
+    continues: Option<IgnoredAny>,
+    #[serde(default)]
+    fork: Option<Json>,
+    #[serde(default)]
+    updated_at_ms: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct RawCompaction {
+    #[serde(default)]
+    count: Option<u64>,
+    #[serde(default)]
+    removed_message_count: Option<u64>,
+    summary: Text,
+    #[serde(default)]
+    keeps_from: Option<u64>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(path: &'a Path) -> Self {
+        Self {
+            path,
+            content: None,
+            known: Known::nothing(),
+            skipped: DamageReport::default(),
+            refusal: None,
+            last: None,
+            highest: 0,
+            lost: 0,
+            after_damage: false,
+            any_line_ended: false,
+        }
+    }
+
+    fn damage(&mut self, damage: Damage, ended: bool) {
+        if ended {
+            self.lost = self.lost.saturating_add(numbers_in(&damage));
+        }
+        self.skipped.add(damage);
+        self.after_damage = true;
+    }
+
+    fn record(&mut self, reader: &TrailReader) -> Result<()> {
+        let record = reader.record();
+        if !self.follows(reader, &record) {
+            return Ok(());
+        }
+        self.last = Some(Position::after(&record));
+        self.highest = self.highest.max(record.seq());
+        self.lost = 0;
+        self.after_damage = false;
+        let flaw = match record.kind() {
+            RecordKind::Opener if self.content.is_none() => self.opener(&record)?,
+            RecordKind::Message => self.message(&record),
+            RecordKind::Compaction => self.compaction(&record),
+            _ => None,
+        };
+        if let Some(reason) = flaw {
+            self.skipped.add(reader.damage_here(reason));
+        }
+        Ok(())
+    }
+
+    /// Checks that a record comes where it should; returns whether it is new.
+    fn follows(&mut self, reader: &TrailReader, record: &RecordRef<'_>) -> bool {
+        let Some(last) = self.last else {
+            return true;
+        };
+        let (seq, after) = (record.seq(), last.seq);
+        if seq <= after && record.kind() != RecordKind::Opener {
+            let reason = Reason::OutOfOrder { seq, after };
+            self.skipped.add(reader.damage_here(reason));
+            return record.sum() != last.sum;
+        }
+        if !self.after_damage && record.prev() != Some(last.sum) {
+            self.skipped.add(reader.damage_here(Reason::Gap));
+        }
+        true
+    }
+
+    fn opener(&mut self, record: &RecordRef<'_>) -> Result<Option<Reason>> {
+        let Ok(raw) = serde_json::from_slice::<RawOpener>(record.bytes()) else {
+            self.begin_without_opener(record);
+            return Ok(Some(Reason::BadOpener));
+        };
+        if raw.continues.is_some() || raw.trail > 0 {
+            let what = "the file is only a part of a session; open its store to read all of it";
+            return Err(Error::invalid(what).at_path(self.path));
+        }
+        if raw.version > FORMAT_VERSION {
+            self.refusal = Some(Refusal::Newer(raw.version));
+        }
+        let mut content = Content::empty(raw.session_id, raw.at.as_millis());
+        content.updated_at_ms = raw.updated_at_ms.unwrap_or(content.created_at_ms);
+        content.fork = raw
+            .fork
+            .and_then(|fork| serde_json::from_str(fork.as_str()).ok());
+        self.content = Some(content);
+        Ok(None)
+    }
+
+    /// Goes on although nothing says whose file it is: an id comes from its name.
+    fn begin_without_opener(&mut self, record: &RecordRef<'_>) -> &mut Content {
+        self.refusal = Some(Refusal::NoOpener);
+        let id = derived_id(self.path, blake3::hash(record.bytes()).as_bytes());
+        let at_ms = record.at().map_or(0, Timestamp::as_millis);
+        self.content.insert(Content::empty(id, at_ms))
+    }
+
+    fn message(&mut self, record: &RecordRef<'_>) -> Option<Reason> {
+        let message = match record.message() {
+            Ok(message) => message?,
+            Err(error) => return error.reason().cloned(),
+        };
+        let content = self.content_for(record);
+        let at_ms = record
+            .at()
+            .map_or(content.updated_at_ms, Timestamp::as_millis);
+        content.add_message(message, at_ms);
+        self.known.lines.seqs.push(record.seq());
+        None
+    }
+
+    fn compaction(&mut self, record: &RecordRef<'_>) -> Option<Reason> {
+        let raw: RawCompaction = match serde_json::from_slice(record.bytes()) {
+            Ok(raw) => raw,
+            Err(error) => return Some(Reason::Syntax(error.to_string())),
+        };
+        let content = self.content_for(record);
+        let at_ms = record
+            .at()
+            .map_or(content.updated_at_ms, Timestamp::as_millis);
+        let removed = raw.removed_message_count.unwrap_or(0);
+        let mut compacted = content.next_compaction(raw.summary, removed, at_ms);
+        let summary: &mut CompactionSummary = &mut compacted.summary;
+        summary.count = raw.count.unwrap_or(summary.count);
+        let count = summary.count;
+        if let Some(from) = raw.keeps_from {
+            summary.covered = self.known.lines.seqs.partition_point(|seq| *seq < from);
+        }
+        self.content_for(record).set_compaction(compacted);
+        self.known.lines.compactions = count;
+        None
+    }
+
+    fn content_for(&mut self, record: &RecordRef<'_>) -> &mut Content {
+        if self.content.is_none() {
+            return self.begin_without_opener(record);
+        }
+        self.content.as_mut().expect("it is there")
+    }
+
+    fn finish(mut self) -> Result<Option<Loaded>> {
+        let Some(content) = self.content else {
+            if !self.any_line_ended {
+                return Ok(None);
+            }
+            let first = self.skipped.first().first().cloned();
+            let beginning = || Damage::at_beginning(self.path, Reason::BadOpener);
+            return Err(first.unwrap_or_else(beginning).into());
+        };
+        if let Some(mut last) = self.last {
+            last.seq = self.highest.saturating_add(self.lost);
+            self.known.lines.position = last;
+        }
+        Ok(Some(Loaded {
+            content,
+            known: self.known,
+            skipped: self.skipped,
+            refusal: self.refusal,
+        }))
+    }
+}
+
+/// Returns how many records a damaged line may have held: their numbers are not
+/// given to others.
+fn numbers_in(damage: &Damage) -> u64 {
+    /// No record is shorter than this.
+    const SHORTEST_RECORD: u64 = 128;
+    match damage.reason {
+        Reason::BadSum | Reason::MissingSum => 1,
+        _ => damage.bytes / SHORTEST_RECORD + 1,
+    }
+}
+
+/// Collects the messages of a version-1 file.
+#[derive(Default)]
+struct Messages(Vec<Message>);
+
+impl Visit for Messages {
+    fn found(&mut self, at: &At, found: &V1Found<'_>) -> Result<()> {
+        if let V1Found::Message { json } = found {
+            let message = serde_json::from_str(json).map_err(|error| {
+                let what = format!("cannot read the message in line {}", at.line);
+                Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
+            })?;
+            self.0.push(message);
+        }
+        Ok(())
+    }
+
+    fn start_over(&mut self) {
+        self.0.clear();
+    }
+}
+
+fn load_version_1(
+    file: &Arc<dyn StorageFile>,
+    path: &Path,
+    storage: Arc<dyn Storage>,
+) -> Result<Transcript> {
+    let mut messages = Messages::default();
+    let summary = walk(file.as_ref(), path, &mut messages)?;
+    let (content, skipped) = from_version_1(summary, messages.0);
+    let refusal = Some(Refusal::Version1);
+    Ok(Transcript {
+        content,
+        place: Some(Place::loaded(path.to_owned(), storage, None, refusal)),
+        skipped,
+    })
+}
+
+fn from_version_1(summary: Summary, messages: Vec<Message>) -> (Content, DamageReport) {
+    let updated_at_ms = summary.updated_at_ms;
+    let fork = summary.meta.and_then(|meta| meta.fork);
+    let compaction = summary.compaction.map(|last| Compacted {
+        summary: CompactionSummary {
+            count: last.count,
+            removed_message_count: last.removed_message_count,
+            summary: last.summary,
+            covered: 0,
+        },
+        after: messages.len(),
+        at_ms: updated_at_ms,
+    });
+    let content = Content {
+        session_id: summary.session_id,
+        created_at_ms: summary.created_at_ms,
+        updated_at_ms,
+        said_at_ms: vec![updated_at_ms; messages.len()],
+        messages,
+        compaction,
+        fork: fork.map(|fork| {
+            let name = fork.branch_name.as_deref();
+            ForkOrigin::new(fork.parent_session_id, name, None)
+        }),
+    };
+    (content, summary.damage)
+}

@@ -1,0 +1,267 @@
+//! The plain value: a session in memory that needs no store.
+//!
+//! A [`Transcript`] is made, pushed to, forked, compacted, saved and loaded. On
+//! disk it is one trail of version 2, which grows by a line with each push and
+//! is never rewritten. It also loads files of version 1, in both their forms;
+//! those it never writes to.
+
+mod content;
+mod lines;
+mod load;
+mod place;
+mod serial;
+mod session;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use content::CompactionSummary;
+use content::{Content, now_ms};
+use lines::New;
+use place::Place;
+
+use crate::error::Result;
+use crate::ids::SessionId;
+use crate::json::Text;
+use crate::legacy::{Fork, Losses, Meta, V1Compaction, V1Writer};
+use crate::message::Message;
+use crate::storage::{LocalStorage, Storage};
+use crate::trail::{DamageReport, FORMAT_VERSION, ForkOrigin};
+
+/// A session as a plain value: messages, when they were said, and perhaps a
+/// place where they persist.
+///
+/// Two are equal whatever their place.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("talk.jsonl");
+/// use backtrail::{Message, Transcript};
+///
+/// let mut talk = Transcript::new().with_path(&path);
+/// talk.push_user_text("fix the bug")?;
+/// talk.push(Message::assistant([backtrail::Block::text("Done.")]))?;
+/// assert_eq!(Transcript::load_from_path(&path)?, talk);
+///
+/// let other = talk.fork(Some("try-2"));
+/// assert_eq!(other.messages(), talk.messages());
+/// assert_eq!(other.fork_origin().unwrap().branch_name.as_deref(), Some("try-2"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Transcript {
+    content: Content,
+    place: Option<Place>,
+    skipped: DamageReport,
+}
+
+impl Default for Transcript {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Transcript {
+    fn eq(&self, other: &Self) -> bool {
+        self.content == other.content
+    }
+}
+
+impl Eq for Transcript {}
+
+impl Transcript {
+    /// Makes an empty one with a new id, created now.
+    pub fn new() -> Self {
+        Self::from_content(Content::new())
+    }
+
+    fn from_content(content: Content) -> Self {
+        Self {
+            content,
+            place: None,
+            skipped: DamageReport::default(),
+        }
+    }
+
+    /// Sets the file that it persists in from now on. Nothing is written before
+    /// the first push, which starts a missing or empty file with all that is
+    /// there so far.
+    #[must_use]
+    pub fn with_path(self, path: impl Into<PathBuf>) -> Self {
+        self.with_place(path, Arc::new(LocalStorage))
+    }
+
+    /// As [`with_path`](Self::with_path), in another storage.
+    #[must_use]
+    pub fn with_place(mut self, path: impl Into<PathBuf>, storage: Arc<dyn Storage>) -> Self {
+        self.place = Some(Place::new(path.into(), storage));
+        self
+    }
+
+    /// Adds a message, and persists it where there is a place.
+    ///
+    /// It returns after one line went out in one write and was synced. If that
+    /// fails, the transcript and its file are as they were. A file to which
+    /// somebody else added meanwhile is a
+    /// [`Conflict`](crate::ErrorKind::Conflict): load it again.
+    pub fn push(&mut self, message: Message) -> Result<()> {
+        let at_ms = now_ms();
+        self.persist(&New::Message(&message, at_ms))?;
+        self.content.add_message(message, at_ms);
+        Ok(())
+    }
+
+    /// Adds what the user says.
+    pub fn push_user_text(&mut self, text: impl Into<Text>) -> Result<()> {
+        self.push(Message::user_text(text))
+    }
+
+    /// Records that a summary stands for the next `removed_message_count`
+    /// messages from now on. They stay in [`messages`](Self::messages).
+    pub fn record_compaction(
+        &mut self,
+        summary: impl Into<Text>,
+        removed_message_count: u64,
+    ) -> Result<()> {
+        let at_ms = now_ms();
+        let compacted = self
+            .content
+            .next_compaction(summary.into(), removed_message_count, at_ms);
+        self.persist(&New::Compaction(&compacted))?;
+        self.content.set_compaction(compacted);
+        Ok(())
+    }
+
+    fn persist(&mut self, new: &New<'_>) -> Result<()> {
+        match &mut self.place {
+            Some(place) => place.append(&self.content, new),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a transcript that goes on from here under an id of its own: the same
+    /// messages, this one's id, the place it forked at, and a branch name, which
+    /// is trimmed; a blank one is none. It has no place yet.
+    #[must_use]
+    pub fn fork(&self, branch_name: Option<&str>) -> Self {
+        let seq = self.place.as_ref().and_then(Place::last_message_seq);
+        Self::from_content(self.content.fork(branch_name, seq))
+    }
+
+    /// Loads a file of version 2, or of version 1 in either form.
+    ///
+    /// What cannot be read is passed over and told by
+    /// [`skipped`](Self::skipped). Where the file itself is missing, the newest
+    /// older copy that version 1 left beside it is loaded.
+    pub fn load_from_path(path: impl AsRef<Path>) -> Result<Self> {
+        Self::load_from_place(path, Arc::new(LocalStorage))
+    }
+
+    /// As [`load_from_path`](Self::load_from_path), from another storage.
+    pub fn load_from_place(path: impl AsRef<Path>, storage: Arc<dyn Storage>) -> Result<Self> {
+        load::load(path.as_ref(), storage)
+    }
+
+    /// Saves it: a missing file is made whole, a file that holds its beginning
+    /// gets the rest, and one that holds all of it is left alone.
+    ///
+    /// Anything else (another session, messages that are not here, damage, a
+    /// file of version 1) is refused and left as it is.
+    pub fn save_to_path(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.save_to_place(path, Arc::new(LocalStorage))
+    }
+
+    /// As [`save_to_path`](Self::save_to_path), to another storage.
+    pub fn save_to_place(&self, path: impl AsRef<Path>, storage: Arc<dyn Storage>) -> Result<()> {
+        Place::new(path.as_ref().to_owned(), storage).save(&self.content)
+    }
+
+    /// Writes it as version-1 lines, which older programs read, and returns what
+    /// had to be turned into text or left out.
+    ///
+    /// Messages that a summary stands for are left out, as version 1 has it. In
+    /// the losses each message is named by its position, counted from 1.
+    pub fn write_v1(&self, out: &mut dyn io::Write) -> Result<Losses> {
+        let content = &self.content;
+        let covered = content.covered();
+        let mut writer = V1Writer::new(out);
+        writer.meta(&Meta {
+            version: Some(1),
+            session_id: Some(content.session_id.to_string()),
+            created_at_ms: Some(content.created_at_ms),
+            updated_at_ms: Some(content.updated_at_ms),
+            fork: content.fork.as_ref().map(|fork| Fork {
+                parent_session_id: fork.parent_session_id.clone(),
+                branch_name: fork.branch_name.clone(),
+            }),
+            ..Meta::default()
+        })?;
+        if let Some(last) = self.compaction() {
+            writer.compaction(&V1Compaction {
+                count: last.count,
+                removed_message_count: last.removed_message_count,
+                summary: last.summary.clone(),
+            })?;
+        }
+        for (n, message) in content.messages.iter().enumerate() {
+            let seq = n as u64 + 1;
+            if n < covered {
+                writer.leave_out(message, seq);
+            } else {
+                writer.message(message, seq)?;
+            }
+        }
+        writer.finish()
+    }
+
+    /// Returns the version of the format that it is written in.
+    pub fn version(&self) -> u32 {
+        FORMAT_VERSION
+    }
+
+    /// Returns its id.
+    pub fn session_id(&self) -> &SessionId {
+        &self.content.session_id
+    }
+
+    /// Returns when it was made, in milliseconds since 1970 began.
+    pub fn created_at_ms(&self) -> i64 {
+        self.content.created_at_ms
+    }
+
+    /// Returns when it was last added to, in milliseconds since 1970 began.
+    pub fn updated_at_ms(&self) -> i64 {
+        self.content.updated_at_ms
+    }
+
+    /// Returns all messages, those that a summary stands for included.
+    pub fn messages(&self) -> &[Message] {
+        &self.content.messages
+    }
+
+    /// Returns the messages that no summary stands for.
+    pub fn kept_messages(&self) -> &[Message] {
+        &self.content.messages[self.content.covered()..]
+    }
+
+    /// Returns the last compaction.
+    pub fn compaction(&self) -> Option<&CompactionSummary> {
+        self.content.compaction.as_ref().map(|last| &last.summary)
+    }
+
+    /// Returns where it was forked from.
+    pub fn fork_origin(&self) -> Option<&ForkOrigin> {
+        self.content.fork.as_ref()
+    }
+
+    /// Returns the file that it persists in.
+    pub fn path(&self) -> Option<&Path> {
+        self.place.as_ref().map(Place::path)
+    }
+
+    /// Returns what could not be read when it was loaded.
+    pub fn skipped(&self) -> &DamageReport {
+        &self.skipped
+    }
+}

@@ -1,0 +1,156 @@
+//! A session as a transcript, and a transcript as a session.
+
+use std::sync::{Arc, Mutex};
+
+use super::Transcript;
+use super::content::{Compacted, CompactionSummary, Content};
+use super::lines::Lines;
+use crate::error::{Error, Reason, Result};
+use crate::message::StoredCompaction;
+use crate::session::{PayloadWriter, Session, SessionFiles, SessionOptions, SessionReader};
+use crate::storage::append_all;
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::trail::{Damage, DamageReport, RecordKind, RecordRef};
+
+impl SessionReader {
+    /// Returns the history as a plain value: all of it is in memory then.
+    pub fn transcript(&self) -> Result<Transcript> {
+        let info = self.info()?;
+        let millis = |at: Option<Timestamp>| at.map_or(0, Timestamp::as_millis);
+        let mut reading = Reading::default();
+        let mut skipped = DamageReport::default();
+        let mut records = self.records()?;
+        while let Some(record) = records.next()? {
+            if let Err(error) = reading.take(&record) {
+                skipped.add(Damage {
+                    file: self.dir(),
+                    line: None,
+                    byte: 0,
+                    bytes: record.bytes().len() as u64,
+                    reason: error.reason().cloned().unwrap_or(Reason::NotARecord),
+                });
+            }
+        }
+        skipped.take_in(&mut records.damage().clone());
+        let mut transcript = Transcript::from_content(Content {
+            session_id: info.id,
+            created_at_ms: millis(info.created_at),
+            updated_at_ms: millis(reading.last_at.or(info.updated_at)),
+            compaction: reading.compaction(),
+            messages: reading.messages,
+            said_at_ms: reading.said_at_ms,
+            fork: info.forked_from,
+        });
+        transcript.skipped = skipped;
+        Ok(transcript)
+    }
+}
+
+impl Session {
+    /// Returns the history as a plain value; see [`SessionReader::transcript`].
+    pub fn transcript(&self) -> Result<Transcript> {
+        self.reader().transcript()
+    }
+}
+
+#[derive(Default)]
+struct Reading {
+    messages: Vec<crate::message::Message>,
+    said_at_ms: Vec<i64>,
+    seqs: Vec<u64>,
+    /// The last compaction, when it was made, and after how many messages.
+    last: Option<(StoredCompaction, i64, usize)>,
+    /// When something was said last.
+    last_at: Option<Timestamp>,
+}
+
+impl Reading {
+    fn take(&mut self, record: &RecordRef<'_>) -> Result<()> {
+        if record.kind().is_spoken() {
+            self.last_at = record.at().or(self.last_at);
+        }
+        let at_ms = record.at().map_or(0, Timestamp::as_millis);
+        match record.kind() {
+            RecordKind::Message => {
+                // Where a part of it is lost, the rest is still something.
+                let message = match record.message() {
+                    Err(_) => record.stored_message()?,
+                    message => message?,
+                };
+                if let Some(message) = message {
+                    self.messages.push(message);
+                    self.said_at_ms.push(at_ms);
+                    self.seqs.push(record.seq());
+                }
+            }
+            RecordKind::Compaction => {
+                let stored = StoredCompaction::read(record)?;
+                self.last = Some((stored, at_ms, self.messages.len()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn compaction(&mut self) -> Option<Compacted> {
+        let (stored, at_ms, after) = self.last.take()?;
+        let covered = stored.keeps_from.map_or(0, |from| {
+            self.seqs.iter().take_while(|seq| **seq < from).count()
+        });
+        Some(Compacted {
+            summary: CompactionSummary {
+                count: stored.count,
+                removed_message_count: stored.removed_message_count,
+                summary: stored.summary,
+                covered,
+            },
+            after,
+            at_ms,
+        })
+    }
+}
+
+impl Store {
+    /// Makes a session of a transcript, with its id, and speaks in it. It is
+    /// there whole or not at all.
+    ///
+    /// A session of that id that is there already is a
+    /// [`Conflict`](crate::ErrorKind::Conflict): [`Transcript::fork`] gives another
+    /// id.
+    pub fn create_session_from(
+        &self,
+        transcript: &Transcript,
+        options: SessionOptions,
+    ) -> Result<Session> {
+        options.check()?;
+        let id = transcript.session_id().clone();
+        let files = self.files(&id);
+        if !files.trails()?.is_empty() {
+            let what = format!("session {id} is there already; fork the transcript to take it in");
+            let last = self.read_session(&id)?.info()?.last_seq;
+            return Err(Error::conflict(what, last));
+        }
+        let durability = options.asked_durability();
+        let session = Session::create_with(self, id, durability, |files| write(files, transcript))?;
+        if let Some(note) = options.as_note() {
+            session.note(&note)?;
+        }
+        Ok(session)
+    }
+}
+
+/// Writes a transcript as a session's first trail.
+fn write(files: &SessionFiles, transcript: &Transcript) -> Result<()> {
+    let path = files.trail_path(0);
+    let mut lines = Lines::new();
+    lines.payloads = Some(Arc::new(Mutex::new(PayloadWriter::new(files))));
+    files
+        .create_trail(0, |file| {
+            lines.rest(&transcript.content, None, &mut |bytes| {
+                append_all(file, bytes)
+                    .map_err(|error| Error::io("cannot write the session", &path, error))
+            })
+        })
+        .map(drop)
+}
