@@ -133,6 +133,19 @@ fn every_rule_is_applied_in_the_case_that_has_its_name() {
 }
 
 #[test]
+fn every_rule_and_every_shape_is_in_the_manual() {
+    let manual = read("../../../../../docs/context.md");
+    let rules = MendRule::ALL.iter().map(|rule| rule.as_str());
+    for name in rules.chain(Shape::ALL.map(Shape::as_str)) {
+        assert!(
+            manual.contains(&format!("`{name}`")),
+            "docs/context.md lacks {name}"
+        );
+    }
+    assert!(manual.contains(super::mending::INTERRUPTED));
+}
+
+#[test]
 fn what_no_provider_refuses_is_not_mended() {
     for case in ["plain", "summary", "parallel_results", "string_input"] {
         for shape in Shape::ALL {
