@@ -281,14 +281,24 @@ impl Fields {
 
     pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
-        Some(self.0.remove(at).1)
+        Some(self.remove(at))
+    }
+
+    /// Takes out a field. Most blocks have no unknown ones in the end, and then
+    /// nothing stays allocated: a history has many of them.
+    fn remove(&mut self, at: usize) -> Json {
+        let (_, value) = self.0.remove(at);
+        if self.0.is_empty() {
+            self.0 = Vec::new();
+        }
+        value
     }
 
     /// Takes out a string field. What is not a string stays where it is.
     pub(crate) fn take_text(&mut self, name: &str) -> Option<Text> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         let text = Text::from_literal(self.0[at].1.as_str())?;
-        self.0.remove(at);
+        self.remove(at);
         Some(text)
     }
 

@@ -87,6 +87,12 @@ impl Content {
         self.updated_at_ms = at_ms;
     }
 
+    /// Gives back what lists have allocated ahead.
+    pub(super) fn shrink(&mut self) {
+        self.messages.shrink_to_fit();
+        self.said_at_ms.shrink_to_fit();
+    }
+
     pub(super) fn set_compaction(&mut self, compacted: Compacted) {
         self.updated_at_ms = compacted.at_ms;
         self.compaction = Some(compacted);

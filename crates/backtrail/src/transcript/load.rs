@@ -245,10 +245,11 @@ impl<'a> Reading<'a> {
     }
 
     fn message(&mut self, record: &RecordRef<'_>) -> Option<Reason> {
-        let message = match record.message() {
+        let mut message = match record.message() {
             Ok(message) => message?,
             Err(error) => return error.reason().cloned(),
         };
+        message.blocks.shrink_to_fit();
         let content = self.content_for(record);
         let at_ms = record
             .at()
@@ -288,7 +289,7 @@ impl<'a> Reading<'a> {
     }
 
     fn finish(mut self) -> Result<Option<Loaded>> {
-        let Some(content) = self.content else {
+        let Some(mut content) = self.content else {
             if !self.any_line_ended {
                 return Ok(None);
             }
@@ -296,6 +297,7 @@ impl<'a> Reading<'a> {
             let beginning = || Damage::at_beginning(self.path, Reason::BadOpener);
             return Err(first.unwrap_or_else(beginning).into());
         };
+        content.shrink();
         if let Some(mut last) = self.last {
             last.seq = self.highest.saturating_add(self.lost);
             self.known.lines.position = last;
@@ -327,10 +329,11 @@ struct Messages(Vec<Message>);
 impl Visit for Messages {
     fn found(&mut self, at: &At, found: &V1Found<'_>) -> Result<()> {
         if let V1Found::Message { json } = found {
-            let message = serde_json::from_str(json).map_err(|error| {
+            let mut message: Message = serde_json::from_str(json).map_err(|error| {
                 let what = format!("cannot read the message in line {}", at.line);
                 Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
             })?;
+            message.blocks.shrink_to_fit();
             self.0.push(message);
         }
         Ok(())
@@ -348,7 +351,8 @@ fn load_version_1(
 ) -> Result<Transcript> {
     let mut messages = Messages::default();
     let summary = walk(file.as_ref(), path, &mut messages)?;
-    let (content, skipped) = from_version_1(summary, messages.0);
+    let (mut content, skipped) = from_version_1(summary, messages.0);
+    content.shrink();
     let refusal = Some(Refusal::Version1);
     Ok(Transcript {
         content,

@@ -84,7 +84,7 @@ fn a_push_starts_a_missing_or_empty_file_and_is_on_disk_when_it_returns() {
             !disk
                 .files()
                 .iter()
-                .any(|file| disk.read(file).unwrap().len() > 0)
+                .any(|file| !disk.read(file).unwrap().is_empty())
         );
         for n in 0..3 {
             talk.push_user_text(format!("{n}")).unwrap();
