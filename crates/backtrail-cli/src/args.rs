@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
-    compact, config, context, fork, import, list, pin, record, redo, repair, rewind, show, stats,
-    steps, tag, title, undo, verify,
+    compact, config, context, export, fork, import, list, pin, record, redo, repair, rewind, show,
+    stats, steps, tag, title, undo, verify,
 };
 
 /// Keep everything an agent and its user said, durably, and find it again
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Pin(pin::Args),
     Stats(stats::Args),
     Import(import::Args),
+    Export(export::Args),
     Verify(verify::Args),
     Repair(repair::Args),
     Config(config::Args),

@@ -3,9 +3,11 @@
 pub(crate) mod compact;
 pub(crate) mod config;
 pub(crate) mod context;
+pub(crate) mod export;
 pub(crate) mod fork;
 pub(crate) mod import;
 pub(crate) mod list;
+mod markdown;
 mod moves;
 pub(crate) mod pin;
 pub(crate) mod record;
@@ -70,6 +72,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Pin(args) => pin::run(args, global, ui),
         Command::Stats(args) => stats::run(args, global, ui),
         Command::Import(args) => import::run(args, global, ui),
+        Command::Export(args) => export::run(args, global, ui),
         Command::Verify(args) => verify::run(args, global, ui),
         Command::Repair(args) => repair::run(args, global, ui),
         Command::Config(args) => config::run(args, global, ui),

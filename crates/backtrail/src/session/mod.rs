@@ -4,6 +4,7 @@ mod chain;
 mod commit;
 mod compact;
 mod examine;
+mod export;
 mod files;
 mod first;
 mod follow;

@@ -1,0 +1,183 @@
+//! A session written out for other programs, message by message.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::info::SessionInfo;
+use super::reader::SessionReader;
+use crate::error::{Error, Result};
+use crate::legacy::{Fork, Losses, Meta, V1Compaction, V1Writer};
+use crate::message::Message;
+use crate::time::Timestamp;
+use crate::trail::{FORMAT_VERSION, RecordRef};
+
+impl SessionReader {
+    /// Writes the session as version-1 lines, which older programs read, and
+    /// returns what had to be turned into text or left out.
+    ///
+    /// Messages that a summary stands for are left out, as version 1 has it. Only
+    /// one message is in memory at a time.
+    pub fn write_v1(&self, out: &mut dyn Write) -> Result<Losses> {
+        let info = self.info()?;
+        let compaction = self.newest_compaction()?.map(|(_, stored)| stored);
+        let instructions: HashSet<u64> = self.instructions()?.iter().map(|said| said.seq).collect();
+        let from = compaction
+            .as_ref()
+            .and_then(|stored| stored.keeps_from)
+            .unwrap_or(0);
+        let mut writer = V1Writer::new(out);
+        writer.meta(&meta_of(info))?;
+        if let Some(stored) = compaction {
+            writer.compaction(&V1Compaction {
+                count: stored.count,
+                removed_message_count: stored.removed_message_count,
+                summary: stored.summary,
+            })?;
+        }
+        let mut records = self.records()?;
+        while let Some(record) = records.next()? {
+            let seq = record.seq();
+            let Some(message) = readable(&record) else {
+                continue;
+            };
+            if seq >= from || instructions.contains(&seq) {
+                writer.message(&message, seq)?;
+            } else {
+                writer.leave_out(&message, seq);
+            }
+        }
+        writer.finish()
+    }
+
+    /// Writes the session as one JSON object: that of a
+    /// [`Transcript`](crate::Transcript), and beside it what is known of the
+    /// session and of each message's record. Only one message is in memory at a
+    /// time.
+    pub fn write_json(&self, out: &mut dyn Write) -> Result<()> {
+        let info = self.info()?;
+        let written = |error: io::Error| Error::machine("cannot write the export", error);
+        let head = head_json(&info);
+        out.write_all(head[..head.len() - 1].as_bytes())
+            .and_then(|()| out.write_all(b",\"messages\":["))
+            .map_err(written)?;
+        let compaction = self.newest_compaction()?.map(|(_, stored)| stored);
+        let keeps_from = compaction.as_ref().and_then(|stored| stored.keeps_from);
+        let (mut covered, mut separator) = (0, "");
+        let mut records = self.records()?;
+        while let Some(record) = records.next()? {
+            let Some(json) = readable_json(&record) else {
+                continue;
+            };
+            covered += usize::from(keeps_from.is_some_and(|from| record.seq() < from));
+            write!(out, "{separator}{json}").map_err(written)?;
+            separator = ",";
+        }
+        out.write_all(b"],\"records\":[").map_err(written)?;
+        self.write_details(out)?;
+        out.write_all(b"]").map_err(written)?;
+        if let Some(stored) = compaction {
+            let value = json!({
+                "count": stored.count,
+                "removed_message_count": stored.removed_message_count,
+                "summary": stored.summary.as_str(),
+                "covered": covered,
+            });
+            write!(out, ",\"compaction\":{value}").map_err(written)?;
+        }
+        if let Some(fork) = &info.forked_from {
+            let fork = serde_json::to_string(fork).map_err(io::Error::other);
+            write!(out, ",\"fork\":{}", fork.map_err(written)?).map_err(written)?;
+        }
+        out.write_all(b"}\n").map_err(written)
+    }
+
+    /// Writes what is known of each message's record, in the order of messages.
+    fn write_details(&self, out: &mut dyn Write) -> Result<()> {
+        #[derive(Serialize)]
+        struct Known<'a> {
+            seq: u64,
+            id: Option<&'a str>,
+            at: Option<Timestamp>,
+            model: Option<String>,
+            response_id: Option<String>,
+            duration_ms: Option<u64>,
+            cost_usd: Option<f64>,
+        }
+        let mut records = self.records()?;
+        let mut separator = "";
+        while let Some(record) = records.next()? {
+            if record.stored_json().ok().flatten().is_none() {
+                continue;
+            }
+            let details = record.details();
+            let id = record.id();
+            let known = Known {
+                seq: record.seq(),
+                id: id.as_deref(),
+                at: record.at(),
+                model: details.model,
+                response_id: details.response_id,
+                duration_ms: details.duration_ms,
+                cost_usd: details.cost_usd,
+            };
+            let line = serde_json::to_string(&known).map_err(io::Error::other);
+            line.and_then(|line| write!(out, "{separator}{line}"))
+                .map_err(|error| Error::machine("cannot write the export", error))?;
+            separator = ",";
+        }
+        Ok(())
+    }
+}
+
+/// Returns the JSON of a record's message as far as it can be read.
+fn readable_json<'r>(record: &RecordRef<'r>) -> Option<Cow<'r, str>> {
+    match record.message_json() {
+        Ok(json) => json,
+        Err(_) => record.stored_json().ok().flatten().map(Cow::Borrowed),
+    }
+}
+
+/// Reads a record's message as far as it can be read.
+fn readable(record: &RecordRef<'_>) -> Option<Message> {
+    match record.message() {
+        Ok(message) => message,
+        Err(_) => record.stored_message().ok().flatten(),
+    }
+}
+
+fn meta_of(info: SessionInfo) -> Meta {
+    let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
+    Meta {
+        version: Some(1),
+        session_id: Some(info.id.to_string()),
+        created_at_ms: Some(millis(info.created_at).unwrap_or(0)),
+        updated_at_ms: Some(millis(info.updated_at).unwrap_or(0)),
+        fork: info.forked_from.map(|fork| Fork {
+            parent_session_id: fork.parent_session_id,
+            branch_name: fork.branch_name,
+        }),
+        model: info.model,
+        workspace_root: info
+            .workspace_root
+            .map(|root| root.to_string_lossy().into_owned()),
+    }
+}
+
+fn head_json(info: &SessionInfo) -> String {
+    json!({
+        "version": FORMAT_VERSION,
+        "session_id": info.id,
+        "created_at_ms": info.created_at.map_or(0, Timestamp::as_millis),
+        "updated_at_ms": info.updated_at.map_or(0, Timestamp::as_millis),
+        "title": info.title,
+        "tags": info.tags,
+        "agent": info.agent,
+        "model": info.model,
+        "workspace_root": info.workspace_root.as_ref().map(|root| root.to_string_lossy()),
+    })
+    .to_string()
+}
