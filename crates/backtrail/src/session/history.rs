@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::output::output_text;
 use super::reader::SessionReader;
 use super::records::Records;
-use super::turn::{Calls, Event, is_answer};
+use super::turn::{Calls, Event, is_answer, read_message};
 use crate::error::Result;
 use crate::json::{Json, Text};
 use crate::message::{Message, ToolResult, ToolUse};
@@ -177,7 +177,7 @@ impl History {
     }
 
     /// Returns how many places could not be read so far, messages of unknown
-    /// shape included.
+    /// shape or with a lost part included.
     pub fn damaged(&self) -> u64 {
         self.records.damage().count() + self.unreadable
     }
@@ -211,10 +211,10 @@ impl History {
             return Ok(());
         };
         let (seq, at) = (record.seq(), record.at());
-        match record.message() {
-            Ok(Some(message)) => self.take_in(Place { seq, at }, &message),
-            Ok(None) => {}
-            Err(_) => self.unreadable += 1,
+        let (message, flaws) = read_message(&record)?;
+        self.unreadable += flaws;
+        if let Some(message) = message {
+            self.take_in(Place { seq, at }, &message);
         }
         Ok(())
     }
@@ -327,7 +327,7 @@ macro_rules! parts_of_history {
 
         impl $iterator {
             /// Returns how many places could not be read so far, messages of
-            /// unknown shape included.
+            /// unknown shape or with a lost part included.
             pub fn damaged(&self) -> u64 {
                 self.0.damaged()
             }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::output::output_text;
 use super::reader::SessionReader;
 use super::spending::{Spending, Spent};
-use super::turn::{Calls, Event, is_answer};
+use super::turn::{Calls, Event, is_answer, read_message};
 use crate::error::Result;
 use crate::message::{Block, Message, Role, Usage};
 use crate::time::Timestamp;
@@ -75,7 +75,8 @@ pub struct Stats {
     pub compactions: u64,
     /// The models that messages and compactions name, in alphabetical order.
     pub models: Vec<String>,
-    /// How many places could not be read, messages of unknown shape included.
+    /// How many places could not be read, messages of unknown shape or with a lost
+    /// part included.
     pub damaged: u64,
 }
 
@@ -120,7 +121,7 @@ impl SessionReader {
         let mut tally = Tally::default();
         let mut records = self.records()?;
         while let Some(record) = records.next()? {
-            tally.add(&record);
+            tally.add(&record)?;
         }
         let mut stats = tally.finish();
         stats.damaged += records.damage().count();
@@ -159,35 +160,36 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, record: &RecordRef<'_>) {
+    fn add(&mut self, record: &RecordRef<'_>) -> Result<()> {
         let at = record.at();
         self.stats.started_at = self.stats.started_at.or(at);
         self.stats.last_at = at.or(self.stats.last_at);
         match record.kind() {
-            RecordKind::Message => self.add_message(record, at),
+            RecordKind::Message => self.add_message(record, at)?,
             RecordKind::Compaction => self.add_compaction(record),
             _ => {}
         }
+        Ok(())
     }
 
-    fn add_message(&mut self, record: &RecordRef<'_>, at: Option<Timestamp>) {
+    fn add_message(&mut self, record: &RecordRef<'_>, at: Option<Timestamp>) -> Result<()> {
         let details = record.details();
-        match record.message() {
-            Ok(Some(message)) => {
+        let (message, flaws) = read_message(record)?;
+        self.stats.damaged += flaws;
+        match message {
+            Some(message) => {
                 self.count(&message);
                 self.follow_calls(&message);
                 self.spend(&message, &details);
             }
             // What it cost stands beside what cannot be read.
-            _ => {
-                self.stats.damaged += 1;
-                self.spend_aside(None, &details);
-            }
+            None => self.spend_aside(None, &details),
         }
         if let Some(turn) = &mut self.turn {
             turn.add(at, &details);
         }
         self.models.extend(details.model);
+        Ok(())
     }
 
     fn count(&mut self, message: &Message) {

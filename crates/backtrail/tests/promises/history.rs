@@ -267,6 +267,39 @@ fn f25_a_call_that_is_never_answered_does_not_hold_up_a_long_history() {
 }
 
 #[test]
+fn b2_a_lost_payload_costs_its_words_and_not_the_message() {
+    let lab = Lab::new();
+    let session = begin(&lab);
+    let long = "a long answer ".repeat(100_000);
+    let said = [
+        Block::text(long.as_str()),
+        Block::text("in short"),
+        call("t1"),
+    ];
+    session.append(assistant(said)).unwrap();
+    session.append(tool([ok("t1", &long)])).unwrap();
+    let reader = session.reader();
+    let whole: Vec<_> = reader.history().unwrap().map(Result::unwrap).collect();
+    let HistoryItem::Answer(answer) = &whole[0] else {
+        panic!("{whole:?}");
+    };
+    assert!(answer.text.starts_with(&long));
+    let path = reader.dir().join("payloads");
+    lab.disk.write(&path, b"nothing of it\n").unwrap();
+    let reader = lab.reader(session.id());
+    let mut history = reader.history().unwrap();
+    let left: Vec<_> = history.by_ref().map(Result::unwrap).collect();
+    assert_eq!(line(&left[0]), "1 answer in short");
+    assert_eq!((left.len(), history.damaged()), (2, 2));
+    let HistoryItem::ToolCall(call) = &left[1] else {
+        panic!("{left:?}");
+    };
+    assert_eq!(call.success, Some(true));
+    let stats = reader.stats().unwrap();
+    assert_eq!((stats.messages.total, stats.damaged), (2, 2));
+}
+
+#[test]
 fn b2_nothing_waits_longer_than_it_must() {
     let on_and_on = || (0..100).map(|_| assistant([Block::text("on and on")]));
     // What stands before an open call, and an open call before a prompt.
@@ -317,6 +350,38 @@ fn an_error_of_the_disk_is_told_once_and_ends_the_history() {
     assert!(reader.stats().is_err());
     disk.disarm();
     assert_eq!(reader.history().unwrap().count(), 1);
+}
+
+#[test]
+fn no_error_of_the_disk_makes_a_history_or_statistics_that_lack_something() {
+    let memory = MemoryStorage::new();
+    let disk = FaultyStorage::new(memory.clone()).counting(Count::All);
+    let store = StoreOptions::new()
+        .storage(disk.clone())
+        .open_or_create("/store")
+        .unwrap();
+    let session = store.create_session(Default::default()).unwrap();
+    let long = "a long answer ".repeat(100_000);
+    session
+        .append(assistant([Block::text(long), call("t1")]))
+        .unwrap();
+    session.append(tool([ok("t1", "done")])).unwrap();
+    let read = || {
+        let reader = store.read_session(session.id())?;
+        let history: backtrail::Result<Vec<_>> = reader.history()?.collect();
+        Ok::<_, backtrail::Error>((history?, reader.stats()?))
+    };
+    disk.arm(u64::MAX, Fault::Error(5));
+    let whole = read().unwrap();
+    let operations = disk.operations();
+    assert!(operations > 10, "{operations}");
+    for n in 0..operations {
+        disk.arm(n, Fault::Error(5));
+        if let Ok(found) = read() {
+            assert_eq!(found, whole, "operation {n}");
+        }
+        assert!(disk.fired());
+    }
 }
 
 /// A4: they have serde.

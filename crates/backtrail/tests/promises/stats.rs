@@ -320,6 +320,33 @@ fn f6_a_compaction_forgets_neither_tokens_nor_cost_and_adds_its_own() {
 }
 
 #[test]
+fn f6_what_was_compacted_stays_in_the_statistics_and_in_the_history() {
+    let session = begin(&Lab::new());
+    let usage = Usage::new(100, 20);
+    for n in 0..5 {
+        let said = measured("yes", usage.clone())
+            .cost_usd(0.5)
+            .at(at(n * 10 + 5));
+        say(&session, [prompt("again").at(at(n * 10)), said]);
+    }
+    let before = session.reader().stats().unwrap();
+    let compaction = backtrail::Compaction::new("Five times yes.");
+    session
+        .compact(&compaction.usage(Usage::new(7, 3)).model("m-2"))
+        .unwrap();
+    let after = session.reader().stats().unwrap();
+    assert_eq!(after.usage, Usage::new(507, 103));
+    assert_eq!(
+        (after.cost_usd, after.responses_without_cost),
+        (Some(2.5), 1)
+    );
+    assert_eq!((after.compactions, after.turns), (1, 5));
+    assert_eq!(after.messages, before.messages);
+    assert_eq!(after.time_spent_ms, before.time_spent_ms);
+    assert_eq!(session.reader().history().unwrap().count(), 10);
+}
+
+#[test]
 fn f6_a_summary_of_which_nothing_is_known_is_text_that_the_next_call_reads() {
     let bare = r#"{"type":"compaction","seq":4,"at":"2026-11-15T09:00:00.000Z","count":1,"removed_message_count":3,"summary":"It was fixed.","keeps_from":4"#;
     let (lab, id) = planted(&[&SAID[..], &[bare]].concat());
