@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use backtrail::Compaction;
 use serde_json::json;
 
-use super::{Answer, locked_hint, require_store, resolve};
+use super::{Answer, locked_hint, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::input::read_text;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         }))?;
         return Ok(Answer::Done);
     }
-    let id = id.prefix(8);
+    let id = short(&id);
     ui.print_line(&format!(
         "the summary stands for {} of {id} now (record {}); {} kept behind it",
         count(done.removed_message_count, "message"),

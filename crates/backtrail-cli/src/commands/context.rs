@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use backtrail::Shape;
 
-use super::{Answer, require_store, resolve};
+use super::{Answer, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::count;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             "{} of the history could not be read and may be missing here",
             count(context.skipped(), "place")
         );
-        ui.warning(&text, Some(&format!("backtrail verify {}", id.prefix(8))));
+        ui.warning(&text, Some(&format!("backtrail verify {}", short(&id))));
     }
     Ok(Answer::Done)
 }

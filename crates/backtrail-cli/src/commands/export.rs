@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::markdown;
-use super::{Answer, quote, require_store, resolve};
+use super::{Answer, quote, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::text::{path_json, size};
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let shown = path.to_string_lossy();
     ui.print_line(&format!(
         "{} written to {shown} ({})",
-        id.prefix(8),
+        short(&id),
         size(bytes)
     ))?;
     tell(&losses, ui);

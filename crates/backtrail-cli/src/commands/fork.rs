@@ -3,7 +3,7 @@
 use backtrail::ForkOptions;
 use serde_json::json;
 
-use super::{Answer, Point, require_store};
+use super::{Answer, Point, require_store, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::one_line;
@@ -52,13 +52,13 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let called = name.map_or_else(String::new, |name| format!(" \"{}\"", one_line(&name, 60)));
     ui.print_line(&format!(
         "session {}{called} goes on from record {seq} of {}",
-        id.prefix(8),
-        parent.prefix(8)
+        short(&id),
+        short(&parent)
     ))?;
     ui.status(&format!(
         "go on there: backtrail record --session {}; {} is as it was, so there is nothing to take back",
-        id.prefix(8),
-        parent.prefix(8)
+        short(&id),
+        short(&parent)
     ));
     Ok(Answer::Done)
 }

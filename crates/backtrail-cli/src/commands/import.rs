@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use backtrail::{Import, ImportOutcome, Store};
 use serde_json::{Value, json};
 
-use super::{Answer, open_or_create_store};
+use super::{Answer, open_or_create_store, quote};
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
 use crate::text::{clean, count, path_json};
@@ -39,10 +39,11 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         ui.print_json(&Value::from(rows))?;
     }
     if failed > 0 {
+        let all = args.files.len();
         ui.status(&format!(
-            "{} of {} could not be taken in; nothing of the others is lost",
-            failed,
-            count(args.files.len() as u64, "file")
+            "{} of {} taken in; the errors say why the others were not",
+            all - failed,
+            count(all as u64, "file")
         ));
         return Ok(Answer::No);
     }
@@ -72,17 +73,16 @@ fn report(import: &Import, ui: &Ui) -> Result<Value> {
             "original_id": import.original_id,
         }));
     }
-    let id = import.id.prefix(28);
     let file = clean_path(&import.file);
     let messages = count(import.messages, "message");
-    ui.print_line(&match import.outcome {
-        ImportOutcome::Unchanged => format!("unchanged  {id}  {messages}  {file}"),
-        _ => format!("new        {id}  {messages}  {file}"),
-    })?;
+    ui.print_line(&format!(
+        "{outcome:<9}  {file}: {messages}, session {}",
+        import.id
+    ))?;
     if let Some(original) = &import.original_id {
         ui.status(&format!(
-            "  another session has its id {}; it is kept as original_id",
-            clean(original)
+            "  its own id {} is taken or no id; it is kept as original_id",
+            quote(original)
         ));
     }
     if let Some(first) = import.damage.first().first() {

@@ -12,7 +12,7 @@ use crate::text::{count, one_line, path_json};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
 
-/// List the sessions, newest first
+/// List the sessions: pinned ones, then the newest, first
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
@@ -22,7 +22,9 @@ pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     };
     let mut sessions = store.infos()?;
     sessions.sort_by_key(|(_, info)| {
-        std::cmp::Reverse(info.as_ref().ok().and_then(|info| info.updated_at))
+        let info = info.as_ref().ok();
+        let pinned = info.is_some_and(|info| info.pinned);
+        std::cmp::Reverse((pinned, info.and_then(|info| info.updated_at)))
     });
     print(&sessions, Some(&store), ui)
 }
@@ -45,37 +47,24 @@ fn print(rows: &[Row], store: Option<&Store>, ui: &Ui) -> Result<Answer> {
 
 fn print_table(rows: &[Row], store: &Store, ui: &Ui) -> std::io::Result<()> {
     let ids = unique_len(rows).max("ID".len());
+    let columns = Columns::new(ids, ui.width());
     let mut out = ui.out();
-    writeln!(
-        out,
-        "{DIM}{:<ids$}  {:<10}  {:>7}  TITLE{DIM:#}",
-        "ID", "WHEN", "RECORDS"
-    )?;
-    // What stands before the title, and no last column: a wrapped line hurts.
-    let title_width = ui.width().map_or(100, |width| {
-        width.saturating_sub(ids + 2 + 10 + 2 + 7 + 2).max(10)
-    });
+    let head = columns.row(("ID", "WHEN", "RECORDS"), "TITLE");
+    writeln!(out, "{DIM}{}{DIM:#}", head.0 + &head.1)?;
     for (id, info) in rows {
         let id = id.prefix(ids);
-        match info {
+        let (id, rest) = match info {
             Ok(info) => {
                 let at = info.updated_at.map_or_else(|| "?".to_owned(), when::brief);
-                let title = one_line(&title(store, info), title_width);
-                let records = info.last_seq;
-                writeln!(
-                    out,
-                    "{BOLD}{id:<ids$}{BOLD:#}  {at:<10}  {records:>7}  {title}"
-                )?;
+                let title = format!("{}{}", marks(info), title(store, info));
+                columns.row((id, &at, &info.last_seq.to_string()), &title)
             }
             Err(error) => {
-                let reason = one_line(&format!("unreadable: {}", full_text(error)), title_width);
-                writeln!(
-                    out,
-                    "{BOLD}{id:<ids$}{BOLD:#}  {:<10}  {:>7}  {reason}",
-                    "?", "?"
-                )?;
+                let reason = format!("unreadable: {}", full_text(error));
+                columns.row((id, "?", "?"), &reason)
             }
-        }
+        };
+        writeln!(out, "{BOLD}{id}{BOLD:#}{rest}")?;
     }
     out.flush()?;
     ui.remark(&format!(
@@ -84,6 +73,72 @@ fn print_table(rows: &[Row], store: &Store, ui: &Ui) -> std::io::Result<()> {
         store.root().display()
     ));
     Ok(())
+}
+
+/// Returns what sets a session apart from others: pinned, a fork, a sub-agent's.
+fn marks(info: &SessionInfo) -> String {
+    let mut marks = String::new();
+    if info.pinned {
+        marks += "* ";
+    }
+    if let Some(origin) = &info.forked_from {
+        marks += &match &origin.branch_name {
+            Some(name) => format!("[fork {name}] "),
+            None => "[fork] ".to_owned(),
+        };
+    }
+    if info.spawned_by.is_some() {
+        marks += "[sub-agent] ";
+    }
+    marks
+}
+
+/// How wide the columns are. A line that wraps hurts: where the terminal is too
+/// narrow, the records go first, then the time.
+struct Columns {
+    ids: usize,
+    when: bool,
+    records: bool,
+    title: usize,
+}
+
+impl Columns {
+    const WHEN: usize = 2 + 10;
+    const RECORDS: usize = 2 + 7;
+    /// A title that says something.
+    const TITLE: usize = 2 + 20;
+
+    fn new(ids: usize, width: Option<usize>) -> Self {
+        let width = width.unwrap_or(ids + Self::WHEN + Self::RECORDS + 2 + 100);
+        let when = ids + Self::WHEN + Self::TITLE <= width;
+        let records = ids + Self::WHEN + Self::RECORDS + Self::TITLE <= width;
+        let mut used = ids + 2;
+        if when {
+            used += Self::WHEN;
+        }
+        if records {
+            used += Self::RECORDS;
+        }
+        Self {
+            ids,
+            when,
+            records,
+            title: width.saturating_sub(used).max(10),
+        }
+    }
+
+    /// Returns a row: the id, and the rest of it.
+    fn row(&self, (id, when, records): (&str, &str, &str), title: &str) -> (String, String) {
+        let mut rest = String::new();
+        if self.when {
+            rest += &format!("  {when:<10}");
+        }
+        if self.records {
+            rest += &format!("  {records:>7}");
+        }
+        rest += &format!("  {}", one_line(title, self.title));
+        (format!("{id:<ids$}", ids = self.ids), rest)
+    }
 }
 
 /// Returns how many characters tell all ids apart; 4 at least.
@@ -139,10 +194,14 @@ pub(super) fn info_json(info: &SessionInfo) -> Value {
         "agent": info.agent,
         "model": info.model,
         "tags": info.tags,
+        "pinned": info.pinned,
         "workspace": info.workspace_root.as_deref().map(path_json),
         "created_at": info.created_at,
         "updated_at": info.updated_at,
         "last_seq": info.last_seq,
         "trails": info.trails,
+        "forked_from": info.forked_from,
+        "spawned_by": info.spawned_by,
+        "original_id": info.original_id,
     })
 }

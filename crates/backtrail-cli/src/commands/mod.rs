@@ -153,6 +153,13 @@ impl Point {
     }
 }
 
+/// Returns what is enough to name a session: ours are random from the first
+/// digit, those of other programs are often not.
+fn short(id: &SessionId) -> &str {
+    let is_uuid = id.as_str().len() == 36 && id.as_str().split('-').count() == 5;
+    if is_uuid { id.prefix(8) } else { id.as_str() }
+}
+
 /// Writes text so that a shell takes it as one word.
 fn quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:@%+=".contains(c);
@@ -205,12 +212,12 @@ fn describe(store: &Store, id: &SessionId) -> String {
     let at = info
         .updated_at
         .map_or_else(String::new, |at| format!(", {}", when::brief(at)));
-    format!("{} ({title}{at})", id.prefix(12))
+    format!("{} ({title}{at})", short(id))
 }
 
 /// Says what else can be done with a session that somebody else speaks in.
 fn locked_hint(error: backtrail::Error, id: &SessionId) -> CommandError {
-    let id = id.prefix(8);
+    let id = short(id);
     let Some(holder) = error.holder() else {
         return error.into();
     };

@@ -3,7 +3,7 @@
 use backtrail::{Move, Session, Step, StepKind};
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::{Answer, short};
 use crate::error::Result;
 use crate::ui::Ui;
 
@@ -34,7 +34,7 @@ pub(super) fn report(
         }))?;
         return Ok(answer(verb, moved.is_some()));
     }
-    let id = id.prefix(8);
+    let id = short(&id);
     let Some(moved) = moved else {
         ui.status(&match verb {
             Verb::Rewind => format!("the conversation of {id} ends at record {last} already"),

@@ -3,7 +3,7 @@
 use backtrail::Note;
 use serde_json::json;
 
-use super::{Answer, require_store, resolve};
+use super::{Answer, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         ui.print_json(&json!({"session": id, "pinned": pinned, "before": before}))?;
         return Ok(Answer::Done);
     }
-    let id = id.prefix(8);
+    let id = short(&id);
     let is = if pinned { "is pinned" } else { "is not pinned" };
     if before == pinned {
         ui.print_line(&format!("{id} {is} already"))?;

@@ -7,7 +7,7 @@ use backtrail::{
 };
 use serde_json::json;
 
-use super::{Answer, locked_hint, open_or_create_store, require_store, resolve};
+use super::{Answer, locked_hint, open_or_create_store, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
@@ -211,7 +211,7 @@ impl<'a> Recorder<'a> {
                 self.acknowledged,
                 session.last_seq()
             );
-            let hint = format!("backtrail verify {}", session.id().prefix(8));
+            let hint = format!("backtrail verify {}", short(session.id()));
             return Err(CommandError::corrupt(what).hint(hint));
         }
         let results = append_in_order(&session, all);
@@ -303,7 +303,7 @@ impl<'a> Recorder<'a> {
         }
         match &self.id {
             Some(id) => {
-                let id = id.prefix(8);
+                let id = short(id);
                 let said = count(self.recorded, "message");
                 self.ui.remark(&format!(
                     "{said} recorded in session {id}; read it: backtrail show {id}"

@@ -7,7 +7,7 @@ use backtrail::{DamageReport, SessionId, Store};
 use serde_json::{Value, json};
 
 use super::verify::{Place, set_aside_json};
-use super::{Answer, locked_hint, require_store, resolve};
+use super::{Answer, locked_hint, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::{count, size};
@@ -143,7 +143,7 @@ impl Outcome {
         }
         out.flush()?;
         if self.dry_run {
-            ui.status(&format!("do it: backtrail repair {}", self.id.prefix(8)));
+            ui.status(&format!("do it: backtrail repair {}", short(&self.id)));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! `backtrail rewind`: take the conversation back.
 
 use super::moves::{self, Verb};
-use super::{Answer, Point, locked_hint, require_store};
+use super::{Answer, Point, locked_hint, require_store, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::ui::Ui;
@@ -15,27 +15,31 @@ pub(crate) struct Args {
     #[arg(value_name = "REF:SEQ")]
     point: Point,
 
-    /// Move the conversation, and no files
-    #[arg(long, required = true)]
+    /// Move the conversation; files stay as they are
+    #[arg(long)]
     chat: bool,
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    if !args.chat {
+        let what = "files cannot be rewound yet; --chat moves the conversation alone";
+        return Err(CommandError::invalid(what));
+    }
     let store = require_store(global)?;
     let id = args.point.resolve(&store)?;
     let Some(seq) = args.point.seq else {
-        let hint = format!("backtrail rewind {}:SEQ --chat", id.prefix(8));
+        let hint = format!("backtrail rewind {}:SEQ --chat", short(&id));
         return Err(
             CommandError::invalid("say which record shall be the last one that stays")
                 .hint(hint)
-                .hint(format!("see the records: backtrail show {}", id.prefix(8))),
+                .hint(format!("see the records: backtrail show {}", short(&id))),
         );
     };
     let session = store
         .open_session(&id)
         .map_err(|error| locked_hint(error, &id))?;
     let moved = session.rewind(seq).map_err(|error| {
-        CommandError::from(error).hint(format!("see the records: backtrail show {}", id.prefix(8)))
+        CommandError::from(error).hint(format!("see the records: backtrail show {}", short(&id)))
     })?;
     moves::report(Verb::Rewind, &session, moved, ui)
 }

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use backtrail::{
-    Block, DamageReport, Message, RecordKind, RecordRef, SessionInfo, SessionReader, Store,
+    Block, DamageReport, RecordKind, RecordRef, SessionInfo, SessionReader, Store, Text,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::list::info_json;
-use super::{Answer, relative, require_store, resolve};
+use super::{Answer, relative, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::{clean, count, one_line, size};
@@ -69,12 +69,8 @@ impl View<'_> {
         let mut records = self.reader.records()?;
         let mut unreadable = Vec::new();
         while let Some(record) = records.next()? {
-            match record.message() {
-                Ok(message) => self
-                    .write_record(&mut out, &record, message.as_ref())
-                    .map_err(broken)?,
-                Err(_) => unreadable.push(record.seq()),
-            }
+            self.write_record(&mut out, &record, &mut unreadable)
+                .map_err(broken)?;
         }
         out.flush().map_err(broken)?;
         self.warn(records.damage(), &unreadable);
@@ -92,21 +88,23 @@ impl View<'_> {
         write!(out, "{open},\"messages\":[").map_err(broken)?;
         let mut records = self.reader.records()?;
         let mut unreadable = Vec::new();
+        let mut compactions = Vec::new();
         let mut separator = "";
         while let Some(record) = records.next()? {
-            if record.kind() != RecordKind::Message {
-                continue;
+            if let Some(compaction) = StoredCompaction::of(&record) {
+                compactions.push(compaction);
             }
-            let Some(parts) = Parts::of(&record) else {
-                unreadable.push(record.seq());
-                continue;
-            };
-            out.write_all(separator.as_bytes()).map_err(broken)?;
-            parts.write(&mut out, record.seq()).map_err(broken)?;
-            separator = ",";
+            if write_json(&mut out, &record, separator, &mut unreadable).map_err(broken)? {
+                separator = ",";
+            }
         }
         let damaged = records.damage().count() + unreadable.len() as u64;
-        writeln!(out, "],\"damaged\":{damaged}}}").map_err(broken)?;
+        let compactions = serde_json::to_string(&compactions).unwrap_or_default();
+        writeln!(
+            out,
+            "],\"compactions\":{compactions},\"damaged\":{damaged}}}"
+        )
+        .map_err(broken)?;
         out.flush().map_err(broken)?;
         self.warn(records.damage(), &unreadable);
         self.warn_unfinished(records.unfinished_bytes());
@@ -128,23 +126,12 @@ impl View<'_> {
             if let Some(record) = follower.poll()? {
                 found = true;
                 if self.ui.json() {
-                    match Parts::of(&record) {
-                        Some(parts) => {
-                            parts.write(&mut out, record.seq()).map_err(broken)?;
-                            writeln!(out).map_err(broken)?;
-                        }
-                        None if record.kind() == RecordKind::Message => {
-                            unreadable.push(record.seq());
-                        }
-                        None => {}
+                    if write_json(&mut out, &record, "", &mut unreadable).map_err(broken)? {
+                        writeln!(out).map_err(broken)?;
                     }
                 } else {
-                    match record.message() {
-                        Ok(message) => self
-                            .write_record(&mut out, &record, message.as_ref())
-                            .map_err(broken)?,
-                        Err(_) => unreadable.push(record.seq()),
-                    }
+                    self.write_record(&mut out, &record, &mut unreadable)
+                        .map_err(broken)?;
                 }
             }
             if let Some(moved) = follower.take_moved() {
@@ -169,18 +156,25 @@ impl View<'_> {
         &self,
         out: &mut impl Write,
         record: &RecordRef<'_>,
-        message: Option<&Message>,
+        unreadable: &mut Vec<u64>,
     ) -> io::Result<()> {
-        let Some(message) = message else {
-            return Ok(());
+        if let Some(compaction) = StoredCompaction::of(record) {
+            write_heading(out, record, "compaction")?;
+            return write_indented(out, &compaction.summary);
+        }
+        let message = match record.message() {
+            Ok(Some(message)) => message,
+            Ok(None) => return Ok(()),
+            Err(_) => {
+                unreadable.push(record.seq());
+                // Where only a part of it is lost, the rest is shown.
+                match record.stored_message() {
+                    Ok(Some(message)) => message,
+                    _ => return Ok(()),
+                }
+            }
         };
-        let at = record.at().map_or_else(String::new, when::full);
-        writeln!(
-            out,
-            "\n{DIM}{:>4}{DIM:#}  {BOLD}{}{BOLD:#}  {DIM}{at}{DIM:#}",
-            record.seq(),
-            one_line(message.role.as_str(), 40),
-        )?;
+        write_heading(out, record, &one_line(message.role.as_str(), 40))?;
         for block in &message.blocks {
             self.write_block(out, block)?;
         }
@@ -237,7 +231,7 @@ impl View<'_> {
     }
 
     fn warn(&self, damage: &DamageReport, unreadable: &[u64]) {
-        let hint = format!("backtrail verify {}", self.reader.id().prefix(8));
+        let hint = format!("backtrail verify {}", short(self.reader.id()));
         if let Some(first) = damage.first().first() {
             let n = damage.count();
             let line = first
@@ -253,7 +247,8 @@ impl View<'_> {
         }
         if let Some(first) = unreadable.first() {
             let n = count(unreadable.len() as u64, "message");
-            let text = format!("{n} of an unknown shape skipped; the first is record {first}");
+            let text =
+                format!("{n} of an unknown shape or incomplete; the first is record {first}");
             self.ui.warning(&text, Some(&hint));
         }
     }
@@ -301,7 +296,29 @@ fn write_header(out: &mut impl Write, info: &SessionInfo) -> io::Result<()> {
     facts.extend(info.model.as_deref().map(|model| one_line(model, 60)));
     let root = info.workspace_root.as_ref();
     facts.extend(root.map(|root| one_line(&root.to_string_lossy(), 200)));
-    writeln!(out, "{DIM}{}{DIM:#}", facts.join(" · "))
+    writeln!(out, "{DIM}{}{DIM:#}", facts.join(" · "))?;
+    if let Some(origin) = &info.forked_from {
+        let at = origin
+            .seq
+            .map_or_else(String::new, |seq| format!(" at record {seq}"));
+        let name = origin.branch_name.as_deref().unwrap_or_default();
+        let called = if name.is_empty() {
+            String::new()
+        } else {
+            format!(" as {}", one_line(name, 60))
+        };
+        let parent = one_line(&origin.parent_session_id, 60);
+        writeln!(out, "{DIM}forked from {parent}{at}{called}{DIM:#}")?;
+    }
+    if let Some(by) = &info.spawned_by {
+        let call = one_line(&by.tool_use_id, 60);
+        writeln!(
+            out,
+            "{DIM}begun by the tool call {call} of {} (record {}){DIM:#}",
+            by.session_id, by.seq
+        )?;
+    }
+    Ok(())
 }
 
 fn write_indented(out: &mut impl Write, text: &str) -> io::Result<()> {
@@ -311,9 +328,91 @@ fn write_indented(out: &mut impl Write, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The parts of a message's record, as the JSON they are on disk.
-#[derive(Deserialize)]
-struct Parts<'a> {
+fn write_heading(out: &mut impl Write, record: &RecordRef<'_>, who: &str) -> io::Result<()> {
+    let at = record.at().map_or_else(String::new, when::full);
+    let seq = record.seq();
+    writeln!(
+        out,
+        "\n{DIM}{seq:>4}{DIM:#}  {BOLD}{who}{BOLD:#}  {DIM}{at}{DIM:#}"
+    )
+}
+
+/// A compaction as it stands in its record.
+#[derive(Serialize, Deserialize)]
+struct StoredCompaction {
+    #[serde(default)]
+    seq: u64,
+    #[serde(default)]
+    at: Option<String>,
+    #[serde(default)]
+    count: u64,
+    #[serde(default)]
+    removed_message_count: u64,
+    #[serde(default)]
+    keeps_from: Option<u64>,
+    summary: Text,
+}
+
+impl StoredCompaction {
+    fn of(record: &RecordRef<'_>) -> Option<Self> {
+        if record.kind() != RecordKind::Compaction {
+            return None;
+        }
+        let stored: Self = serde_json::from_slice(record.bytes()).ok()?;
+        Some(Self {
+            seq: record.seq(),
+            ..stored
+        })
+    }
+}
+
+/// Writes a message with what is known of it, after `separator`; returns whether
+/// there was one.
+fn write_json(
+    out: &mut impl Write,
+    record: &RecordRef<'_>,
+    separator: &str,
+    unreadable: &mut Vec<u64>,
+) -> io::Result<bool> {
+    let json = match record.message_json() {
+        Ok(Some(json)) => json,
+        Ok(None) => return Ok(false),
+        Err(_) => {
+            unreadable.push(record.seq());
+            match record.stored_message_json() {
+                Some(json) => json.into(),
+                None => return Ok(false),
+            }
+        }
+    };
+    let Ok(message) = serde_json::from_str::<MessageParts<'_>>(&json) else {
+        unreadable.push(record.seq());
+        return Ok(false);
+    };
+    let beside = Beside::of(record);
+    write!(out, "{separator}{{\"seq\":{}", record.seq())?;
+    let parts = [
+        ("id", beside.id),
+        ("at", beside.at),
+        ("role", Some(message.role)),
+        ("blocks", Some(message.blocks)),
+        ("usage", message.usage),
+        ("model", beside.model),
+        ("response_id", beside.response_id),
+        ("duration_ms", beside.duration_ms),
+        ("cost_usd", beside.cost_usd),
+    ];
+    for (name, value) in parts {
+        let value = value.map_or("null", RawValue::get);
+        write!(out, ",\"{name}\":{value}")?;
+    }
+    out.write_all(b"}")?;
+    Ok(true)
+}
+
+/// What stands beside a message in its record, as the JSON it is on disk.
+#[derive(Deserialize, Default)]
+struct Beside<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -326,8 +425,12 @@ struct Parts<'a> {
     duration_ms: Option<&'a RawValue>,
     #[serde(borrow)]
     cost_usd: Option<&'a RawValue>,
-    #[serde(borrow)]
-    message: MessageParts<'a>,
+}
+
+impl<'a> Beside<'a> {
+    fn of(record: &RecordRef<'a>) -> Self {
+        serde_json::from_slice(record.bytes()).unwrap_or_default()
+    }
 }
 
 #[derive(Deserialize)]
@@ -338,30 +441,4 @@ struct MessageParts<'a> {
     blocks: &'a RawValue,
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
-}
-
-impl<'a> Parts<'a> {
-    fn of(record: &RecordRef<'a>) -> Option<Self> {
-        serde_json::from_slice(record.bytes()).ok()
-    }
-
-    fn write(&self, out: &mut impl Write, seq: u64) -> io::Result<()> {
-        write!(out, "{{\"seq\":{seq}")?;
-        let parts = [
-            ("id", self.id),
-            ("at", self.at),
-            ("role", Some(self.message.role)),
-            ("blocks", Some(self.message.blocks)),
-            ("usage", self.message.usage),
-            ("model", self.model),
-            ("response_id", self.response_id),
-            ("duration_ms", self.duration_ms),
-            ("cost_usd", self.cost_usd),
-        ];
-        for (name, value) in parts {
-            let value = value.map_or("null", RawValue::get);
-            write!(out, ",\"{name}\":{value}")?;
-        }
-        out.write_all(b"}")
-    }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use backtrail::{Stats, format_duration};
 use serde_json::json;
 
-use super::{Answer, require_store, resolve};
+use super::{Answer, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::{clean, count, grouped};
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             "{} of the history could not be read and is not counted",
             count(stats.damaged, "place")
         );
-        ui.warning(&text, Some(&format!("backtrail verify {}", id.prefix(8))));
+        ui.warning(&text, Some(&format!("backtrail verify {}", short(&id))));
     }
     Ok(Answer::Done)
 }

@@ -6,7 +6,7 @@ use backtrail::{Step, Steps};
 use serde_json::{Value, json};
 
 use super::moves::step_json;
-use super::{Answer, require_store, resolve};
+use super::{Answer, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::{BOLD, DIM, Ui, unwritable};
@@ -36,14 +36,14 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     if steps.to_undo.is_empty() && steps.to_redo.is_empty() {
         ui.status(&format!(
             "{} has no steps; rewind and compact make them",
-            id.prefix(8)
+            short(&id)
         ));
         return Ok(Answer::Done);
     }
     print(&steps, ui).map_err(|error| unwritable(&error))?;
     let next = [("undo", &steps.to_undo), ("redo", &steps.to_redo)];
     for (verb, _) in next.iter().filter(|(_, steps)| !steps.is_empty()) {
-        ui.status(&format!("next: backtrail {verb} {}", id.prefix(8)));
+        ui.status(&format!("next: backtrail {verb} {}", short(&id)));
     }
     Ok(Answer::Done)
 }

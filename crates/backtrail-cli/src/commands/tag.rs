@@ -3,7 +3,7 @@
 use backtrail::Note;
 use serde_json::json;
 
-use super::{Answer, quote, require_store, resolve};
+use super::{Answer, quote, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::ui::Ui;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             ui.print_line(tag)?;
         }
     }
-    let id = id.prefix(8);
+    let id = short(&id);
     if tags.is_empty() {
         ui.status(&format!("{id} has no tags"));
     } else if !args.tags.is_empty() {

@@ -3,7 +3,7 @@
 use backtrail::Note;
 use serde_json::json;
 
-use super::{Answer, quote, require_store, resolve};
+use super::{Answer, quote, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         } else {
             match &before {
                 Some(title) => ui.print_line(title)?,
-                None => ui.status(&format!("{} has no title", id.prefix(8))),
+                None => ui.status(&format!("{} has no title", short(&id))),
             }
         }
         return Ok(Answer::Done);
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         ui.print_json(&json!({"session": id, "title": title, "before": before}))?;
         return Ok(Answer::Done);
     }
-    let id = id.prefix(8);
+    let id = short(&id);
     ui.print_line(&match title {
         Some(title) => format!("{id} is called {} now", quote(title)),
         None => format!("{id} has no title now"),

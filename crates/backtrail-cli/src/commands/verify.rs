@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use backtrail::{Damage, SessionId, SetAside, Store};
 use serde_json::{Value, json};
 
-use super::{Answer, open_store, relative, require_store, resolve};
+use super::{Answer, open_store, relative, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::text::{count, path_json, size};
@@ -147,7 +147,7 @@ impl Total {
         for id in self.damaged_sessions.iter().take(5) {
             ui.status(&format!(
                 "see what can be mended: backtrail repair {} --dry-run",
-                id.prefix(8)
+                short(id)
             ));
         }
         Ok(())

@@ -37,7 +37,7 @@ impl LossKind {
             Self::Number => "a number past 32 bits became the largest that fits",
             Self::Fields => "fields that version 1 does not have were left out",
             Self::LoneSurrogate => "half a character became U+FFFD",
-            Self::Summarised => "messages that a summary stands for were left out",
+            Self::Summarised => "left out",
         }
     }
 }
@@ -56,12 +56,16 @@ pub struct Loss {
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in {} ", self.kind.sentence(), self.count)?;
-        f.write_str(if self.count == 1 {
-            "message ("
-        } else {
-            "messages ("
-        })?;
+        let messages = match self.count {
+            1 => "1 message".to_owned(),
+            n => format!("{n} messages"),
+        };
+        match self.kind {
+            LossKind::Summarised => {
+                write!(f, "{messages} that the summary stands for left out (")?;
+            }
+            kind => write!(f, "{} in {messages} (", kind.sentence())?,
+        }
         for (n, seq) in self.first.iter().enumerate() {
             let comma = if n == 0 { "" } else { ", " };
             write!(f, "{comma}{seq}")?;

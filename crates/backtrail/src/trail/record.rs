@@ -166,6 +166,12 @@ impl<'a> RecordRef<'a> {
         }
     }
 
+    /// Returns the message's JSON as it stands in its line, if this is a record of
+    /// one and can be read: see [`stored_message`](Self::stored_message).
+    pub fn stored_message_json(&self) -> Option<&'a str> {
+        self.stored_json().ok().flatten()
+    }
+
     /// Returns the message's JSON as it stands in its line.
     pub(crate) fn stored_json(&self) -> Result<Option<&'a str>> {
         #[derive(Deserialize)]
