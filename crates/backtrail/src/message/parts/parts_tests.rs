@@ -123,12 +123,39 @@ fn a_list_of_blocks_stays_when_it_is_short_without_its_media() {
         moved(&result(&short), 2000),
         [format!("\"{}\"", "aW1n".repeat(1000))]
     );
-    // Many small ones are too long together: they go as one.
-    let long = format!(
-        "[{image},{}]",
-        [r#"{"type":"text","text":"x"}"#; 100].join(",")
-    );
-    assert_eq!(moved(&result(&long), 2000), [long]);
+    // What stays, and what stands for what moved, can be too long together.
+    let text = r#"{"type":"text","text":"x"}"#;
+    let small = r#"{"type":"image","data":"aW1n"}"#;
+    for long in [
+        format!("[{image},{}]", [text; 100].join(",")),
+        format!("[{}]", [small; 10].join(",")),
+    ] {
+        assert_eq!(moved(&result(&long), 2000), [long]);
+    }
+    // Elements without a type are no blocks.
+    let plain = format!(r#"[{{"text":"{}"}}]"#, "x ".repeat(1000));
+    assert_eq!(moved(&result(&plain), 2000), [plain]);
+}
+
+#[test]
+fn a_role_and_a_type_stay_whatever_their_length() {
+    let long = "x".repeat(1000);
+    let message = format!(r#"{{"role":"{long}","blocks":[{{"type":"{long}","a":1}}]}}"#);
+    assert_eq!(moved(&message, 0), ["1"]);
+}
+
+#[test]
+fn a_hash_is_64_lower_case_digits_and_nothing_else() {
+    let hash = PayloadHash::of(b"x");
+    let text = serde_json::to_string(&hash).unwrap();
+    assert_eq!(text.len(), HASH_HEX + 2);
+    assert_eq!(serde_json::from_str::<PayloadHash>(&text).unwrap(), hash);
+    for other in [&text.to_uppercase(), &text.replace('"', "\"0"), "\"\"", "5"] {
+        assert!(
+            serde_json::from_str::<PayloadHash>(other).is_err(),
+            "{other}"
+        );
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Entry {
         Ok(Self::parse(&front[..n], at))
     }
 
-    fn parse(front: &[u8], at: u64) -> Option<Self> {
+    pub(super) fn parse(front: &[u8], at: u64) -> Option<Self> {
         let (hex, rest) = front.strip_prefix(BEGIN)?.split_at_checked(HASH_HEX)?;
         let hash = PayloadHash::from_hex(hex)?;
         let number = rest.strip_prefix(MIDDLE)?;

@@ -56,7 +56,7 @@ struct Fresh<'a> {
 
 /// Contents up to this length are gathered, so that one write does for many;
 /// a longer one is written from where it is, without a copy.
-const GATHERED: usize = 1 << 20;
+pub(super) const GATHERED: usize = 256 << 10;
 
 impl PayloadWriter {
     /// Makes a writer that has not looked at anything yet.
@@ -177,7 +177,6 @@ impl Tail {
             if known.checked {
                 return Ok((hash, known.entry.at));
             }
-            self.known.remove(&hash);
         }
         Ok((hash, fresh.add(hash, content)))
     }
