@@ -35,7 +35,7 @@ pub(crate) struct InputLines<R> {
 
 /// The longest line that is looked at. Large parts of a message have a place of
 /// their own, so this is far above what a line of a trail may hold.
-const MAX_LINE: usize = 256 << 20;
+const MAX_LINE: usize = 64 << 20;
 /// What some editors put before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const READ_SIZE: usize = 256 << 10;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::record::{Envelope, LegacyKind};
+use super::envelope::{Envelope, LegacyKind};
 use crate::error::{Reason, Result};
 use crate::legacy::{Form, Found, Index};
 use crate::storage::StorageFile;

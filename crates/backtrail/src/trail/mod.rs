@@ -9,6 +9,7 @@
 
 pub(crate) mod damage;
 pub(crate) mod details;
+pub(crate) mod envelope;
 pub(crate) mod find;
 pub(crate) mod legacy;
 pub(crate) mod lines;

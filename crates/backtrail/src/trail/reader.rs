@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::damage::Damage;
+use super::envelope::Envelope;
 use super::legacy::LegacyLines;
 use super::lines::{Backwards, Ending, Forwards, Line};
-use super::record::{Envelope, MAX_READ, RecordRef, Sums, check_line};
+use super::record::{MAX_READ, RecordRef, Sums, check_line};
 use super::salvage::{Piece, take_apart};
 use crate::error::{Error, Reason, Result};
 use crate::session::Payloads;

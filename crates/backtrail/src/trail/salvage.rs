@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::envelope::Envelope;
 use super::lines::Ending;
-use super::record::{Envelope, Sums, check_line};
+use super::record::{Sums, check_line};
 use crate::error::Reason;
 
 /// A part of a damaged line: a record that is whole after all, or bytes lost.

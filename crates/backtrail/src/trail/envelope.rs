@@ -1,0 +1,209 @@
+//! The small fields at the front of a record, found without parsing its body.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::Reason;
+
+/// The small fields at the front of a record, by their places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Envelope {
+    /// `None` where the record is not as our writer makes them: then nothing
+    /// but the numbers is known, and the rest is looked up when it is asked for.
+    pub(super) kind: Option<Span>,
+    pub(super) seq: u64,
+    pub(super) noted: Option<u64>,
+    pub(super) compacted: Option<u64>,
+    pub(super) at: Option<Span>,
+    pub(super) id: Option<Span>,
+    /// Set for a record of version 1.
+    pub(super) legacy: Option<Legacy>,
+}
+
+/// What a record of version 1 is, and where its message stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Legacy {
+    pub(super) kind: LegacyKind,
+    pub(super) body: Span,
+}
+
+/// The kinds of record that version 1 has in common with this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LegacyKind {
+    Message,
+    Compaction,
+    Other,
+}
+
+impl Envelope {
+    /// Makes the envelope of a record of version 1, which has no number of its
+    /// own. `None` where the record is longer than any that is read.
+    pub(crate) fn legacy(seq: u64, kind: LegacyKind, body: Range<usize>) -> Option<Self> {
+        let body = Span {
+            start: u32::try_from(body.start).ok()?,
+            end: u32::try_from(body.end).ok()?,
+        };
+        Some(Self {
+            kind: None,
+            seq,
+            noted: None,
+            compacted: None,
+            at: None,
+            id: None,
+            legacy: Some(Legacy { kind, body }),
+        })
+    }
+}
+
+/// A part of a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    pub(super) fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Finds the small fields of a line.
+pub(super) fn read_envelope(line: &[u8]) -> Result<Envelope, Reason> {
+    match scan_envelope(line) {
+        Some(envelope) => Ok(envelope),
+        None => slow_envelope(line),
+    }
+}
+
+/// Reads the front of a line as our writer makes it: `type`, then numbers,
+/// `at`, `id`. Gives up at the first surprise.
+fn scan_envelope(line: &[u8]) -> Option<Envelope> {
+    let mut scan = Scan { line, at: 0 };
+    scan.expect(b"{\"type\":")?;
+    let mut envelope = Envelope {
+        kind: Some(scan.string()?),
+        seq: 0,
+        noted: None,
+        compacted: None,
+        at: None,
+        id: None,
+        legacy: None,
+    };
+    let mut seq = None;
+    loop {
+        // Our writer never ends a record here: `prev` and `sum` come last.
+        scan.expect(b",")?;
+        let key = scan.string()?;
+        scan.expect(b":")?;
+        match &line[key.range()] {
+            b"seq" => seq = Some(scan.number()?),
+            b"version" => drop(scan.number()?),
+            b"noted" => envelope.noted = Some(scan.number()?),
+            b"compacted" => envelope.compacted = Some(scan.number()?),
+            b"at" => envelope.at = Some(scan.string()?),
+            b"id" => {
+                envelope.id = Some(scan.string()?);
+                break;
+            }
+            b"session_id" | b"message" => break,
+            _ => return None,
+        }
+    }
+    envelope.seq = seq?;
+    Some(envelope)
+}
+
+struct Scan<'a> {
+    line: &'a [u8],
+    at: usize,
+}
+
+impl Scan<'_> {
+    fn expect(&mut self, token: &[u8]) -> Option<()> {
+        self.line.get(self.at..)?.starts_with(token).then_some(())?;
+        self.at += token.len();
+        Some(())
+    }
+
+    /// Reads a string without escapes, and returns where its inside is.
+    fn string(&mut self) -> Option<Span> {
+        self.expect(b"\"")?;
+        let start = self.at;
+        let len = memchr::memchr2(b'"', b'\\', self.line.get(start..)?)?;
+        let end = start + len;
+        self.at = end;
+        self.expect(b"\"")?;
+        std::str::from_utf8(&self.line[start..end]).ok()?;
+        Some(Span {
+            start: u32::try_from(start).ok()?,
+            end: u32::try_from(end).ok()?,
+        })
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let digits = self.line.get(self.at..)?;
+        let len = digits.iter().take_while(|b| b.is_ascii_digit()).count();
+        self.at += len;
+        std::str::from_utf8(&digits[..len]).ok()?.parse().ok()
+    }
+}
+
+/// The small fields as they stand: one that is not what it should be must not
+/// cost the record.
+#[derive(Deserialize)]
+pub(super) struct SlowEnvelope<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    seq: Option<&'a RawValue>,
+    #[serde(borrow)]
+    noted: Option<&'a RawValue>,
+    #[serde(borrow)]
+    compacted: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) at: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) id: Option<&'a RawValue>,
+}
+
+impl<'a> SlowEnvelope<'a> {
+    /// Returns the type: a name, so without escapes.
+    pub(super) fn kind(&self) -> Option<&'a str> {
+        let name = self.kind?.get().strip_prefix('"')?.strip_suffix('"')?;
+        (!name.contains('\\')).then_some(name)
+    }
+}
+
+pub(super) fn string(raw: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+fn number(raw: Option<&RawValue>) -> Option<u64> {
+    raw?.get().parse().ok()
+}
+
+/// Reads the small fields wherever they stand.
+fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
+    if line.first() != Some(&b'{') {
+        return Err(Reason::NotAnObject);
+    }
+    let slow: SlowEnvelope<'_> =
+        serde_json::from_slice(line).map_err(|error| Reason::Syntax(error.to_string()))?;
+    let kind = slow.kind.ok_or(Reason::MissingType)?;
+    if slow.kind().is_none() {
+        return Err(Reason::UnsupportedType(kind.get().to_owned()));
+    }
+    let seq = slow.seq.ok_or(Reason::MissingField("seq"))?;
+    Ok(Envelope {
+        kind: None,
+        seq: seq.get().parse().map_err(|_| Reason::OutOfRange("seq"))?,
+        noted: number(slow.noted),
+        compacted: number(slow.compacted),
+        at: None,
+        id: None,
+        legacy: None,
+    })
+}
