@@ -60,6 +60,9 @@ pub(crate) struct V1Compaction {
     pub(crate) count: u64,
     pub(crate) removed_message_count: u64,
     pub(crate) summary: Text,
+    /// How many messages of the file it stands for: none in version 1, where
+    /// those are gone, but an object of ours has them.
+    pub(crate) covered: u64,
 }
 
 /// A record, and what had to be passed over before it in the same line.
@@ -258,6 +261,7 @@ pub(super) fn read_compaction(json: &str) -> Result<V1Compaction, Reason> {
         count: raw.count.and_then(count).unwrap_or(1),
         removed_message_count: raw.removed_message_count.and_then(count).unwrap_or(0),
         summary: string(summary).ok_or(Reason::WrongField("summary", "a string"))?,
+        covered: raw.covered.and_then(count).unwrap_or(0),
     })
 }
 
@@ -356,7 +360,8 @@ raw_fields!(RawFork {
 raw_fields!(RawCompaction {
     count: "count",
     removed_message_count: "removed_message_count",
-    summary: "summary"
+    summary: "summary",
+    covered: "covered"
 });
 raw_fields!(RawPrompt {
     text: "text",

@@ -46,6 +46,7 @@ fn the_literal_lines_are_read() {
             count: 1,
             removed_message_count: 12,
             summary: "…".into(),
+            covered: 0,
         })
     );
     assert_eq!(

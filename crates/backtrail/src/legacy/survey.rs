@@ -46,6 +46,14 @@ pub(crate) struct Summary {
     pub(crate) damage: DamageReport,
 }
 
+impl Summary {
+    /// Returns whether the file says that it is of a later version.
+    pub(crate) fn is_ours(&self) -> bool {
+        let version = self.meta.as_ref().and_then(|meta| meta.version);
+        version.is_some_and(|version| version > 1)
+    }
+}
+
 /// Where a record stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct At {

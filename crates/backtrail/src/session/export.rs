@@ -36,6 +36,7 @@ impl SessionReader {
                 count: stored.count,
                 removed_message_count: stored.removed_message_count,
                 summary: stored.summary,
+                covered: 0,
             })?;
         }
         let mut records = self.records()?;

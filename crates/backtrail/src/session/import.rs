@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::SessionOptions;
 use super::chain::{Segment, continues_at};
 use super::files::SessionFiles;
 use super::first::second_opener;
@@ -23,6 +24,7 @@ use crate::trail::DamageReport;
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::opener::{Because, Opener, Present, WorkspaceRef};
 use crate::trail::origin::{ForkOrigin, Imported};
+use crate::transcript::{Kind, Transcript, kind_of};
 
 /// A file that was taken in.
 #[derive(Debug, Clone)]
@@ -60,7 +62,13 @@ pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
         .storage()
         .open_read(&located.path)
         .map_err(|error| Error::io("cannot open the file", &located.path, error))?;
+    if kind_of(file.as_ref(), &located.path)? == Kind::Trail {
+        return take_transcript(store, located.path);
+    }
     let summary = legacy::survey(&file, &located.path)?;
+    if summary.is_ours() {
+        return take_transcript(store, located.path);
+    }
     let source = Source {
         path: located.path,
         file,
@@ -73,6 +81,33 @@ pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
     }
     let what = "another session has the id that this file's content would give it";
     Err(Error::new(ErrorKind::Corrupt, what).at_path(path))
+}
+
+/// Takes in a file that a [`Transcript`] was saved to, or one that was exported
+/// as one object.
+fn take_transcript(store: &Store, path: PathBuf) -> Result<Import> {
+    let transcript = Transcript::load_from_place(&path, store.shared_storage())?;
+    let id = transcript.session_id().clone();
+    let outcome = if store.files(&id).trails()?.is_empty() {
+        store
+            .create_session_from(&transcript, SessionOptions::new())?
+            .close()?;
+        ImportOutcome::New
+    } else if store.read_session(&id)?.transcript()? == transcript {
+        ImportOutcome::Unchanged
+    } else {
+        let what = format!("session {id} is there already, and is not what this file holds");
+        let last = store.read_session(&id)?.info()?.last_seq;
+        return Err(Error::conflict(what, last).at_path(&path));
+    };
+    Ok(Import {
+        id,
+        outcome,
+        file: path,
+        original_id: None,
+        messages: transcript.messages().len() as u64,
+        damage: transcript.skipped().clone(),
+    })
 }
 
 /// Refuses files that other programs leave beside their sessions.

@@ -339,6 +339,10 @@ impl Store {
         self.0.options.storage.as_ref()
     }
 
+    pub(crate) fn shared_storage(&self) -> Arc<dyn Storage> {
+        Arc::clone(&self.0.options.storage)
+    }
+
     pub(crate) fn random(&self) -> &dyn Randomness {
         self.0.options.random.as_ref()
     }

@@ -24,7 +24,7 @@ use crate::trail::{Damage, DamageReport, FORMAT_VERSION, RecordKind, RecordRef, 
 
 /// What sort of file it is, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Trail,
     Version1,
 }
@@ -67,7 +67,7 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
 
 /// Tells a trail by its opener, or by any record near its beginning that has the
 /// sum that version 1 never had.
-pub(super) fn kind_of(file: &dyn StorageFile, path: &Path) -> Result<Kind> {
+pub(crate) fn kind_of(file: &dyn StorageFile, path: &Path) -> Result<Kind> {
     const OPENER: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
     let mut front = vec![0; 64 << 10];
     let n = read_full(file, &mut front, 0)
@@ -369,7 +369,9 @@ fn from_version_1(summary: Summary, messages: Vec<Message>) -> (Content, DamageR
             count: last.count,
             removed_message_count: last.removed_message_count,
             summary: last.summary,
-            covered: 0,
+            covered: usize::try_from(last.covered)
+                .unwrap_or(usize::MAX)
+                .min(messages.len()),
         },
         after: messages.len(),
         at_ms: updated_at_ms,

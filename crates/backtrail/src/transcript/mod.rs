@@ -21,6 +21,8 @@ use content::{Content, now_ms};
 use lines::New;
 use place::Place;
 
+pub(crate) use load::{Kind, kind_of};
+
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::json::Text;
@@ -202,6 +204,7 @@ impl Transcript {
                 count: last.count,
                 removed_message_count: last.removed_message_count,
                 summary: last.summary.clone(),
+                covered: 0,
             })?;
         }
         for (n, message) in content.messages.iter().enumerate() {
