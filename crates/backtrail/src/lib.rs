@@ -1,4 +1,5 @@
-//! A session engine for AI agents: everything that was said is kept, durably.
+//! A session engine for AI agents: everything that was said is kept, durably, and
+//! the conversation goes back to any earlier moment.
 //!
 //! # A tour
 //!
@@ -7,7 +8,8 @@
 //! ```
 //! # let dir = tempfile::tempdir()?;
 //! # let home = dir.path().join("store");
-//! use backtrail::{Block, Draft, Message, SessionOptions, Store, ToolResult, ToolUse, Usage};
+//! use backtrail::{Block, Compaction, Draft, ForkOptions, Message, SessionOptions, Shape, Store};
+//! use backtrail::{ToolResult, ToolUse, Usage};
 //!
 //! let store = Store::open_or_create(home)?;
 //!
@@ -48,6 +50,23 @@
 //! // The end of a session costs the same however long it is.
 //! assert_eq!(reader.last_records(1)?[0].seq(), 3);
 //!
+//! // What a model should be sent now, in the shape of its provider.
+//! let context = session.context(Shape::Anthropic)?;
+//! assert!(context.as_json().starts_with(r#"{"messages":[{"role":"user","#));
+//!
+//! // Back to the first record, and forth again. Nothing is ever rewritten.
+//! session.rewind(1)?;
+//! assert_eq!(session.last_seq(), 1);
+//! session.undo()?;
+//! assert_eq!(session.last_seq(), 3);
+//!
+//! // A fork goes its own way from any record. Nothing is copied.
+//! let fork = session.fork(&ForkOptions::new().at(1).branch_name("try-2"))?;
+//! fork.append(Message::user_text("forget it"))?;
+//!
+//! // A summary stands for what was said, in the context alone.
+//! session.compact(&Compaction::new("They listed the directory.").keep(1))?;
+//!
 //! // What cannot be reported by `drop` is reported by `close`.
 //! session.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -67,6 +86,27 @@
 //! retries says which seq was last ([`Draft::expect`]) and gets a
 //! [`Conflict`](ErrorKind::Conflict) instead of a double.
 //!
+//! # Moves
+//!
+//! [`Session::rewind`], [`undo`](Session::undo), [`redo`](Session::redo) and
+//! [`fork`](Session::fork) begin a new file that says which record it continues.
+//! They cost the same for ten records and for ten million, and a crash leaves
+//! them done or not done. Undo takes back rewinds and compactions;
+//! [`SessionReader::steps`] lists them.
+//!
+//! # Context
+//!
+//! [`SessionReader::context`] renders what a model should be sent: the
+//! instructions, the last summary, and what was said since. The same history gives
+//! the same bytes, a longer one begins with the shorter one, and what a provider
+//! would refuse is mended by fixed rules ([`MendRule`]), never in the log.
+//!
+//! # Without a store
+//!
+//! A [`Transcript`] is a session as a plain value: made, pushed to, forked,
+//! compacted, saved to a file of its own and loaded again. It also loads files of
+//! version 1, which [`Store::import`] takes in.
+//!
 //! # Damage
 //!
 //! Every record carries its own sum. Readers pass over what is broken, count
@@ -85,7 +125,6 @@ mod error;
 mod escape;
 mod ids;
 mod json;
-#[allow(dead_code, unused_imports, reason = "what imports sessions comes next")]
 mod legacy;
 mod message;
 mod random;

@@ -82,7 +82,10 @@ fn the_readme_commands_are_real() {
 fn the_manual_says_what_help_says() {
     let manual = read("docs/cli.md");
     let cli = crate::kit::Cli::new();
-    for verb in ["record", "list", "show", "verify", "repair", "config"] {
+    for verb in [
+        "record", "list", "show", "fork", "rewind", "undo", "redo", "steps", "compact", "context",
+        "title", "tag", "pin", "stats", "import", "export", "verify", "repair", "config",
+    ] {
         let mut command = cli.command(&[verb, "--help"]);
         let help = crate::kit::finish(command.env("COLUMNS", "100"), b"").stdout;
         let block = format!("```text\n$ backtrail {verb} --help\n{help}```");
