@@ -12,6 +12,7 @@ mod history;
 mod kit;
 mod legacy;
 mod messages;
+mod model;
 mod moves;
 mod power;
 mod references;

@@ -1,0 +1,105 @@
+//! Random lives of several sessions in one store against a plain model, which
+//! keeps whole lines of history to go back and forth to as a text editor would.
+//!
+//! After every operation the engine must agree with it: the history in every
+//! direction, the numbers, the steps, what each move and compaction answers, and
+//! what is known of the session (A11, A12, A13, B2, F1, F3, F5, F6, F22). A life
+//! is told by its seed; the one that a failing test tells is made shorter first.
+
+mod boundary;
+mod chance;
+mod perform;
+mod seen;
+mod state;
+mod world;
+
+use backtrail::Durability;
+
+use crate::kit::Checked;
+use chance::Op;
+use world::World;
+
+/// How many operations a life has.
+const OPERATIONS: usize = 2_000;
+
+/// A way to live: how durable, and whether things go wrong meanwhile.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    durability: Durability,
+    troubled: bool,
+}
+
+fn live_all(way: Way, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        let ops = chance::ops(seed, OPERATIONS);
+        let (world, lived) = live(seed, way, &ops);
+        let Err(wrong) = lived else {
+            if way.troubled {
+                let World { hit, happened, .. } = world;
+                assert!(hit > 100 && happened > 10, "seed {seed}: {hit}, {happened}");
+            }
+            continue;
+        };
+        let (script, shortest) = shorten(seed, way, ops);
+        panic!("seed {seed}, {way:?}: {wrong}\n\nmade shorter: {shortest}\n  {script}");
+    }
+}
+
+fn live(seed: u64, way: Way, ops: &[Op]) -> (World, Checked) {
+    let mut world = World::new(seed, way.durability, way.troubled).expect("an empty disk");
+    let lived = ops.iter().try_for_each(|op| world.step(*op));
+    let lived = lived.and_then(|()| world.finish());
+    (world, lived)
+}
+
+/// Leaves out operations as long as the life still fails, and returns what is
+/// left with what is wrong.
+fn shorten(seed: u64, way: Way, mut ops: Vec<Op>) -> (String, String) {
+    let fails = |ops: &[Op]| {
+        let (world, lived) = live(seed, way, ops);
+        lived.err().map(|wrong| (world.script.join("\n  "), wrong))
+    };
+    let mut told = fails(&ops).expect("it did just now");
+    let mut size = ops.len();
+    while size > 0 {
+        let mut at = 0;
+        while at < ops.len() {
+            let mut fewer = ops.clone();
+            fewer.drain(at..(at + size).min(ops.len()));
+            match fails(&fewer) {
+                Some(wrong) => (told, ops) = (wrong, fewer),
+                None => at += size,
+            }
+        }
+        size /= 2;
+    }
+    told
+}
+
+const fn way(durability: Durability) -> Way {
+    Way {
+        durability,
+        troubled: false,
+    }
+}
+
+const fn troubled(durability: Durability) -> Way {
+    Way {
+        durability,
+        troubled: true,
+    }
+}
+
+#[test]
+fn b2_random_operations_leave_what_an_editor_would() {
+    live_all(way(Durability::Record), 0..3);
+    live_all(way(Durability::Batch), 100..102);
+    live_all(way(Durability::Os), 200..202);
+}
+
+#[test]
+fn b2_f5_f22_random_operations_that_fail_happened_or_did_not() {
+    live_all(troubled(Durability::Record), 300..302);
+    live_all(troubled(Durability::Batch), 400..402);
+    live_all(troubled(Durability::Os), 500..501);
+}
