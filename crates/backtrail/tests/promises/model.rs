@@ -8,6 +8,7 @@
 
 mod boundary;
 mod chance;
+mod crash;
 mod perform;
 mod seen;
 mod state;
@@ -15,7 +16,7 @@ mod world;
 
 use backtrail::Durability;
 
-use crate::kit::Checked;
+use crate::kit::{Checked, EVERY_DURABILITY};
 use chance::Op;
 use world::World;
 
@@ -92,9 +93,9 @@ const fn troubled(durability: Durability) -> Way {
 
 #[test]
 fn b2_random_operations_leave_what_an_editor_would() {
-    live_all(way(Durability::Record), 0..3);
+    live_all(way(Durability::Record), 0..2);
     live_all(way(Durability::Batch), 100..102);
-    live_all(way(Durability::Os), 200..202);
+    live_all(way(Durability::Os), 200..201);
 }
 
 #[test]
@@ -102,4 +103,13 @@ fn b2_f5_f22_random_operations_that_fail_happened_or_did_not() {
     live_all(troubled(Durability::Record), 300..302);
     live_all(troubled(Durability::Batch), 400..402);
     live_all(troubled(Durability::Os), 500..501);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn b2_f5_f22_far_more_random_operations() {
+    for durability in EVERY_DURABILITY {
+        live_all(way(durability), 1_000..1_040);
+        live_all(troubled(durability), 2_000..2_040);
+    }
 }

@@ -20,8 +20,6 @@ pub(crate) struct Seen {
     origin: Origin,
     last_seq: u64,
     pub(crate) steps: Steps,
-    /// The sessions that the line's calls began.
-    spawned: Vec<SessionId>,
     /// Whether something had to be passed over.
     pub(crate) damaged: bool,
     /// Whether the last line is not finished.
@@ -57,7 +55,6 @@ impl Seen {
             origin,
             last_seq: info.last_seq,
             steps: reader.steps().map_err(|e| told("steps", &e))?,
-            spawned: spawned(reader)?,
             damaged: damaged || damaged_back,
             unfinished,
         })
@@ -77,13 +74,6 @@ impl Seen {
         check_steps("to_undo", &self.steps.to_undo, undo)?;
         let redo = model.redo.iter().rev().map(|undone| &undone.done);
         check_steps("to_redo", &self.steps.to_redo, redo)
-    }
-
-    /// Checks that the line's calls began just those of the sessions that exist.
-    pub(crate) fn check_spawned(&self, model: &Model, exist: &HashSet<SessionId>) -> Checked {
-        let named = model.spawned().filter(|id| exist.contains(id));
-        let expected: Vec<_> = named.cloned().collect();
-        equal("the sessions begun", &self.spawned, &expected)
     }
 }
 
@@ -147,9 +137,16 @@ fn all(records: Result<Records>, door: &str) -> Checked<(Vec<Entry>, bool, bool)
     Ok((line, damaged, records.unfinished_bytes() > 0))
 }
 
-fn spawned(reader: &SessionReader) -> Checked<Vec<SessionId>> {
+/// Checks that the line's calls began just those of the sessions that exist.
+pub(crate) fn check_spawned(
+    reader: &SessionReader,
+    model: &Model,
+    exist: &HashSet<SessionId>,
+) -> Checked {
     let all = reader.spawned().map_err(|e| told("spawned", &e))?;
-    Ok(all.into_iter().map(|spawned| spawned.session_id).collect())
+    let all: Vec<SessionId> = all.into_iter().map(|spawned| spawned.session_id).collect();
+    let named = model.spawned().filter(|id| exist.contains(id));
+    equal("the sessions begun", &all, &named.cloned().collect())
 }
 
 fn read(record: &Record) -> Checked<Entry> {

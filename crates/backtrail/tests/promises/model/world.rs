@@ -10,7 +10,7 @@ use backtrail_testkit::{SeededRandomness, When};
 
 use super::chance::{Dice, Op, Plan, Trouble, end, trouble};
 use super::perform::{Performed, refusals};
-use super::seen::{Seen, check_parts, last_spawned, told};
+use super::seen::{Seen, check_parts, check_spawned, last_spawned, told};
 use super::state::{Answer, Deed, Known, Model, Origin};
 use crate::kit::{Checked, End, ROOT};
 
@@ -20,8 +20,8 @@ const LIVE: usize = 4;
 const ROUND: usize = 50;
 
 pub(crate) struct World {
-    pub(crate) memory: MemoryStorage,
-    pub(crate) disk: FaultyStorage,
+    memory: MemoryStorage,
+    disk: FaultyStorage,
     store: Store,
     durability: Durability,
     rotation: u64,
@@ -35,6 +35,8 @@ pub(crate) struct World {
     words: u64,
     /// What was done, for a failing test to tell.
     pub(crate) script: Vec<String>,
+    /// The file operations of the last deed.
+    pub(crate) log: Vec<String>,
     /// How many deeds were hit by trouble, and how many of those had happened.
     pub(crate) hit: u64,
     pub(crate) happened: u64,
@@ -95,6 +97,7 @@ impl World {
             dice: Dice::new(0),
             words: 0,
             script: Vec::new(),
+            log: Vec::new(),
             hit: 0,
             happened: 0,
         })
@@ -152,6 +155,8 @@ impl World {
         while live(self).len() > LIVE {
             let among = live(self);
             let resting = among[dice.below(among.len() as u64) as usize];
+            // Durable as it is, so that no power cut changes it.
+            self.open(resting)?;
             self.sessions[resting].rests = true;
             self.sessions[resting].handle = None;
         }
@@ -204,7 +209,24 @@ impl World {
     /// Ends the process or the machine, and looks at what the next one finds.
     fn stop(&mut self, end: End, rotation: u64) -> Checked {
         self.restart(end, rotation)?;
-        (0..self.sessions.len()).try_for_each(|n| self.find_again(n, end))
+        self.find_again(end, None)
+    }
+
+    /// Looks for the sessions that nothing was done in when the machine stopped.
+    fn find_again(&mut self, end: End, but: Option<usize>) -> Checked {
+        for n in self.some().filter(|n| Some(*n) != but) {
+            let model = self.sessions[n].model.clone();
+            self.settle(n, vec![model], Some(end), false)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the sessions that are used, and one of those that rest.
+    fn some(&mut self) -> impl Iterator<Item = usize> + use<> {
+        let resting = self.dice.below(self.sessions.len().max(1) as u64) as usize;
+        let mut some: Vec<usize> = (0..self.sessions.len()).collect();
+        some.retain(|n| !self.sessions[*n].rests || *n == resting);
+        some.into_iter()
     }
 
     fn restart(&mut self, end: End, rotation: u64) -> Checked {
@@ -234,6 +256,7 @@ impl World {
         self.script.push(describe(n, deed, trouble));
         let done = self.perform(n, deed, trouble, outside);
         let hit = self.disk.fired();
+        self.log = self.disk.log();
         let failed = match &done.answer {
             Ok(answer) if *answer == expected => false,
             Err(error) if expected == Answer::Refused(error.kind()) => false,
@@ -264,11 +287,7 @@ impl World {
             expected.is_durable(),
         )?;
         if let Some(trouble) = stopped {
-            let others = (0..self.sessions.len()).filter(|other| *other != n);
-            others
-                .collect::<Vec<_>>()
-                .into_iter()
-                .try_for_each(|n| self.find_again(n, trouble.end))?;
+            self.find_again(trouble.end, Some(n))?;
         }
         let handle = done.child.filter(|_| stopped.is_none());
         match child {
@@ -307,7 +326,6 @@ impl World {
 
     /// Looks at the handle after a deed on a machine that still runs.
     fn after_deed(&mut self, n: usize, deed: &Deed, done: &Performed, failed: bool) -> Checked {
-        let log = self.disk.log();
         self.disk.disarm();
         if let Some(trail) = done.trail {
             let info = self.reader(n)?.info().map_err(|e| told("info", &e))?;
@@ -330,7 +348,7 @@ impl World {
             // Nothing more is acknowledged until it is opened again.
             refusals(session).ok_or("a handle does something after a failed sync")?;
             kept.handle = None;
-        } else if deed.is_spoken() && log.iter().any(unsynced) {
+        } else if deed.is_spoken() && self.log.iter().any(unsynced) {
             return Err("a handle goes on after a failed sync".to_owned());
         } else if self.dice.once_in(2) {
             kept.handle = None;
@@ -373,7 +391,7 @@ impl World {
         kept.model.take_times(&seen.steps);
         kept.spoiled = shuffled && (seen.damaged || seen.unfinished);
         kept.rests |= kept.spoiled;
-        self.check_rest(n, &reader, &seen)?;
+        self.check_rest(n, &reader)?;
         let kept = &mut self.sessions[n];
         if matches!(end, Some(End::Power(_))) || (durable && !failed) {
             kept.doubts.clear();
@@ -382,12 +400,6 @@ impl World {
             kept.doubts.append(&mut may);
         }
         Ok(())
-    }
-
-    /// Looks for a session that nothing was done in when the machine stopped.
-    fn find_again(&mut self, n: usize, end: End) -> Checked {
-        let model = self.sessions[n].model.clone();
-        self.settle(n, vec![model], Some(end), false)
     }
 
     /// Takes in the session that a deed began, or may have begun.
@@ -420,6 +432,10 @@ impl World {
         self.check(n)
     }
 
+    pub(crate) fn is_spoiled(&self, n: usize) -> bool {
+        self.sessions[n].spoiled
+    }
+
     fn reader(&self, n: usize) -> Checked<SessionReader> {
         let id = &self.sessions[n].id;
         let opened = self.store.read_session(id);
@@ -443,33 +459,28 @@ impl World {
             return Err("reading passed over damage".to_owned());
         }
         seen.check(&kept.model)?;
-        self.check_rest(n, &reader, &seen)?;
+        self.check_rest(n, &reader)?;
         self.sessions[n].model.take_times(&seen.steps);
         Ok(())
     }
 
-    fn check_rest(&mut self, n: usize, reader: &SessionReader, seen: &Seen) -> Checked {
+    fn check_rest(&mut self, n: usize, reader: &SessionReader) -> Checked {
         let model = &self.sessions[n].model;
-        if !self.sessions[n].spoiled {
+        if !self.sessions[n].spoiled && self.dice.once_in(3) {
             check_parts(reader, model, &mut self.dice)?;
         }
         if model.spawned().next().is_some() {
-            seen.check_spawned(model, &self.exist()?)?;
+            check_spawned(reader, model, &self.exist()?)?;
         }
         Ok(())
     }
 
     /// Checks the sessions that nothing was done in lately.
     fn check_others(&mut self) -> Checked {
-        let resting = self.dice.below(self.sessions.len().max(1) as u64) as usize;
-        (0..self.sessions.len())
-            .filter(|n| !self.sessions[*n].rests || *n == resting)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .try_for_each(|n| {
-                self.check(n)
-                    .map_err(|wrong| format!("session {n}: {wrong}"))
-            })
+        self.some().try_for_each(|n| {
+            self.check(n)
+                .map_err(|wrong| format!("session {n}: {wrong}"))
+        })
     }
 
     /// Checks that everything is in order at the end.
