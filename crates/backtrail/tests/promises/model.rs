@@ -53,21 +53,27 @@ fn live(seed: u64, way: Way, ops: &[Op]) -> (World, Checked) {
     (world, lived)
 }
 
+/// How often a life that fails is lived again to make it shorter.
+const TRIES: usize = 500;
+
 /// Leaves out operations as long as the life still fails, and returns what is
 /// left with what is wrong.
 fn shorten(seed: u64, way: Way, mut ops: Vec<Op>) -> (String, String) {
-    let fails = |ops: &[Op]| {
+    let fails = |ops: &mut Vec<Op>| {
         let (world, lived) = live(seed, way, ops);
+        ops.truncate(world.steps());
         lived.err().map(|wrong| (world.script.join("\n  "), wrong))
     };
-    let mut told = fails(&ops).expect("it did just now");
-    let mut size = ops.len();
-    while size > 0 {
+    let mut told = fails(&mut ops).expect("it did just now");
+    let mut tries = 0;
+    let mut size = ops.len() / 2;
+    while size > 0 && tries < TRIES {
         let mut at = 0;
         while at < ops.len() {
             let mut fewer = ops.clone();
             fewer.drain(at..(at + size).min(ops.len()));
-            match fails(&fewer) {
+            tries += 1;
+            match fails(&mut fewer) {
                 Some(wrong) => (told, ops) = (wrong, fewer),
                 None => at += size,
             }

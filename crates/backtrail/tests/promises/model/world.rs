@@ -432,6 +432,11 @@ impl World {
         self.check(n)
     }
 
+    /// Returns how many operations were begun.
+    pub(crate) fn steps(&self) -> usize {
+        self.words as usize
+    }
+
     pub(crate) fn is_spoiled(&self, n: usize) -> bool {
         self.sessions[n].spoiled
     }
