@@ -16,9 +16,9 @@ mod write;
 pub(crate) use index::Index;
 pub use losses::{Loss, LossKind, Losses};
 
-pub(crate) use look::{Fork, Found, Looked, Meta, V1Compaction, look, look_closely};
+pub(crate) use look::{Fork, Found, Meta, V1Compaction, look};
 pub(crate) use names::{
-    Located, derived_id, directory, find_file, id_of_content, is_older_copy, is_temporary,
+    derived_id, directory, find_file, id_of_content, is_older_copy, is_temporary,
 };
 pub(crate) use survey::{At, Summary, Visit, survey, walk};
 pub(crate) use write::V1Writer;

@@ -22,6 +22,7 @@ use crate::trail::{Damage, DamageReport};
 
 /// What is known of a version-1 file as a whole.
 #[derive(Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "some of it only tests ask for"))]
 pub(crate) struct Summary {
     pub(crate) form: Form,
     /// The id that the file names, or one made of the file's name.

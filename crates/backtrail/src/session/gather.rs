@@ -35,7 +35,7 @@ impl SessionReader {
     /// stay in the context, whatever is compacted.
     pub(crate) fn instructions(&self) -> Result<Vec<Said>> {
         let mut instructions = Vec::new();
-        let mut records = self.records()?;
+        let mut records = self.first_records()?;
         while let Some(record) = records.next()? {
             match said(&record) {
                 Some(Ok(said)) if said.message.role == Role::System => instructions.push(said),

@@ -14,6 +14,7 @@ use super::verify::{self, VerifyReport};
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::store::Store;
+use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
 use crate::trail::{Record, Sums};
 
 /// A session to read from. It takes no lock and never waits.
@@ -68,7 +69,14 @@ impl SessionReader {
     /// Reads the history from its beginning, with sums recomputed or not.
     pub fn records_with(&self, sums: Sums) -> Result<Records> {
         let (segments, damage) = self.walk()?.collect()?;
-        Ok(Records::forwards(segments, 0, damage, sums))
+        Ok(Records::forwards(segments, 0, STREAM_BUFFER, damage, sums))
+    }
+
+    /// Reads the history from its beginning, for who wants little of it.
+    pub(super) fn first_records(&self) -> Result<Records> {
+        let (segments, damage) = self.walk()?.collect()?;
+        let sums = Sums::Check;
+        Ok(Records::forwards(segments, 0, PEEK_BUFFER, damage, sums))
     }
 
     /// Reads the history from record `seq` on. The cost is that of what is read,
@@ -85,7 +93,14 @@ impl SessionReader {
         }
         segments.reverse();
         let damage = std::mem::take(&mut walk.damage);
-        Ok(Records::forwards(segments, seq, damage, Sums::Check))
+        let sums = Sums::Check;
+        Ok(Records::forwards(
+            segments,
+            seq,
+            STREAM_BUFFER,
+            damage,
+            sums,
+        ))
     }
 
     /// Returns the steps that undo would take back and redo bring forward.

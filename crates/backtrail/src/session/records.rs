@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use super::chain::{Segment, Walk};
 use super::shown::Recent;
 use crate::error::{Reason, Result};
-use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, Record, RecordKind, RecordRef, Sums};
@@ -45,6 +44,7 @@ struct Forwards {
     segments: VecDeque<Segment>,
     /// The first record that is wanted.
     first: u64,
+    buffer: usize,
     /// The sums of the last record and of the opener of its trail: what the
     /// next segment must continue.
     last_sums: [Option<Sum>; 2],
@@ -64,16 +64,19 @@ struct Backwards {
 }
 
 impl Records {
-    /// Reads from record `first` on, or from the beginning where that is 0.
+    /// Reads from record `first` on, or from the beginning where that is 0, so
+    /// many bytes at a time.
     pub(crate) fn forwards(
         segments: Vec<Segment>,
         first: u64,
+        buffer: usize,
         damage: DamageReport,
         sums: Sums,
     ) -> Self {
         let forwards = Forwards {
             segments: segments.into(),
             first,
+            buffer,
             last_sums: [None; 2],
             gap: false,
         };
@@ -216,7 +219,7 @@ impl Records {
                 forwards.gap = false;
                 let begins_before = segment.after().is_none_or(|after| after < forwards.first);
                 let first = if begins_before { forwards.first } else { 0 };
-                segment.forwards(first, STREAM_BUFFER, self.sums)?
+                segment.forwards(first, forwards.buffer, self.sums)?
             }
             Direction::Backwards(backwards) => {
                 backwards.at_cut = segment.until != u64::MAX;

@@ -118,21 +118,24 @@ pub(crate) fn list(files: &SessionFiles, spot: Spot) -> Result<Steps> {
 
 /// Returns the newest step of a place that is not taken back yet.
 pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Taken>> {
+    let (mut segment, position) = place::look_at(files, spot)?;
+    let mut compacted = position.compacted;
     loop {
-        let (segment, position) = place::look_at(files, spot)?;
         let Some(opener) = &segment.opener else {
             return Ok(None);
         };
-        if let Some(seq) = position.compacted.filter(|seq| *seq > opener.seq) {
+        if let Some(seq) = compacted.filter(|seq| *seq > opener.seq) {
             let Some(before) = place::before(&segment, seq)? else {
                 return Ok(None);
             };
-            let before = before.spot();
+            let step = compaction(&segment, seq)?;
+            spot = before.spot();
             // One that cannot be read has nothing to say, and hides nothing.
-            if let Some(step) = compaction(&segment, seq)? {
-                return Ok(Some(Taken { step, before }));
+            if let Some(step) = step {
+                return Ok(Some(Taken { step, before: spot }));
             }
-            spot = before;
+            compacted = before.position.compacted;
+            segment = Segment::open(files, spot.trail, spot.seq)?;
             continue;
         }
         if opener.because == Because::Rewind {
@@ -141,8 +144,11 @@ pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Take
                 .zip(before)
                 .map(|(step, before)| Taken { step, before }));
         }
+        // What was compacted there is what the opener carried over: no record of
+        // that trail has to be read.
+        compacted = opener.compacted;
         match shared_with(files, opener) {
-            Some(other) => spot = other,
+            Some(other) => segment = Segment::open(files, other.trail, other.seq)?,
             None => return Ok(None),
         }
     }

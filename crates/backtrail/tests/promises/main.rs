@@ -4,6 +4,7 @@
 
 mod basics;
 mod concurrency;
+mod cost;
 mod damage;
 mod faults;
 mod follow;
