@@ -159,6 +159,13 @@ fn a_fork_has_a_new_id_its_parents_messages_and_the_exact_place() {
     fork.save_to_place("/fork.jsonl", here(&disk)).unwrap();
     let back = Transcript::load_from_place("/fork.jsonl", here(&disk)).unwrap();
     assert_eq!(back, fork);
+    // It is as old as it is, not as its messages are.
+    let old = r#"{"messages":[{"role":"user","blocks":[]}],"updated_at_ms":5}"#;
+    let fork = serde_json::from_str::<Transcript>(old).unwrap().fork(None);
+    fork.save_to_place(PATH.to_owned() + "l", here(&disk))
+        .unwrap();
+    let back = Transcript::load_from_place(PATH.to_owned() + "l", here(&disk)).unwrap();
+    assert_eq!(back, fork);
 }
 
 // A4
@@ -412,9 +419,12 @@ fn saving_creates_completes_or_leaves_alone_and_else_refuses() {
     assert!(disk.read(path()).unwrap().starts_with(&content));
     assert_eq!(load(&disk), talk);
     let content = disk.read(path()).unwrap();
+    let mut uncompacted = early.clone().with_place("/fourth.jsonl", here(&disk));
+    uncompacted.push_user_text("more").unwrap();
     let mut other_end = early.clone().with_place("/third.jsonl", here(&disk));
     other_end.push_user_text("something else").unwrap();
-    for refused in [&early, &other_end, &Transcript::new(), &talk.fork(None)] {
+    let fork = talk.fork(None);
+    for refused in [&early, &uncompacted, &other_end, &Transcript::new(), &fork] {
         assert_eq!(save(refused).unwrap_err().kind(), ErrorKind::Conflict);
         assert_eq!(disk.read(path()).unwrap(), content);
     }
@@ -441,6 +451,9 @@ fn a_stores_trail_is_read_but_never_written_to() {
     let error = talk.save_to_place(&trail, here(&disk)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
+
+/// What a writer left that died.
+const TORN: &[u8] = b"{\"type\":\"mess";
 
 /// What is tried while a fault waits.
 #[derive(Debug, Clone, Copy)]
@@ -475,7 +488,7 @@ impl Attempt {
             Self::Empty => memory.write(path(), b"").unwrap(),
             Self::Next | Self::Compaction => {}
             Self::AfterTear => {
-                let torn = [&content[..], b"{\"type\":\"mess"].concat();
+                let torn = [&content[..], TORN].concat();
                 memory.write(path(), &torn).unwrap();
             }
             Self::SaveRest => {
@@ -539,6 +552,7 @@ fn a_push_or_save_that_fails_leaves_memory_and_disk_as_they_were() {
                         panic!("{attempt:?} again: {error:?} {log:?}");
                     });
                     assert_eq!(load(&memory), talk, "{attempt:?} {log:?}");
+                    assert!(load(&memory).skipped().is_empty(), "{attempt:?} {log:?}");
                 }
                 if !fired {
                     assert!(n > 3);
@@ -572,6 +586,10 @@ fn a_crash_at_any_moment_keeps_all_that_was_acknowledged() {
                 for after in [memory.crash(Loss::Unsynced), memory.kill()] {
                     let found = kept(&after).map_or(0, |talk| talk.messages().len());
                     assert!(found >= there, "{attempt:?} {:?}", disk.log());
+                    if matches!(attempt, Attempt::AfterTear) {
+                        let holds = |file: &Path| after.read(file).unwrap().ends_with(TORN);
+                        assert!(after.files().iter().any(|file| holds(file)));
+                    }
                     if outcome.is_ok() {
                         assert_eq!(load(&after), talk);
                     }
