@@ -104,6 +104,11 @@ impl Segment {
         self.files.open_read(self.trail)
     }
 
+    /// Returns where the large parts of its messages are.
+    pub(crate) fn payloads(&self) -> Payloads {
+        Payloads::new(&self.files)
+    }
+
     /// Returns whether the trail is one of this session's own.
     pub(crate) fn is_of(&self, files: &SessionFiles) -> bool {
         self.files.id() == files.id()
@@ -130,7 +135,7 @@ impl Segment {
             first => find_seq(&file, &self.path, first)?,
         };
         let reader = TrailReader::forwards(file, &self.path, offset, buffer, sums);
-        Ok(reader.with_payloads(Payloads::new(&self.files)))
+        Ok(reader.with_payloads(self.payloads()))
     }
 
     /// Reads the trail backwards from the last record that belongs to the line, or
@@ -152,7 +157,7 @@ impl Segment {
                 .map_err(|error| Error::io("cannot read the trail", &self.path, error))?,
         };
         let reader = TrailReader::backwards(file, &self.path, end, sums);
-        Ok(reader.with_payloads(Payloads::new(&self.files)))
+        Ok(reader.with_payloads(self.payloads()))
     }
 
     fn legacy_reader(

@@ -1,5 +1,6 @@
 //! What trails mean: a session, who speaks in it, and what was said.
 
+mod adopt;
 mod chain;
 mod commit;
 mod compact;

@@ -9,11 +9,13 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
+use super::adopt::adopt;
 use super::chain::{Segment, Walk, continues_at};
 use super::examine::{Examiner, Finding};
 use super::files::SessionFiles;
 use super::info::present_at;
 use super::lock::{AppendLock, SpeakerLock};
+use super::payloads::PayloadWriter;
 use super::shown::Shown;
 use super::tail::{SetAside, Tail};
 use super::verify::verify;
@@ -117,18 +119,8 @@ impl RepairPlan {
         tail.sync()?;
         let path = files.trail_path(opener.trail);
         files.create_trail(opener.trail, |file| {
-            let mut copy = Copy::begin(file, &path, &opener)?;
-            let mut source = None;
-            for kept in &survey.kept {
-                let segment = &survey.segments[kept.segment];
-                let file = match source.take() {
-                    Some((segment, file)) if segment == kept.segment => file,
-                    _ => segment.file()?,
-                };
-                copy.add(&kept.read(file.as_ref(), &segment.path)?)?;
-                source = Some((kept.segment, file));
-            }
-            copy.flush()
+            let copy = Copy::begin(file, &path, &opener)?;
+            survey.copy_to(copy, &files)
         })?;
         report.trail = Some(opener.trail);
         report.copied = survey.kept.len() as u64;
@@ -195,6 +187,26 @@ impl Survey {
         survey.put_in_order();
         survey.look_beyond(store, files)?;
         Ok(survey)
+    }
+
+    /// Copies the records that are kept.
+    fn copy_to(&self, mut copy: Copy<'_>, files: &SessionFiles) -> Result<()> {
+        let mut payloads = PayloadWriter::new(files);
+        let mut source = None;
+        for kept in &self.kept {
+            let segment = &self.segments[kept.segment];
+            let file = match source.take() {
+                Some((segment, file)) if segment == kept.segment => file,
+                _ => segment.file()?,
+            };
+            let mut line = kept.read(file.as_ref(), &segment.path)?;
+            if !segment.is_of(files) {
+                line = adopt(&line, &segment.payloads(), &mut payloads)?;
+            }
+            copy.add(&line)?;
+            source = Some((kept.segment, file));
+        }
+        copy.flush()
     }
 
     /// Adds damage that lies beside the line: in what was taken back, or behind
