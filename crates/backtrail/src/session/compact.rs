@@ -76,7 +76,8 @@ fn cover(reader: &SessionReader, keep: u64, seq: u64) -> Result<(Covered, u64)> 
         .as_ref()
         .and_then(|(_, stored)| stored.keeps_from)
         .unwrap_or(0);
-    let instructions: HashSet<u64> = reader.instructions()?.iter().map(|said| said.seq).collect();
+    let instructions = reader.instructions()?.said;
+    let instructions: HashSet<u64> = instructions.iter().map(|said| said.seq).collect();
     let mut boundary = Boundary::new(keep, seq);
     let mut messages = 0;
     let mut back = reader.records_back()?;

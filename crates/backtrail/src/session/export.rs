@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::info::SessionInfo;
 use super::reader::SessionReader;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::legacy::{Fork, Losses, Meta, V1Compaction, V1Writer};
-use crate::message::Message;
 use crate::time::Timestamp;
+use crate::trail::readable::Readable;
 use crate::trail::{FORMAT_VERSION, RecordRef};
 
 impl SessionReader {
@@ -24,7 +24,12 @@ impl SessionReader {
     pub fn write_v1(&self, out: &mut dyn Write) -> Result<Losses> {
         let info = self.info()?;
         let compaction = self.newest_compaction()?.map(|(_, stored)| stored);
-        let instructions: HashSet<u64> = self.instructions()?.iter().map(|said| said.seq).collect();
+        let instructions: HashSet<u64> = self
+            .instructions()?
+            .said
+            .iter()
+            .map(|said| said.seq)
+            .collect();
         let from = compaction
             .as_ref()
             .and_then(|stored| stored.keeps_from)
@@ -42,7 +47,7 @@ impl SessionReader {
         let mut records = self.records()?;
         while let Some(record) = records.next()? {
             let seq = record.seq();
-            let Some(message) = readable(&record) else {
+            let (Readable::Whole(message) | Readable::InPart(message)) = record.readable()? else {
                 continue;
             };
             if seq >= from || instructions.contains(&seq) {
@@ -70,7 +75,7 @@ impl SessionReader {
         let (mut covered, mut separator) = (0, "");
         let mut records = self.records()?;
         while let Some(record) = records.next()? {
-            let Some(json) = readable_json(&record) else {
+            let Some(json) = readable_json(&record)? else {
                 continue;
             };
             covered += usize::from(keeps_from.is_some_and(|from| record.seq() < from));
@@ -111,7 +116,7 @@ impl SessionReader {
         let mut records = self.records()?;
         let mut separator = "";
         while let Some(record) = records.next()? {
-            if record.stored_json().ok().flatten().is_none() {
+            if record.stored_message_json().is_none() {
                 continue;
             }
             let details = record.details();
@@ -135,18 +140,12 @@ impl SessionReader {
 }
 
 /// Returns the JSON of a record's message as far as it can be read.
-fn readable_json<'r>(record: &RecordRef<'r>) -> Option<Cow<'r, str>> {
+fn readable_json<'r>(record: &RecordRef<'r>) -> Result<Option<Cow<'r, str>>> {
     match record.message_json() {
-        Ok(json) => json,
-        Err(_) => record.stored_json().ok().flatten().map(Cow::Borrowed),
-    }
-}
-
-/// Reads a record's message as far as it can be read.
-fn readable(record: &RecordRef<'_>) -> Option<Message> {
-    match record.message() {
-        Ok(message) => message,
-        Err(_) => record.stored_message().ok().flatten(),
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            Ok(record.stored_message_json().map(Cow::Borrowed))
+        }
+        json => json,
     }
 }
 

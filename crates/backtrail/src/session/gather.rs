@@ -1,5 +1,7 @@
 //! What a model should be sent now: gathered from the end of the history.
 
+use std::collections::HashSet;
+
 use super::chain::Walk;
 use super::place;
 use super::reader::SessionReader;
@@ -7,7 +9,8 @@ use crate::context::{Context, ContextInput, Said, Shape, render};
 use crate::error::Result;
 use crate::legacy;
 use crate::message::{Message, Role, StoredCompaction};
-use crate::trail::{RecordKind, RecordRef};
+use crate::trail::readable::Readable;
+use crate::trail::{Damage, DamageReport, RecordKind, RecordRef};
 
 impl SessionReader {
     /// Renders what a model should be sent now: the instructions, the last
@@ -16,33 +19,48 @@ impl SessionReader {
     /// It reads from the last compaction on and no more of the history. The same
     /// history gives the same bytes.
     pub fn context(&self, shape: Shape) -> Result<Context> {
-        let mut gathered = Gathered::default();
         let compaction = self.newest_compaction()?;
-        gathered.input.instructions = self.instructions()?;
         let from = compaction
             .as_ref()
             .and_then(|(_, stored)| stored.keeps_from);
+        let instructions = self.instructions()?;
+        let mut gathered = Gathered {
+            unreadable: instructions.in_part,
+            ..Gathered::default()
+        };
+        gathered.input.instructions = instructions.said;
         gathered.input.summary = compaction.map(|(_, stored)| stored.summary.to_string());
         let mut records = self.records_from(from.unwrap_or(0))?;
         while let Some(record) = records.next()? {
-            gathered.take(&record);
+            gathered.take(&record)?;
         }
-        let skipped = records.damage().count() + gathered.unreadable;
+        let skipped = gathered.unreadable + count_once(&instructions.damage, records.damage());
         Ok(render(shape, &gathered.input).with_skipped(skipped))
     }
 
     /// Returns the system messages at the very beginning of the history: they
     /// stay in the context, whatever is compacted.
-    pub(crate) fn instructions(&self) -> Result<Vec<Said>> {
-        let mut instructions = Vec::new();
+    pub(crate) fn instructions(&self) -> Result<Instructions> {
+        let mut instructions = Instructions::default();
         let mut records = self.first_records()?;
+        // What is wrong with the trails as such is no loss of instructions.
+        let known = records.damage().first().len();
         while let Some(record) = records.next()? {
-            match said(&record) {
-                Some(Ok(said)) if said.message.role == Role::System => instructions.push(said),
-                None => {}
+            let readable = record.readable()?;
+            let in_part = matches!(readable, Readable::InPart(_));
+            match readable {
+                Readable::NoMessage => {}
+                Readable::Whole(message) | Readable::InPart(message)
+                    if message.role == Role::System =>
+                {
+                    instructions.said.push(Said::of(&record, message));
+                    instructions.in_part += u64::from(in_part);
+                }
                 _ => break,
             }
         }
+        let passed = records.damage().first().iter().skip(known);
+        instructions.damage = passed.cloned().collect();
         Ok(instructions)
     }
 
@@ -87,6 +105,25 @@ impl SessionReader {
     }
 }
 
+/// Counts what was passed over at the beginning and in the rest, and what lies in
+/// both once.
+fn count_once(beginning: &[Damage], rest: &DamageReport) -> u64 {
+    let place = |damage: &Damage| (damage.file.clone(), damage.byte);
+    let known: HashSet<_> = rest.first().iter().map(place).collect();
+    let more = beginning.iter().map(place);
+    rest.count() + more.filter(|place| !known.contains(place)).count() as u64
+}
+
+/// The system messages at the very beginning.
+#[derive(Debug, Default)]
+pub(crate) struct Instructions {
+    pub(crate) said: Vec<Said>,
+    /// How many of them are not whole.
+    in_part: u64,
+    /// What could not be read there; it may have been one of them.
+    damage: Vec<Damage>,
+}
+
 #[derive(Default)]
 struct Gathered {
     input: ContextInput,
@@ -94,33 +131,21 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn take(&mut self, record: &RecordRef<'_>) {
+    fn take(&mut self, record: &RecordRef<'_>) -> Result<()> {
         let is_instruction = |said: &Said| said.seq == record.seq();
         if self.input.instructions.iter().any(is_instruction) {
-            return;
+            return Ok(());
         }
-        match said(record) {
-            Some(Ok(said)) => self.input.messages.push(said),
-            Some(Err(_)) => {
-                self.unreadable += 1;
-                // Where only a part of it is lost, the rest is sent.
-                self.input.messages.extend(stored(record));
-            }
-            None => {}
+        let readable = record.readable()?;
+        if matches!(readable, Readable::InPart(_) | Readable::Nothing) {
+            self.unreadable += 1;
         }
+        // Where only a part of it is lost, the rest is sent.
+        if let Readable::Whole(message) | Readable::InPart(message) = readable {
+            self.input.messages.push(Said::of(record, message));
+        }
+        Ok(())
     }
-}
-
-/// Reads what was said in a record; `None` where it is not a message.
-fn said(record: &RecordRef<'_>) -> Option<Result<Said>> {
-    let message = record.message().transpose()?;
-    Some(message.map(|message| Said::of(record, message)))
-}
-
-/// Reads what stands of a message in its line.
-fn stored(record: &RecordRef<'_>) -> Option<Said> {
-    let message = record.stored_message().ok()??;
-    Some(Said::of(record, message))
 }
 
 impl Said {

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::output::output_text;
 use super::reader::SessionReader;
 use super::records::Records;
-use super::turn::{Calls, Event, is_answer, read_message};
+use super::turn::{Calls, Event, is_answer};
 use crate::error::Result;
 use crate::json::{Json, Text};
 use crate::message::{Message, ToolResult, ToolUse};
 use crate::time::Timestamp;
+use crate::trail::readable::Readable;
 
 /// Something that the user said: a message that has anything in it but results
 /// of tools.
@@ -211,9 +212,11 @@ impl History {
             return Ok(());
         };
         let (seq, at) = (record.seq(), record.at());
-        let (message, flaws) = read_message(&record)?;
-        self.unreadable += flaws;
-        if let Some(message) = message {
+        let readable = record.readable()?;
+        if matches!(readable, Readable::InPart(_) | Readable::Nothing) {
+            self.unreadable += 1;
+        }
+        if let Readable::Whole(message) | Readable::InPart(message) = readable {
             self.take_in(Place { seq, at }, &message);
         }
         Ok(())

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::output::output_text;
 use super::reader::SessionReader;
 use super::spending::{Spending, Spent};
-use super::turn::{Calls, Event, is_answer, read_message};
+use super::turn::{Calls, Event, is_answer};
 use crate::error::Result;
 use crate::message::{Block, Message, Role, Usage};
 use crate::time::Timestamp;
+use crate::trail::readable::Readable;
 use crate::trail::{Details, RecordKind, RecordRef};
 
 /// Statistics of a session.
@@ -174,16 +175,18 @@ impl Tally {
 
     fn add_message(&mut self, record: &RecordRef<'_>, at: Option<Timestamp>) -> Result<()> {
         let details = record.details();
-        let (message, flaws) = read_message(record)?;
-        self.stats.damaged += flaws;
-        match message {
-            Some(message) => {
+        let readable = record.readable()?;
+        if !matches!(readable, Readable::Whole(_)) {
+            self.stats.damaged += 1;
+        }
+        match readable {
+            Readable::Whole(message) | Readable::InPart(message) => {
                 self.count(&message);
                 self.follow_calls(&message);
                 self.spend(&message, &details);
             }
             // What it cost stands beside what cannot be read.
-            None => self.spend_aside(None, &details),
+            _ => self.spend_aside(None, &details),
         }
         if let Some(turn) = &mut self.turn {
             turn.add(at, &details);

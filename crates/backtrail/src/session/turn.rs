@@ -7,9 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::error::{ErrorKind, Result};
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
-use crate::trail::RecordRef;
 
 /// How many messages a call waits.
 const PATIENCE: u64 = 1_000;
@@ -28,19 +26,6 @@ pub(crate) fn is_answer(message: &Message) -> bool {
         _ => false,
     };
     message.role == Role::Assistant && message.blocks.iter().any(has_text)
-}
-
-/// Reads a record's message as far as it is there, and returns how many flaws it
-/// has: one whose large part is lost is still a message. Only what the machine
-/// fails to read is an error.
-pub(crate) fn read_message(record: &RecordRef<'_>) -> Result<(Option<Message>, u64)> {
-    match record.message() {
-        Ok(message) => Ok((message, 0)),
-        Err(error) if error.kind() == ErrorKind::Corrupt => {
-            Ok((record.stored_message().unwrap_or(None), 1))
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// Something that a message does to the calls of tools.

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 use super::Transcript;
 use super::content::{Compacted, CompactionSummary, Content};
 use super::lines::Lines;
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::message::StoredCompaction;
 use crate::session::{PayloadWriter, Session, SessionFiles, SessionOptions, SessionReader};
 use crate::storage::append_all;
 use crate::store::Store;
 use crate::time::Timestamp;
+use crate::trail::readable::Readable;
 use crate::trail::{Damage, DamageReport, RecordKind, RecordRef};
 
 impl SessionReader {
@@ -23,6 +24,9 @@ impl SessionReader {
         let mut records = self.records()?;
         while let Some(record) = records.next()? {
             if let Err(error) = reading.take(&record) {
+                if error.kind() != ErrorKind::Corrupt {
+                    return Err(error);
+                }
                 skipped.add(Damage {
                     file: self.dir(),
                     line: None,
@@ -74,14 +78,16 @@ impl Reading {
         match record.kind() {
             RecordKind::Message => {
                 // Where a part of it is lost, the rest is still something.
-                let message = match record.message() {
-                    Err(_) => record.stored_message()?,
-                    message => message?,
-                };
-                if let Some(message) = message {
+                let readable = record.readable()?;
+                let whole = matches!(readable, Readable::Whole(_));
+                if let Readable::Whole(message) | Readable::InPart(message) = readable {
                     self.messages.push(message);
                     self.said_at_ms.push(at_ms);
                     self.seqs.push(record.seq());
+                }
+                if !whole {
+                    let what = "a message is not whole";
+                    return Err(Error::new(ErrorKind::Corrupt, what).because(Reason::NotARecord));
                 }
             }
             RecordKind::Compaction => {
@@ -116,7 +122,7 @@ impl Store {
     /// there whole or not at all.
     ///
     /// A session of that id that is there already is a
-    /// [`Conflict`](crate::ErrorKind::Conflict): [`Transcript::fork`] gives another
+    /// [`Conflict`](ErrorKind::Conflict): [`Transcript::fork`] gives another
     /// id.
     pub fn create_session_from(
         &self,
