@@ -3,7 +3,7 @@
 //! It is one more record. What it covers stays where it is, in history,
 //! statistics and search; undo goes back to before it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::tail::Entry;
 use super::{Live, Session, SessionReader};
@@ -115,13 +115,35 @@ struct Boundary {
     /// How many messages stay, and how many were passed.
     kept: u64,
     passed: u64,
-    /// Results that stay and whose calls were not met yet.
-    unanswered: HashSet<String>,
-    /// Results between the boundary and where we are: they stay too if the
-    /// boundary moves here.
-    between: HashSet<String>,
-    /// Whether only results came so far: then a call may still wait for its own.
-    at_end: bool,
+    /// How many results of an id stay whose calls were not met yet.
+    unanswered: HashMap<String, u64>,
+    /// The same of those before the boundary: they stay too if it moves here.
+    between: HashMap<String, u64>,
+    stretch: Stretch,
+}
+
+/// The last stretch of a conversation, in which a call may still wait for its
+/// result: what the assistant said last, in one message or several, and the
+/// results that came so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stretch {
+    Results,
+    Calls,
+    /// The assistant went on, or somebody else spoke: no call waits any more.
+    Over,
+}
+
+impl Stretch {
+    /// Returns where the message before belongs.
+    fn before(self, message: &Message) -> Self {
+        let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
+        let is_results = !message.blocks.is_empty() && message.blocks.iter().all(is_result);
+        match self {
+            Self::Results if is_results => Self::Results,
+            Self::Results | Self::Calls if message.role == Role::Assistant => Self::Calls,
+            _ => Self::Over,
+        }
+    }
 }
 
 impl Boundary {
@@ -131,53 +153,74 @@ impl Boundary {
             seq,
             kept: 0,
             passed: 0,
-            unanswered: HashSet::new(),
-            between: HashSet::new(),
-            at_end: true,
+            unanswered: HashMap::new(),
+            between: HashMap::new(),
+            stretch: Stretch::Results,
         }
     }
 
     /// Returns whether nothing further back can move the boundary.
     fn is_settled(&self) -> bool {
-        self.kept >= self.keep && self.unanswered.is_empty() && !self.at_end
+        self.kept >= self.keep && self.unanswered.is_empty() && self.stretch == Stretch::Over
     }
 
     /// Goes back over one message.
     fn pass(&mut self, seq: u64, message: &Message) {
         self.passed += 1;
-        let mut results = 0;
-        for block in &message.blocks {
-            if let Block::ToolResult(result) = block {
-                self.between.insert(result.tool_use_id.to_string());
-                results += 1;
-            }
-        }
-        let mut must_stay = self.kept < self.keep;
-        for block in &message.blocks {
-            if let Block::ToolUse(call) = block {
-                let id = call.id.as_str();
-                let waits = self.at_end && !self.between.contains(id);
-                must_stay |= waits || self.unanswered.contains(id);
-            }
-        }
-        if must_stay {
+        self.stretch = self.stretch.before(message);
+        let calls = self.count(message);
+        let holds = |(id, count): (&&str, &u64)| self.must_stay(id, *count);
+        let stays = self.kept < self.keep || calls.iter().any(holds);
+        if stays {
             self.seq = seq;
             self.kept = self.passed;
-            self.unanswered.extend(self.between.drain());
-            for block in &message.blocks {
-                if let Block::ToolUse(call) = block {
-                    self.unanswered.remove(call.id.as_str());
-                }
-            }
-        } else {
-            // A call whose result lies on the same side is not parted from it.
-            for block in &message.blocks {
-                if let Block::ToolUse(call) = block {
-                    self.between.remove(call.id.as_str());
-                }
+            for (id, count) in self.between.drain() {
+                *self.unanswered.entry(id).or_default() += count;
             }
         }
-        // Anything but a message of results says that no call waits any more.
-        self.at_end &= results > 0 && results == message.blocks.len();
+        let results = match stays {
+            true => &mut self.unanswered,
+            false => &mut self.between,
+        };
+        for (id, count) in calls {
+            answer(results, id, count);
+        }
+    }
+
+    /// Takes in a message's results, and returns how often it calls each id.
+    fn count<'m>(&mut self, message: &'m Message) -> HashMap<&'m str, u64> {
+        let mut calls = HashMap::new();
+        for block in &message.blocks {
+            let count = match block {
+                Block::ToolUse(call) => calls.entry(call.id.as_str()).or_default(),
+                Block::ToolResult(result) => {
+                    let id = result.tool_use_id.to_string();
+                    self.between.entry(id).or_default()
+                }
+                _ => continue,
+            };
+            *count += 1;
+        }
+        calls
+    }
+
+    /// Returns whether calls of an id would be parted from a result that stays,
+    /// or from one that is still to come. The first results are theirs: those
+    /// behind them answer nothing.
+    fn must_stay(&self, id: &str, calls: u64) -> bool {
+        let kept = self.unanswered.get(id).copied().unwrap_or(0);
+        let passed = self.between.get(id).copied().unwrap_or(0);
+        let waits = self.stretch != Stretch::Over && kept + passed < calls;
+        waits || (kept > 0 && passed < calls)
+    }
+}
+
+/// Takes the results of calls out, as far as there are any.
+fn answer(results: &mut HashMap<String, u64>, id: &str, calls: u64) {
+    if let Some(count) = results.get_mut(id) {
+        *count = count.saturating_sub(calls);
+        if *count == 0 {
+            results.remove(id);
+        }
     }
 }
