@@ -12,19 +12,19 @@ use crate::kit::{
     Checked, EVERY_DURABILITY, End, Flaws, Kept, Speaker, check_after, check_goes_on, check_store,
 };
 
-const EIO: i32 = 5;
+pub(crate) const EIO: i32 = 5;
 const EACCES: i32 = 13;
-const ENOSPC: i32 = 28;
+pub(crate) const ENOSPC: i32 = 28;
 
 /// Errors that come once, and one that stays.
-const ERRORS: [Fault; 4] = [
+pub(crate) const ERRORS: [Fault; 4] = [
     Fault::Error(EIO),
     Fault::Error(ENOSPC),
     Fault::Error(EACCES),
     Fault::ErrorFrom(ENOSPC),
 ];
 
-const STOPS: [Fault; 5] = [
+pub(crate) const STOPS: [Fault; 5] = [
     Fault::Crash { when: When::Before },
     Fault::Crash { when: When::After },
     Fault::Tear {
@@ -57,7 +57,7 @@ fn live(speaker: &mut Speaker) {
 
 /// Runs `script` with `fault` at every operation in turn, and `check` on what
 /// comes of it.
-fn at_every_operation(
+pub(crate) fn at_every_operation(
     fault: Fault,
     count: Count,
     start: impl Fn() -> Speaker,
@@ -91,7 +91,7 @@ fn at_every_operation(
 }
 
 /// Checks what a process finds that goes on after an error.
-fn check_after_error(speaker: &mut Speaker, fault: Fault) -> Checked {
+pub(crate) fn check_after_error(speaker: &mut Speaker, fault: Fault) -> Checked {
     speaker.leave();
     for error in &speaker.errors {
         let expected = match fault {
@@ -109,7 +109,7 @@ fn check_after_error(speaker: &mut Speaker, fault: Fault) -> Checked {
 }
 
 /// Some of the ways in which the machine may stop; others for each `n`.
-fn ends(n: u64) -> impl Iterator<Item = End> {
+pub(crate) fn ends(n: u64) -> impl Iterator<Item = End> {
     let keep_bytes = [0, 1, 17, 300][(n % 4) as usize];
     let some = match n % 3 {
         0 => Loss::Nothing,

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use backtrail::{
-    Draft, Durability, Error, ErrorKind, Message, Note, Reason, RecordKind, RecordRef, Result,
-    Session, SessionId, SessionOptions, SessionReader, Storage, Store, StoreOptions,
+    Block, Draft, Durability, Error, ErrorKind, Message, Note, Reason, RecordKind, RecordRef,
+    Result, Session, SessionId, SessionOptions, SessionReader, Storage, Store, StoreOptions,
 };
 use backtrail_testkit::{FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness};
 
@@ -222,7 +222,7 @@ fn read(record: &RecordRef<'_>) -> Checked<(u64, Said)> {
     let said = match record.kind() {
         RecordKind::Message => {
             let message = record.message().map_err(|e| told("message", &e))?;
-            Said::Message(message.expect("it is one").text().into_owned())
+            Said::Message(words(&message.expect("it is one")))
         }
         RecordKind::Note => {
             let fields: serde_json::Value =
@@ -232,6 +232,15 @@ fn read(record: &RecordRef<'_>) -> Checked<(u64, Said)> {
         other => return Err(format!("a record of kind {other:?} was never written")),
     };
     Ok((record.seq(), said))
+}
+
+/// Returns what a message says and shows.
+fn words(message: &Message) -> String {
+    let shown = message.blocks.iter().filter_map(|block| match block {
+        Block::Media(media) => Some(media.data.as_str()),
+        _ => None,
+    });
+    message.text().into_owned() + &shown.collect::<String>()
 }
 
 fn told(what: &str, error: &Error) -> String {
@@ -366,6 +375,16 @@ impl Speaker {
         self.write(Said::Message(text), outcome);
     }
 
+    /// Shows a message that [`picture`](Self::picture) made.
+    pub(crate) fn show(&mut self) {
+        let Some(session) = self.session() else {
+            return;
+        };
+        let message = self.picture();
+        let outcome = session.append(message.clone());
+        self.write(Said::Message(words(&message)), outcome);
+    }
+
     /// Says several things at once.
     pub(crate) fn say_batch(&mut self, count: usize) {
         let Some(session) = self.session() else {
@@ -452,6 +471,14 @@ impl Speaker {
     pub(crate) fn text(&mut self) -> String {
         self.words += 1;
         format!("said as number {}, \"quoted\" and\nbroken", self.words)
+    }
+
+    /// Returns a message with one of three pictures.
+    fn picture(&mut self) -> Message {
+        let text = self.text();
+        let data = ["AAECAwQF", "bbbb", "+/+/"][self.words as usize % 3].repeat(100);
+        let picture = Block::image("image/png", data).expect("a string is JSON");
+        Message::assistant([Block::text(text), picture])
     }
 
     fn write(&mut self, said: Said, outcome: Result<u64>) {

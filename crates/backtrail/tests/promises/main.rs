@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod basics;
+mod compaction;
 mod concurrency;
 mod cost;
 mod damage;
@@ -15,6 +16,7 @@ mod legacy;
 mod messages;
 mod model;
 mod moves;
+mod payloads;
 mod power;
 mod references;
 mod stats;

@@ -92,7 +92,7 @@ impl Life {
 
     /// Does something that needs no luck.
     fn speak(&mut self) {
-        let what = match self.dice.below(12) {
+        let what = match self.dice.below(13) {
             0 => {
                 self.speaker.close();
                 "close"
@@ -117,6 +117,10 @@ impl Life {
             7 => {
                 self.speaker.tear();
                 "tear"
+            }
+            8 | 9 => {
+                self.speaker.show();
+                "show"
             }
             _ => {
                 self.speaker.say();

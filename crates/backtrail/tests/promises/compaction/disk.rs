@@ -1,0 +1,141 @@
+//! Whatever happens to the disk while a session is compacted, the context is
+//! that before or that after it, and nothing between (F5, F6, F22).
+
+use backtrail::{Compaction, Durability, ErrorKind, Session, SessionId, Shape, Store};
+use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage};
+
+use super::{begin, contexts, play, store_on};
+use crate::faults::{ERRORS, STOPS, ends};
+use crate::kit::{EVERY_DURABILITY, End};
+
+/// A session on a disk that can go wrong, before it is compacted.
+struct Case {
+    memory: MemoryStorage,
+    disk: FaultyStorage,
+    store: Store,
+    rotation: u64,
+}
+
+impl Case {
+    fn new(memory: MemoryStorage, rotation: u64, count: Count) -> Self {
+        let disk = FaultyStorage::new(memory.clone()).counting(count);
+        Self {
+            store: store_on(disk.clone(), rotation),
+            memory,
+            disk,
+            rotation,
+        }
+    }
+
+    fn contexts_after(&self, end: End, id: &SessionId) -> [String; 4] {
+        let store = store_on(end.of(&self.memory), self.rotation);
+        let session = store.open_session(id).unwrap();
+        let report = session.reader().verify().unwrap();
+        assert!(report.is_ok() || end.leaves() != crate::kit::Flaws::Unfinished);
+        Shape::ALL.map(|shape| session.context(shape).unwrap().into_json())
+    }
+}
+
+fn compaction() -> Compaction {
+    Compaction::new("all that was said and done").keep(1)
+}
+
+/// Returns a session that is durable, and its context before and after.
+fn rehearsed(rotation: u64) -> (MemoryStorage, SessionId, [[String; 4]; 2]) {
+    let memory = MemoryStorage::new();
+    let store = store_on(memory.clone(), rotation);
+    let session = begin(&store);
+    play(&session, "s u cA rA a *1 u a");
+    let id = session.id().clone();
+    session.close().unwrap();
+    let memory = memory.crash(Loss::Nothing);
+    let store = store_on(memory.kill(), rotation);
+    let session = store.open_session(&id).unwrap();
+    let before = contexts(&session);
+    session.compact(&compaction()).unwrap();
+    (memory, id, [before, contexts(&session)])
+}
+
+/// Compacts with a fault at each operation in turn, from opening the session to
+/// closing it, and lets `check` look at what comes of it.
+fn at_every_operation(
+    rotation: u64,
+    fault: Fault,
+    count: Count,
+    durability: Durability,
+    check: impl Fn(&Case, u64, &SessionId, bool, &[[String; 4]; 2]),
+) {
+    let (memory, id, known) = rehearsed(rotation);
+    for n in 0.. {
+        let case = Case::new(memory.kill(), rotation, count);
+        case.disk.arm(n, fault);
+        let opened = case.store.open_session_with(&id, durability);
+        let done = opened.and_then(|session: Session| {
+            let done = session.compact(&compaction());
+            done.and_then(|done| session.close().map(|()| done))
+        });
+        let fired = case.disk.fired();
+        case.disk.disarm();
+        check(&case, n, &id, done.is_ok(), &known);
+        if !fired {
+            assert!(n > 8, "only {n} operations");
+            assert!(done.is_ok(), "{done:?}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn f5_f6_a_stop_anywhere_leaves_the_context_from_before_or_after() {
+    for (rotation, durability) in [u64::MAX, 1]
+        .into_iter()
+        .flat_map(|rotation| EVERY_DURABILITY.map(|durability| (rotation, durability)))
+    {
+        for fault in STOPS {
+            at_every_operation(
+                rotation,
+                fault,
+                Count::Writes,
+                durability,
+                |case, n, id, done, [before, after]| {
+                    for end in ends(n) {
+                        let found = case.contexts_after(end, id);
+                        let allowed = found == *after || !done && found == *before;
+                        assert!(allowed, "{fault:?} at {n}, {end:?}: {}", found[0]);
+                    }
+                },
+            );
+        }
+    }
+}
+
+/// F22: and a second try says it once.
+#[test]
+fn f22_after_an_error_a_second_try_compacts_once() {
+    for rotation in [u64::MAX, 1] {
+        for (fault, count) in ERRORS
+            .map(|fault| (fault, Count::Writes))
+            .into_iter()
+            .chain([(ERRORS[0], Count::All)])
+        {
+            at_every_operation(
+                rotation,
+                fault,
+                count,
+                Durability::Record,
+                |case, n, id, done, [_, after]| {
+                    let session = case.store.open_session(id).unwrap();
+                    let again = session.compact(&compaction().expect(8));
+                    match again {
+                        Ok(_) => assert!(!done, "{fault:?} at {n}: twice"),
+                        Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}"),
+                    }
+                    assert_eq!(contexts(&session), *after, "{fault:?} at {n}");
+                    let stats = session.reader().stats().unwrap();
+                    assert_eq!(stats.compactions, 2);
+                    assert!(session.reader().verify().unwrap().is_ok());
+                },
+            );
+        }
+    }
+}
