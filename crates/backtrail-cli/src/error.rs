@@ -122,9 +122,13 @@ impl fmt::Display for CommandError {
 impl From<backtrail::Error> for CommandError {
     fn from(error: backtrail::Error) -> Self {
         let mut causes = Vec::new();
+        let mut broken_pipe = false;
         let mut source = error.source();
         while let Some(cause) = source {
             causes.push(cause.to_string());
+            // An export that the engine writes goes to our output, too.
+            let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+            broken_pipe |= io == Some(io::ErrorKind::BrokenPipe);
             source = cause.source();
         }
         let command = Self {
@@ -133,7 +137,7 @@ impl From<backtrail::Error> for CommandError {
             path: error.path().map(Path::to_owned),
             causes,
             hints: Vec::new(),
-            broken_pipe: false,
+            broken_pipe,
         };
         match error.kind() {
             ErrorKind::Conflict => command.hint("read what was said since, then decide anew"),
