@@ -6,6 +6,7 @@ mod error;
 mod home;
 mod input;
 mod settings;
+mod shell;
 mod text;
 mod ui;
 mod when;
@@ -23,7 +24,8 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return refuse(&error),
     };
-    let ui = Ui::new(args.global.json, args.global.color);
+    let global = &args.global;
+    let ui = Ui::new(global.json, global.color).store(global.store.as_deref());
     let result = commands::run(&args, &ui);
     match result {
         Ok(answer) => answer.into(),

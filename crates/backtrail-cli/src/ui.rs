@@ -1,12 +1,14 @@
 //! What is printed, and where: data on stdout, all else on stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
+use crate::shell::quote;
 use crate::text::{clean, path_json};
 
 /// How a command talks.
@@ -14,6 +16,8 @@ use crate::text::{clean, path_json};
 pub(crate) struct Ui {
     json: bool,
     color: ColorChoice,
+    /// What a command that we name must begin with, to mean the same store.
+    program: String,
 }
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -31,7 +35,19 @@ impl Ui {
             clap::ColorChoice::Always => ColorChoice::Always,
             clap::ColorChoice::Never => ColorChoice::Never,
         };
-        Self { json, color }
+        Self {
+            json,
+            color,
+            program: "backtrail".to_owned(),
+        }
+    }
+
+    /// Says that the store was named on the command line.
+    pub(crate) fn store(mut self, dir: Option<&Path>) -> Self {
+        if let Some(dir) = dir {
+            self.program = format!("backtrail --store {}", quote(&dir.to_string_lossy()));
+        }
+        self
     }
 
     /// Returns whether data goes out as JSON.
@@ -83,6 +99,11 @@ impl Ui {
         if !self.json {
             self.say(&clean(text));
         }
+    }
+
+    /// Tells the person which command takes back what was done.
+    pub(crate) fn take_back(&self, command: &str) {
+        self.status(&format!("take this back: {} {command}", self.program));
     }
 
     pub(crate) fn warning(&self, text: &str, hint: Option<&str>) {

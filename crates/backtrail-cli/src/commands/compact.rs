@@ -59,6 +59,6 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         done.seq,
         count(done.kept, "message"),
     ))?;
-    ui.status(&format!("take this back: backtrail undo {id}"));
+    ui.take_back(&format!("undo {id}"));
     Ok(Answer::Done)
 }

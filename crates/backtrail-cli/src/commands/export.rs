@@ -9,9 +9,10 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::markdown;
-use super::{Answer, quote, require_store, resolve, short};
+use super::{Answer, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
+use crate::shell::argument;
 use crate::text::{path_json, size};
 use crate::ui::{Ui, unwritable};
 
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         size(bytes)
     ))?;
     tell(&losses, ui);
-    ui.status(&format!("take this back: rm {}", quote(&shown)));
+    ui.status(&format!("take this back: rm {}", argument(&shown)));
     Ok(Answer::Done)
 }
 

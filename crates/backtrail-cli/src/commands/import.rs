@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use backtrail::{Import, ImportOutcome, Store};
 use serde_json::{Value, json};
 
-use super::{Answer, open_or_create_store, quote};
+use super::{Answer, open_or_create_store};
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
+use crate::shell::quote;
 use crate::text::{clean, count, path_json};
 use crate::ui::Ui;
 

@@ -160,15 +160,6 @@ fn short(id: &SessionId) -> &str {
     if is_uuid { id.prefix(8) } else { id.as_str() }
 }
 
-/// Writes text so that a shell takes it as one word.
-fn quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:@%+=".contains(c);
-    if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 /// Finds the session that a reference means; a wrong one brings up the nearest.
 fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
     let root = home::workspace_root();

@@ -37,6 +37,7 @@ pub(super) fn report(
     let id = short(&id);
     let Some(moved) = moved else {
         ui.status(&match verb {
+            Verb::Rewind if last == 0 => format!("the conversation of {id} is empty already"),
             Verb::Rewind => format!("the conversation of {id} ends at record {last} already"),
             Verb::Undo => format!("nothing to undo in {id}; see: backtrail steps {id}"),
             Verb::Redo => format!("nothing to redo in {id}; see: backtrail steps {id}"),
@@ -60,7 +61,7 @@ pub(super) fn report(
         Verb::Undo => "redo",
         Verb::Rewind | Verb::Redo => "undo",
     };
-    ui.status(&format!("take this back: backtrail {back} {id}"));
+    ui.take_back(&format!("{back} {id}"));
     Ok(Answer::Done)
 }
 

@@ -40,6 +40,6 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     ui.print_line(&format!("{id} {is} now"))?;
     let off = if pinned { " --off" } else { "" };
-    ui.status(&format!("take this back: backtrail pin {id}{off}"));
+    ui.take_back(&format!("pin {id}{off}"));
     Ok(Answer::Done)
 }

@@ -3,9 +3,10 @@
 use backtrail::Note;
 use serde_json::json;
 
-use super::{Answer, quote, require_store, resolve, short};
+use super::{Answer, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
+use crate::shell::{arguments, quote};
 use crate::ui::Ui;
 
 /// Show, add or remove the tags of a session
@@ -67,12 +68,8 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         ui.print_line(&format!("{id} is tagged {} now", all.join(", ")))?;
     }
     if !changed.is_empty() {
-        let words: Vec<String> = changed.iter().map(|tag| quote(tag)).collect();
         let flag = if args.remove { "" } else { " --remove" };
-        ui.status(&format!(
-            "take this back: backtrail tag {id}{flag} {}",
-            words.join(" ")
-        ));
+        ui.take_back(&format!("tag {id}{flag} {}", arguments(&changed)));
     }
     Ok(Answer::Done)
 }

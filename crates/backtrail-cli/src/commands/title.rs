@@ -3,9 +3,10 @@
 use backtrail::Note;
 use serde_json::json;
 
-use super::{Answer, quote, require_store, resolve, short};
+use super::{Answer, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
+use crate::shell::{argument, quote};
 use crate::ui::Ui;
 
 /// Show or set the title of a session
@@ -55,9 +56,9 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         Some(title) => format!("{id} is called {} now", quote(title)),
         None => format!("{id} has no title now"),
     })?;
-    ui.status(&match before {
-        Some(before) => format!("take this back: backtrail title {id} {}", quote(&before)),
-        None => format!("take this back: backtrail title {id} --clear"),
+    ui.take_back(&match before {
+        Some(before) => format!("title {id} {}", argument(&before)),
+        None => format!("title {id} --clear"),
     });
     Ok(Answer::Done)
 }

@@ -1,0 +1,76 @@
+//! Words of a command line that a person can paste.
+
+use crate::text::is_unsafe;
+
+/// Writes text so that a shell takes it as one word, byte for byte, and that a
+/// terminal is not commanded by it.
+pub(crate) fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:@%+=".contains(c);
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    if text.contains(|c| is_unsafe(c) || c == '\n' || c == '\t') {
+        return quote_escaped(text);
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Writes text with its unsafe characters as the numbers of their bytes.
+fn quote_escaped(text: &str) -> String {
+    let mut out = "$'".to_owned();
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str(r"\n"),
+            '\t' => out.push_str(r"\t"),
+            c if is_unsafe(c) => {
+                let mut bytes = [0; 4];
+                for byte in c.encode_utf8(&mut bytes).bytes() {
+                    out.push_str(&format!(r"\{byte:03o}"));
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out + "'"
+}
+
+/// Writes an argument that is no option, whatever it begins with.
+pub(crate) fn argument(text: &str) -> String {
+    arguments(std::slice::from_ref(&text))
+}
+
+/// Writes arguments that are no options, whatever they begin with.
+pub(crate) fn arguments(texts: &[impl AsRef<str>]) -> String {
+    let words: Vec<String> = texts.iter().map(|text| quote(text.as_ref())).collect();
+    let like_option = texts.iter().any(|text| text.as_ref().starts_with('-'));
+    let end_of_options = if like_option { "-- " } else { "" };
+    format!("{end_of_options}{}", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_only_where_a_shell_would_take_it_apart() {
+        assert_eq!(quote("a-b_c.d/e"), "a-b_c.d/e");
+        assert_eq!(quote(""), "''");
+        assert_eq!(quote("it's"), r"'it'\''s'");
+        assert_eq!(quote("$(rm x)"), "'$(rm x)'");
+        assert_eq!(quote("-x"), "'-x'");
+    }
+
+    #[test]
+    fn what_could_command_a_terminal_is_written_as_numbers() {
+        assert_eq!(quote("a\u{1b}[31m'\\"), r"$'a\033[31m\'\\'");
+        assert_eq!(quote("\u{202e}\n"), r"$'\342\200\256\n'");
+    }
+
+    #[test]
+    fn an_argument_is_never_taken_for_an_option() {
+        assert_eq!(argument("-x"), "-- '-x'");
+        assert_eq!(arguments(&["a", "-x"]), "-- a '-x'");
+        assert_eq!(arguments(&["a", "b c"]), "a 'b c'");
+    }
+}
