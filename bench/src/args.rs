@@ -4,24 +4,30 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::Result;
+use crate::parts::Area;
+use crate::session::load::Way;
 
 /// How the program is called.
 pub(crate) const USAGE: &str = "\
-usage: backtrail-bench [trail] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
-       backtrail-bench profile append|trust|check|message|draft [--count N] [--dir DIR]
+usage: backtrail-bench [trail|session] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
+       backtrail-bench profile WHAT [--count N] [--dir DIR]
 
-  trail        measure the session log (all there is so far)
+  trail        measure the session log: durable, group, append, stream (and tail), process
+  session      measure sessions: context, moves, turns, load, payload
   --quick      fewer rounds and a 100 MB session instead of 1 GB
-  --only NAME  only this part: durable, group, append, stream, tail or process
+  --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)
   --bin PATH   the backtrail to run (default: beside this program, built if missing)
   --json       print JSON
-  profile      do one thing in a loop, for perf or callgrind";
+  profile      do one thing in a loop, for perf or callgrind: append, trust, check, message,
+               draft, context, turns, import or transcript";
 
 /// The command line.
 #[derive(Debug)]
 pub(crate) struct Args {
     pub(crate) task: Task,
+    /// What is measured; all where it is not said.
+    pub(crate) area: Option<Area>,
     pub(crate) quick: bool,
     pub(crate) json: bool,
     pub(crate) only: Option<String>,
@@ -43,6 +49,11 @@ pub(crate) enum Task {
         store: PathBuf,
         session: String,
     },
+    /// Takes a file in, in a process of its own; hidden.
+    LoadChild {
+        way: Way,
+        file: PathBuf,
+    },
 }
 
 /// What to do in a loop.
@@ -53,6 +64,10 @@ pub(crate) enum Profile {
     Check,
     Message,
     Draft,
+    Context,
+    Turns,
+    Import,
+    Transcript,
 }
 
 impl Args {
@@ -60,6 +75,7 @@ impl Args {
     pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Self> {
         let mut args = Self {
             task: Task::Measure,
+            area: None,
             quick: false,
             json: false,
             only: None,
@@ -75,7 +91,8 @@ impl Args {
                     .ok_or_else(|| format!("{name} needs a value"))?)
             };
             match word.to_str() {
-                Some("trail") => args.task = Task::Measure,
+                Some("trail") => args.area = Some(Area::Trail),
+                Some("session") => args.area = Some(Area::Session),
                 Some("--quick") => args.quick = true,
                 Some("--json") => args.json = true,
                 Some("--only") => args.only = Some(text(value()?)?),
@@ -97,6 +114,12 @@ impl Args {
                     args.task = Task::StreamChild {
                         store: value()?.into(),
                         session: text(value()?)?,
+                    };
+                }
+                Some("load-child") => {
+                    args.task = Task::LoadChild {
+                        way: text(value()?)?.parse()?,
+                        file: value()?.into(),
                     };
                 }
                 _ => return Err(format!("what is {word:?}?\n{USAGE}").into()),
@@ -124,6 +147,10 @@ fn profile(name: &str) -> Result<Profile> {
         "check" => Profile::Check,
         "message" => Profile::Message,
         "draft" => Profile::Draft,
+        "context" => Profile::Context,
+        "turns" => Profile::Turns,
+        "import" => Profile::Import,
+        "transcript" => Profile::Transcript,
         other => return Err(format!("cannot profile {other}\n{USAGE}").into()),
     })
 }
@@ -140,6 +167,7 @@ mod tests {
     fn every_option_is_read() {
         let args = parse("trail --quick --json --dir /d --bin /b --only tail").unwrap();
         assert_eq!(args.task, Task::Measure);
+        assert_eq!(args.area, Some(Area::Trail));
         assert!(args.quick && args.json);
         assert_eq!(args.dir, Some("/d".into()));
         assert_eq!(args.bin, Some("/b".into()));
@@ -148,11 +176,23 @@ mod tests {
         let what = Profile::Append;
         let count = Some(5);
         assert_eq!(args.task, Task::Profile { what, count });
+        assert_eq!(parse("session").unwrap().area, Some(Area::Session));
+        for way in Way::ALL {
+            let task = parse(&format!("load-child {way} /f")).unwrap().task;
+            let file = "/f".into();
+            assert_eq!(task, Task::LoadChild { way, file });
+        }
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for line in ["--dir", "--count 3", "profile nothing", "snapshots"] {
+        for line in [
+            "--dir",
+            "--count 3",
+            "profile nothing",
+            "load-child x /f",
+            "snapshots",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

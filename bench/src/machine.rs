@@ -108,6 +108,13 @@ pub(crate) fn value(path: &str, name: &str) -> String {
         .map_or_else(|| "unknown".to_owned(), |(_, v)| v.trim().to_owned())
 }
 
+/// Returns the most memory that a process ever took, in bytes.
+pub(crate) fn peak_memory(pid: u32) -> Result<u64> {
+    let peak = value(&format!("/proc/{pid}/status"), "VmHWM");
+    let kib: u64 = peak.trim_end_matches(" kB").parse()?;
+    Ok(kib * 1024)
+}
+
 /// Returns how many processes wanted to run in the last minute.
 fn load() -> String {
     let text = read("/proc/loadavg").unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Measures Backtrail against what it replaces, in one run, as ratios.
 //!
 //! ```text
-//! cargo run --release -p backtrail-bench -- [trail] [--quick] [--only NAME]
+//! cargo run --release -p backtrail-bench -- [trail|session] [--quick] [--only NAME]
 //!                                           [--dir DIR] [--bin PATH] [--json]
 //! ```
 //!
@@ -15,10 +15,13 @@
 )]
 
 mod args;
+mod command;
 mod machine;
 mod measure;
+mod parts;
 mod profile;
 mod report;
+mod session;
 mod trail;
 
 use std::path::PathBuf;
@@ -58,6 +61,10 @@ fn run(args: &Args) -> Result<ExitCode> {
             println!("{}", trail::stream::child(store, session)?);
             Ok(ExitCode::SUCCESS)
         }
+        Task::LoadChild { way, file } => {
+            println!("{}", session::load::child(*way, file)?);
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
@@ -74,7 +81,7 @@ fn measure_all(args: &Args) -> Result<ExitCode> {
             machine.file_system
         );
     }
-    let entries = trail::measure(args, dir.path())?;
+    let entries = parts::measure(args, dir.path())?;
     let report = Report {
         machine: machine.and_now(),
         entries,

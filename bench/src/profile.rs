@@ -9,6 +9,9 @@ use backtrail::{Draft, Durability, Store};
 use crate::Result;
 use crate::args::{Args, Profile};
 use crate::measure::time;
+use crate::session::load::{Way, child};
+use crate::session::turns::{Turn, talk};
+use crate::session::{context, version1};
 use crate::trail::fixture;
 use crate::trail::stream::{Pass, stream};
 
@@ -21,12 +24,17 @@ pub(crate) fn run(args: &Args, what: Profile, count: Option<u64>) -> Result<()> 
     let appends = count.unwrap_or(2_000_000);
     let drafts = count.unwrap_or(5_000_000);
     let passes = count.unwrap_or(40);
+    let turns = count.unwrap_or(2_000);
     let (done, took) = match what {
         Profile::Append => (appends, append(dir, appends)?),
         Profile::Draft => (drafts, draft(drafts)?),
         Profile::Trust => (passes, pass_over(dir, Pass::Trust, passes)?),
         Profile::Check => (passes, pass_over(dir, Pass::Check, passes)?),
         Profile::Message => (passes, pass_over(dir, Pass::Message, passes)?),
+        Profile::Context => (turns, contexts(dir, turns)?),
+        Profile::Turns => (turns, converse(dir, turns)?),
+        Profile::Import => (passes, load(dir, Way::ImportUnsynced, passes)?),
+        Profile::Transcript => (passes, load(dir, Way::Transcript, passes)?),
     };
     let each = took.div_f64(done as f64);
     eprintln!("{done} times in {took:.2?}, {each:.2?} each");
@@ -72,4 +80,24 @@ fn pass_over(dir: &Path, pass: Pass, count: u64) -> Result<Duration> {
     let made = fixture::make_session(dir, STREAMED)?;
     let store = Store::open(&made.store)?;
     time(|| (0..count).try_for_each(|_| stream(&store, made.id.as_str(), pass).map(drop)))
+}
+
+/// Renders the same context, over and over.
+fn contexts(dir: &Path, count: u64) -> Result<Duration> {
+    let made = fixture::make_session(dir, STREAMED)?;
+    context::compact(&made)?;
+    time(|| (0..count).try_for_each(|_| context::render(&made.store, &made.id)))
+}
+
+fn converse(dir: &Path, count: u64) -> Result<Duration> {
+    let session = fixture::session(&Store::open_or_create(dir.join("store"))?, Durability::Os)?;
+    let said = Turn::all()?;
+    time(|| talk(&session, &said, count))
+}
+
+/// Takes in the same file of version 1, over and over.
+fn load(dir: &Path, way: Way, count: u64) -> Result<Duration> {
+    let file = dir.join("file.jsonl");
+    version1::write(&file, version1::Form::Lines, STREAMED)?;
+    time(|| (0..count).try_for_each(|_| child(way, &file).map(drop)))
 }

@@ -215,6 +215,15 @@ impl Figure {
 }
 
 impl Entry {
+    /// Tells at once that something is not measured, and keeps it for the end.
+    pub(crate) fn skipped(name: &str, why: &str) -> Self {
+        eprintln!("SKIPPED: {name}: {why}");
+        Self::Skipped {
+            name: name.to_owned(),
+            why: why.to_owned(),
+        }
+    }
+
     fn to_json(&self) -> Value {
         match self {
             Self::Figure(figure) => figure.to_json(),

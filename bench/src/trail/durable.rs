@@ -47,24 +47,29 @@ pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
 }
 
 /// A file that is held open and appended to: the least a log can do.
-pub(super) struct RawLog {
+pub(crate) struct RawLog {
     file: File,
     line: Vec<u8>,
 }
 
 impl RawLog {
-    pub(super) fn create(path: &Path) -> Result<Self> {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        Self::of_lines(path, RECORD)
+    }
+
+    /// Creates a log whose records have this length.
+    pub(crate) fn of_lines(path: &Path, len: usize) -> Result<Self> {
         let file = File::options().append(true).create_new(true).open(path)?;
-        let mut line = vec![b'x'; RECORD];
-        line[RECORD - 1] = b'\n';
+        let mut line = vec![b'x'; len.max(1)];
+        line[len.max(1) - 1] = b'\n';
         Ok(Self { file, line })
     }
 
-    pub(super) fn append(&mut self) -> Result<()> {
+    pub(crate) fn append(&mut self) -> Result<()> {
         Ok(self.file.write_all(&self.line)?)
     }
 
-    pub(super) fn append_durably(&mut self) -> Result<()> {
+    pub(crate) fn append_durably(&mut self) -> Result<()> {
         self.append()?;
         Ok(self.file.sync_data()?)
     }

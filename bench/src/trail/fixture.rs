@@ -29,7 +29,7 @@ const SAMPLE: &str = "\
     drwxr-xr-x 4 user user 4096 Nov 15 08:00 target\n";
 
 /// Returns text that takes `len` bytes as the inside of a JSON string.
-fn text(len: usize, variant: usize) -> String {
+pub(crate) fn text(len: usize, variant: usize) -> String {
     let mut out = String::with_capacity(len);
     let mut left = len;
     let chars = SAMPLE.chars().cycle().skip(variant * 61 % SAMPLE.len());
@@ -132,7 +132,7 @@ fn trails(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns a few turns: a question, a reply with a call, its result, an answer.
-fn mix() -> Result<Vec<Draft>> {
+pub(crate) fn mix() -> Result<Vec<Draft>> {
     let mut drafts = Vec::new();
     for n in 0..16 {
         let call = format!("toolu_{n:024}");

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use backtrail::Store;
 
 use crate::args::Args;
-use crate::measure::{interleave, time};
+use crate::command::{self, run_quietly};
+use crate::measure::interleave;
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use crate::{Error, Result};
 
@@ -19,85 +20,26 @@ use crate::{Error, Result};
 const MESSAGES: u64 = 100_000;
 
 pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
-    let bin = match find_command(args) {
+    let bin = match command::find(args) {
         Ok(bin) => bin,
-        Err(why) => return Ok(vec![skipped("backtrail --version and record", &why)]),
+        Err(why) => return Ok(vec![Entry::skipped("backtrail --version and record", &why)]),
     };
-    eprintln!("running:   {} ({})", bin.display(), age(&bin));
+    command::announce(&bin);
     let mut entries = vec![measure_start(args, &bin)?];
     if knows_record(&bin)? {
         entries.push(measure_record(args, &bin, dir)?);
     } else {
         let why = format!("{} has no command `record`", bin.display());
-        entries.push(skipped("backtrail record", &why));
+        entries.push(Entry::skipped("backtrail record", &why));
     }
     Ok(entries)
-}
-
-fn skipped(name: &str, why: &str) -> Entry {
-    eprintln!("SKIPPED: {name}: {why}");
-    Entry::Skipped {
-        name: name.to_owned(),
-        why: why.to_owned(),
-    }
-}
-
-/// Finds the command, building it where it is missing; says why there is none.
-fn find_command(args: &Args) -> Result<PathBuf, String> {
-    if let Some(bin) = &args.bin {
-        return match bin.is_file() {
-            true => Ok(bin.clone()),
-            false => Err(format!("there is no {}", bin.display())),
-        };
-    }
-    let dir = crate::build_dir().ok_or("this program does not know where it is")?;
-    let bin = dir.join(format!("backtrail{}", std::env::consts::EXE_SUFFIX));
-    if !bin.is_file() {
-        build_command(&dir)?;
-    }
-    match bin.is_file() {
-        true => Ok(bin),
-        false => Err(format!("there is no {}", bin.display())),
-    }
-}
-
-fn build_command(dir: &Path) -> Result<(), String> {
-    eprintln!("building:  backtrail");
-    let target = dir.parent().unwrap_or(dir);
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
-        .args(["build", "--quiet", "--release", "-p", "backtrail-cli"])
-        .arg("--manifest-path")
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("Cargo.toml"))
-        .arg("--target-dir")
-        .arg(target)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status();
-    match built {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("building backtrail failed: {status}")),
-        Err(error) => Err(format!("cannot run cargo: {error}")),
-    }
-}
-
-/// Says how old the command is: figures of last week's build help nobody.
-fn age(bin: &Path) -> String {
-    let age = fs::metadata(bin)
-        .and_then(|metadata| metadata.modified())
-        .ok()
-        .and_then(|time| time.elapsed().ok());
-    match age {
-        Some(age) => format!("built {} minutes ago", age.as_secs() / 60),
-        None => "of unknown age".to_owned(),
-    }
 }
 
 fn measure_start(args: &Args, bin: &Path) -> Result<Entry> {
     let output = Command::new(bin).arg("--version").output()?;
     if !output.status.success() || !output.stdout.starts_with(b"backtrail") {
         let why = format!("{} does not tell its version", bin.display());
-        return Ok(skipped("backtrail --version", &why));
+        return Ok(Entry::skipped("backtrail --version", &why));
     }
     let mut ours = || run_quietly(Command::new(bin).arg("--version"));
     let mut floor = || run_quietly(&mut Command::new("true"));
@@ -108,17 +50,6 @@ fn measure_start(args: &Args, bin: &Path) -> Result<Entry> {
         baseline: Some(("true", Quantity::of(&floor, Unit::Seconds))),
         goal: Goal::AtMost(10e-3),
     }))
-}
-
-fn run_quietly(command: &mut Command) -> Result<Duration> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    time(|| match command.status()? {
-        status if status.success() => Ok(()),
-        status => Err(format!("{command:?} failed: {status}").into()),
-    })
 }
 
 fn knows_record(bin: &Path) -> Result<bool> {

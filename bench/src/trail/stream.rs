@@ -134,7 +134,5 @@ pub(crate) fn child(store: &Path, session: &str) -> Result<u64> {
     for pass in [Pass::Trust, Pass::Check, Pass::Message] {
         stream(&store, session, pass)?;
     }
-    let peak = machine::value("/proc/self/status", "VmHWM");
-    let kib: u64 = peak.trim_end_matches(" kB").parse()?;
-    Ok(kib * 1024)
+    machine::peak_memory(std::process::id())
 }

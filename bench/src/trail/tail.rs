@@ -1,6 +1,7 @@
 //! The end of a long session, against the end of a short one.
 
 use std::hint::black_box;
+use std::path::Path;
 
 use backtrail::Store;
 
@@ -13,10 +14,8 @@ use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 /// How many records are wanted.
 const LAST: usize = 50;
 
-pub(super) fn measure(args: &Args, long: &Made) -> Result<Vec<Entry>> {
-    let dir = long.store.with_file_name("short");
-    std::fs::create_dir(&dir)?;
-    let short = make_session(&dir, 10_000_000)?;
+pub(super) fn measure(args: &Args, long: &Made, dir: &Path) -> Result<Vec<Entry>> {
+    let short = make_session(dir, 10_000_000)?;
     let lane = |made| move || time(|| read_tail(made));
     let (mut in_long, mut in_short) = (lane(long), lane(&short));
     let [in_long, in_short] = interleave(args.pick(1000, 200), [&mut in_long, &mut in_short])?;

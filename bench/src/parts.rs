@@ -1,0 +1,154 @@
+//! The parts of a run, one after the other, and what they share.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::args::Args;
+use crate::report::Entry;
+use crate::trail::fixture::{Made, make_session};
+use crate::{session, trail};
+
+/// One part of the measurements.
+pub(crate) struct Part {
+    /// What `--only` calls it.
+    pub(crate) name: &'static str,
+    /// Other names of it, by which it does less.
+    pub(crate) also: &'static [&'static str],
+    /// How it is made, in a directory of its own.
+    pub(crate) measure: fn(&Args, &Path, &Shared) -> Result<Vec<Entry>>,
+}
+
+/// A group of parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Area {
+    Trail,
+    Session,
+}
+
+impl Area {
+    /// What waits for the disk comes first, before anything fills the page cache.
+    const ALL: [Self; 2] = [Self::Trail, Self::Session];
+
+    fn parts(self) -> &'static [Part] {
+        match self {
+            Self::Trail => &trail::PARTS,
+            Self::Session => &session::PARTS,
+        }
+    }
+}
+
+/// What more than one part needs, made when it is first asked for.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    dir: PathBuf,
+    long: OnceCell<Made>,
+}
+
+impl Shared {
+    pub(crate) fn new(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            long: OnceCell::new(),
+        }
+    }
+
+    /// Returns the long session, settled on disk.
+    pub(crate) fn long(&self, args: &Args) -> Result<&Made> {
+        if let Some(made) = self.long.get() {
+            return Ok(made);
+        }
+        let dir = self.dir.join("long");
+        std::fs::create_dir(&dir)?;
+        let made = make_session(&dir, args.pick(1_000_000_000, 100_000_000))?;
+        settle(&dir)?;
+        Ok(self.long.get_or_init(|| made))
+    }
+}
+
+/// Measures all parts, or what is asked for. A part that fails does not take the
+/// others with it.
+pub(crate) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
+    let shared = Shared::new(dir);
+    let mut entries = Vec::new();
+    let mut known = false;
+    for part in all().filter(|(area, part)| is_wanted(args, *area, part)) {
+        known = true;
+        entries.extend(measure_part(args, dir, &shared, part.1)?);
+    }
+    if !known {
+        let names: Vec<&str> = all().flat_map(|(_, part)| part.names()).collect();
+        return Err(format!("--only takes one of {}", names.join(", ")).into());
+    }
+    Ok(entries)
+}
+
+fn all() -> impl Iterator<Item = (Area, &'static Part)> {
+    let parts = |area: Area| area.parts().iter().map(move |part| (area, part));
+    Area::ALL.into_iter().flat_map(parts)
+}
+
+fn is_wanted(args: &Args, area: Area, part: &Part) -> bool {
+    let only = args.only.as_deref();
+    args.area.is_none_or(|asked| asked == area)
+        && only.is_none_or(|only| part.names().any(|name| name == only))
+}
+
+impl Part {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.also.iter().copied())
+    }
+}
+
+fn measure_part(args: &Args, dir: &Path, shared: &Shared, part: &Part) -> Result<Vec<Entry>> {
+    eprintln!("measuring: {}", part.name);
+    let dir = dir.join(part.name);
+    std::fs::create_dir(&dir)?;
+    settle(&dir)?;
+    (part.measure)(args, &dir, shared).or_else(|error| {
+        eprintln!("error: {}: {error}", part.name);
+        Ok(vec![Entry::Failed {
+            name: part.name.to_owned(),
+            why: error.to_string(),
+        }])
+    })
+}
+
+/// Waits until all that was written is on disk, so that one measurement does
+/// not pay for what another left behind.
+pub(crate) fn settle(dir: &Path) -> Result<()> {
+    rustix::fs::syncfs(std::fs::File::open(dir)?)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn wanted(line: &str) -> Vec<&'static str> {
+        let words = line.split_whitespace().map(Into::into);
+        let args = Args::parse(words).unwrap();
+        let parts = all().filter(|(area, part)| is_wanted(&args, *area, part));
+        parts.map(|(_, part)| part.name).collect()
+    }
+
+    #[test]
+    fn a_name_means_one_part() {
+        let names: Vec<&str> = all().flat_map(|(_, part)| part.names()).collect();
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
+        for name in names {
+            assert_eq!(wanted(&format!("--only {name}")).len(), 1, "{name}");
+        }
+        assert_eq!(wanted("--only nothing"), [""; 0]);
+    }
+
+    #[test]
+    fn an_area_means_its_parts_and_none_means_all() {
+        let (trail, session) = (wanted("trail"), wanted("session"));
+        assert!(trail.contains(&"append") && session.contains(&"turns"));
+        assert_eq!(wanted(""), [trail, session].concat());
+        assert_eq!(wanted("session --only append"), [""; 0]);
+    }
+}
