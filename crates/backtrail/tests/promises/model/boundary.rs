@@ -4,7 +4,7 @@
 //! many messages as were asked for, part no result from its call, and leave every
 //! call that still waits, the last one is right. All of them are tried.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::state::{Cover, Line, Talk, What};
 
@@ -41,25 +41,39 @@ pub(crate) fn cover(line: &Line, keep: u64, seq: u64) -> (Cover, u64) {
 
 fn is_allowed(talks: &[&Talk], begin: usize, keep: u64) -> bool {
     let enough = (talks.len() - begin) as u64 >= keep.min(talks.len() as u64);
-    let whole = pairs(talks).all(|(call, result)| (call >= begin) == (result >= begin));
-    enough && whole && waiting(talks).is_none_or(|call| call >= begin)
+    let (pairs, open) = matched(talks);
+    let whole = pairs
+        .iter()
+        .all(|(call, result)| (*call >= begin) == (*result >= begin));
+    let stretch = last_stretch(talks);
+    let waits = open.iter().filter(|call| **call >= stretch).min();
+    enough && whole && waits.is_none_or(|call| *call >= begin)
 }
 
-/// Returns each result with the nearest call of its id that is not after it.
-fn pairs<'a>(talks: &'a [&Talk]) -> impl Iterator<Item = (usize, usize)> + 'a {
-    talks.iter().enumerate().flat_map(move |(at, talk)| {
-        talk.results.iter().filter_map(move |id| {
-            let call = (0..=at).rev().find(|n| talks[*n].calls.contains(id));
-            call.map(|call| (call, at))
-        })
-    })
+/// Matches calls and results like brackets: a result answers the newest call of
+/// its id that has none. Returns the pairs, and the calls that have none.
+fn matched(talks: &[&Talk]) -> (Vec<(usize, usize)>, Vec<usize>) {
+    let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut pairs = Vec::new();
+    for (at, talk) in talks.iter().enumerate() {
+        for id in &talk.calls {
+            open.entry(id).or_default().push(at);
+        }
+        for id in &talk.results {
+            if let Some(call) = open.get_mut(id.as_str()).and_then(Vec::pop) {
+                pairs.push((call, at));
+            }
+        }
+    }
+    (pairs, open.into_values().flatten().collect())
 }
 
-/// Returns the last message that is not only results, if it calls for more than
-/// came after it.
-fn waiting(talks: &[&Talk]) -> Option<usize> {
-    let last = talks.iter().rposition(|talk| !talk.only_answers())?;
-    let came: HashSet<&String> = talks[last..].iter().flat_map(|t| &t.results).collect();
-    let waits = talks[last].calls.iter().any(|id| !came.contains(id));
-    waits.then_some(last)
+/// Returns where the last stretch begins: what the assistant said last, and only
+/// results behind it.
+fn last_stretch(talks: &[&Talk]) -> usize {
+    let is_result = |talk: &&&Talk| talk.only_answers();
+    let results = talks.iter().rev().take_while(is_result).count();
+    let said = talks[..talks.len() - results].iter().rev();
+    let said = said.take_while(|talk| talk.role == "assistant").count();
+    talks.len() - results - said
 }
