@@ -67,7 +67,7 @@ impl SessionReader {
         let info = self.info()?;
         let written = |error: io::Error| Error::machine("cannot write the export", error);
         let head = head_json(&info);
-        out.write_all(head[..head.len() - 1].as_bytes())
+        out.write_all(&head.as_bytes()[..head.len() - 1])
             .and_then(|()| out.write_all(b",\"messages\":["))
             .map_err(written)?;
         let compaction = self.newest_compaction()?.map(|(_, stored)| stored);
