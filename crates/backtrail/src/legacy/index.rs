@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::look::{Found, look_closely};
+use super::look::{Looked, look_closely};
 use super::scan::{Event, Scanner, Verdict};
 use super::{CHUNK, Form};
 use crate::error::{Error, Reason, Result};
@@ -72,13 +72,13 @@ impl Index {
     }
 
     /// Looks at what was loaded of a seq.
-    pub(crate) fn look<'b>(&self, seq: u64, bytes: &'b [u8]) -> Found<'b> {
+    pub(crate) fn look<'b>(&self, seq: u64, bytes: &'b [u8]) -> Looked<'b> {
         let ending = if self.ended || seq < self.last_seq() {
             Ending::Newline
         } else {
             Ending::Missing
         };
-        look_closely(self.form, bytes, ending).found
+        look_closely(self.form, bytes, ending)
     }
 }
 

@@ -91,7 +91,7 @@ fn check_index(name: &str, content: &[u8], summary: &Summary) {
         if index.load(&file, path, seq, &mut buffer).unwrap().is_err() {
             continue;
         }
-        match index.look(seq, &buffer) {
+        match index.look(seq, &buffer).found {
             Found::Blank | Found::Damage(_) => {}
             record => found.push((seq, format!("{record:?}"))),
         }

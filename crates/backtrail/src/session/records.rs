@@ -48,8 +48,11 @@ struct Forwards {
     /// The sums of the last record and of the opener of its trail: what the
     /// next segment must continue.
     last_sums: [Option<Sum>; 2],
-    /// Whether numbers were left out in the segment that is being read.
+    /// Whether numbers were left out in the segment that is being read, so that
+    /// they may yet turn up.
     gap: bool,
+    /// Whether the segment's numbers are those of its lines: none turns up late.
+    by_line: bool,
 }
 
 #[derive(Debug)]
@@ -79,6 +82,7 @@ impl Records {
             buffer,
             last_sums: [None; 2],
             gap: false,
+            by_line: false,
         };
         let mut records = Self::new(Direction::Forwards(forwards), damage, sums);
         records.last_seq = first.checked_sub(1);
@@ -217,6 +221,7 @@ impl Records {
                 }
                 forwards.last_sums[1] = segment.opener_sum;
                 forwards.gap = false;
+                forwards.by_line = segment.is_legacy();
                 let begins_before = segment.after().is_none_or(|after| after < forwards.first);
                 let first = if begins_before { forwards.first } else { 0 };
                 segment.forwards(first, forwards.buffer, self.sums)?
@@ -279,7 +284,7 @@ impl Records {
         match &mut self.direction {
             Direction::Forwards(forwards) => {
                 let before = self.last_seq.or(self.after).unwrap_or(0);
-                forwards.gap |= seq > before.saturating_add(1);
+                forwards.gap |= !forwards.by_line && seq > before.saturating_add(1);
                 forwards.last_sums[0] = Some(sum);
                 self.last_seq = self.last_seq.max(Some(seq));
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::envelope::{Envelope, LegacyKind};
 use crate::error::{Reason, Result};
-use crate::legacy::{Form, Found, Index};
+use crate::legacy::{Form, Found, Index, Looked};
 use crate::storage::StorageFile;
 
 /// Reads the records of a version-1 file.
@@ -19,6 +19,8 @@ pub(crate) struct LegacyLines {
     coming: Range<u64>,
     direction: Direction,
     buffer: Vec<u8>,
+    /// What else stands in the line that was looked at last.
+    pending: Option<LegacyEntry>,
 }
 
 /// Which way.
@@ -29,6 +31,7 @@ pub(crate) enum Direction {
 }
 
 /// A record of a version-1 file, or what is wrong with it.
+#[derive(Debug)]
 pub(crate) struct LegacyEntry {
     pub(crate) place: Range<u64>,
     /// The line, where the file has lines.
@@ -51,6 +54,7 @@ impl LegacyLines {
             index,
             direction,
             buffer: Vec::new(),
+            pending: None,
         }
     }
 
@@ -62,6 +66,9 @@ impl LegacyLines {
     /// Returns the next record or damage; what says nothing of its own is passed
     /// over.
     pub(crate) fn next(&mut self, path: &Path) -> Result<Option<LegacyEntry>> {
+        if let Some(pending) = self.pending.take() {
+            return Ok(Some(pending));
+        }
         loop {
             let next = match self.direction {
                 Direction::Forwards => self.coming.next(),
@@ -82,29 +89,64 @@ impl LegacyLines {
         };
         let file = self.file.as_ref();
         let loaded = self.index.load(file, path, seq, &mut self.buffer)?;
-        let found = match loaded {
+        let Looked { found, lost } = match loaded {
             Ok(()) => self.index.look(seq, &self.buffer),
-            Err(reason) => Found::Damage(reason),
+            Err(reason) => Looked {
+                found: Found::Damage(reason),
+                lost: None,
+            },
         };
-        let content = match found {
-            Found::Blank | Found::Meta(_) => return Ok(None),
-            Found::Damage(reason) => Err(reason),
-            Found::Message { json } => {
-                let start = json.as_ptr() as usize - self.buffer.as_ptr() as usize;
-                Ok((LegacyKind::Message, start..start + json.len()))
-            }
-            Found::Compaction(_) => Ok((LegacyKind::Compaction, 0..0)),
-            Found::Prompt { .. } | Found::Other { .. } => Ok((LegacyKind::Other, 0..0)),
-        };
+        let content = self.content(found);
         let too_long = || Reason::TooLong {
             bytes: place.end - place.start,
             limit: u64::from(u32::MAX),
         };
-        Ok(Some(LegacyEntry {
-            line: (self.index.form == Form::Lines).then_some(seq),
+        let line = (self.index.form == Form::Lines).then_some(seq);
+        let lost = lost.map(|(bytes, reason)| LegacyEntry {
+            line,
+            content: Err(reason),
+            place: place.start..place.start + bytes as u64,
+        });
+        let record = content.map(|content| LegacyEntry {
+            line,
             content: content
                 .and_then(|(kind, body)| Envelope::legacy(seq, kind, body).ok_or_else(too_long)),
-            place,
-        }))
+            place: place.clone(),
+        });
+        Ok(self.in_order(lost, record))
+    }
+
+    /// Returns what a record is and where its message stands; `None` for what says
+    /// nothing of its own.
+    fn content(&self, found: Found<'_>) -> Option<Result<(LegacyKind, Range<usize>), Reason>> {
+        match found {
+            Found::Blank | Found::Meta(_) => None,
+            Found::Damage(reason) => Some(Err(reason)),
+            Found::Message { json } => {
+                let start = json.as_ptr() as usize - self.buffer.as_ptr() as usize;
+                Some(Ok((LegacyKind::Message, start..start + json.len())))
+            }
+            Found::Compaction(_) => Some(Ok((LegacyKind::Compaction, 0..0))),
+            Found::Prompt { .. } | Found::Other { .. } => Some(Ok((LegacyKind::Other, 0..0))),
+        }
+    }
+
+    /// Returns what comes first of a line: what is lost stands before its record.
+    fn in_order(
+        &mut self,
+        lost: Option<LegacyEntry>,
+        record: Option<LegacyEntry>,
+    ) -> Option<LegacyEntry> {
+        let (first, second) = match self.direction {
+            Direction::Forwards => (lost, record),
+            Direction::Backwards => (record, lost),
+        };
+        match first {
+            Some(first) => {
+                self.pending = second;
+                Some(first)
+            }
+            None => second,
+        }
     }
 }

@@ -180,7 +180,8 @@ impl TrailReader {
             let Some(entry) = lines.next(&self.path)? else {
                 return Ok(None);
             };
-            let len = (entry.place.end - entry.place.start) as usize;
+            // Less than its place where the file was cut since it was indexed.
+            let len = lines.bytes().len();
             self.line = Some(Line::filling(entry.place.start, len));
             self.line_number = entry.line;
             self.place = entry.place;
