@@ -111,6 +111,11 @@ pub(super) fn read_chunk(
         .map_err(|error| Error::io("cannot read the session file", path, error))
 }
 
+/// Returns whether a file is one object with `messages`.
+pub(crate) fn is_object(file: &dyn StorageFile, path: &Path) -> Result<bool> {
+    Ok(elements(file, path)?.is_some())
+}
+
 /// Finds the elements of `messages`; `None` where the file is lines.
 fn elements(file: &dyn StorageFile, path: &Path) -> Result<Option<Vec<Entry>>> {
     let mut scanner = Scanner::new();

@@ -13,7 +13,7 @@ mod scan;
 mod survey;
 mod write;
 
-pub(crate) use index::Index;
+pub(crate) use index::{Index, is_object};
 pub use losses::{Loss, LossKind, Losses};
 
 pub(crate) use look::{Fork, Found, Meta, V1Compaction, look};

@@ -21,7 +21,7 @@ use crate::store::Store;
 use crate::trail::find::{find_seq, line_after};
 use crate::trail::legacy::{Direction, LegacyLines};
 use crate::trail::lines::PEEK_BUFFER;
-use crate::trail::opener::{Continues, Opener};
+use crate::trail::opener::{Because, Continues, Opener};
 use crate::trail::reader::TrailReader;
 use crate::trail::record::Position;
 use crate::trail::sum::Sum;
@@ -52,18 +52,8 @@ impl Segment {
     pub(crate) fn open(files: &SessionFiles, trail: u32, until: u64) -> Result<Self> {
         let path = files.trail_path(trail);
         let file = files.open_read(trail)?;
-        if trail == 0 && is_legacy(files, file.as_ref())? {
-            return Ok(Self {
-                trail,
-                path,
-                files: files.clone(),
-                opener: None,
-                opener_sum: None,
-                first_seq: None,
-                until,
-                is_head: true,
-                legacy: Some(Arc::default()),
-            });
+        if trail == 0 && is_legacy(files, &file)? {
+            return Ok(Self::version_1(files, until));
         }
         let mut reader = TrailReader::forwards(file, &path, 0, PEEK_BUFFER, Sums::Check);
         let mut opener = None;
@@ -91,6 +81,30 @@ impl Segment {
             is_head: true,
             legacy: None,
         })
+    }
+
+    /// Returns the first trail of a session that is known to be a file of
+    /// version 1.
+    pub(crate) fn version_1(files: &SessionFiles, until: u64) -> Self {
+        Self {
+            trail: 0,
+            path: files.trail_path(0),
+            files: files.clone(),
+            opener: None,
+            opener_sum: None,
+            first_seq: None,
+            until,
+            is_head: true,
+            legacy: Some(Arc::default()),
+        }
+    }
+
+    /// Returns the file of version 1 that the trail was begun to go on from, where
+    /// there is no record in that to continue.
+    pub(crate) fn imported_without_records(&self) -> Option<Self> {
+        let opener = self.opener.as_ref()?;
+        let imported = opener.because == Because::Import && opener.continues.is_none();
+        imported.then(|| Self::version_1(&self.files, 0))
     }
 
     /// Returns whether the trail is a file of version 1, as it was taken in.

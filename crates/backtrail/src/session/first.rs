@@ -1,59 +1,79 @@
 //! A session's first trail may be a file of version 1, taken in as it was.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use super::files::SessionFiles;
 use crate::error::{Error, Result};
-use crate::legacy::{Form, Found, Index, look};
+use crate::legacy::{Form, Found, is_object, look};
 use crate::storage::{StorageFile, read_full};
-use crate::trail::lines::PEEK_BUFFER;
+use crate::trail::lines::{Forwards, PEEK_BUFFER, STREAM_BUFFER};
 use crate::trail::opener::{Because, Opener};
 use crate::trail::reader::TrailReader;
+use crate::trail::record::{split_prev, split_sum};
 use crate::trail::{RecordKind, Sums};
 
 /// How every opener of ours begins.
 const OPENING: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
-/// How far a file is looked through for a record of ours.
-const LOOKED_AT: usize = 64 << 10;
 
 /// Returns whether the first trail of a session is a file of version 1.
 ///
-/// The second trail says so. Where that is not there yet, or cannot be read, the
-/// file itself must tell.
-pub(crate) fn is_legacy(files: &SessionFiles, file: &dyn StorageFile) -> Result<bool> {
+/// The second trail says so. Where that is not there yet, or its opener was lost,
+/// the file itself must tell.
+pub(crate) fn is_legacy(files: &SessionFiles, file: &Arc<dyn StorageFile>) -> Result<bool> {
     let path = files.trail_path(0);
-    let failed = |error| Error::io("cannot read the trail", &path, error);
-    let mut beginning = [0; OPENING.len()];
-    let n = read_full(file, &mut beginning, 0).map_err(failed)?;
-    if beginning[..n] == *OPENING {
-        return says_version_1(file, OPENING.len() as u64).map_err(failed);
+    if let Some(version) = opening_version(file.as_ref(), &path)? {
+        return Ok(version == 1);
     }
-    if let Some(opener) = second_opener(files)? {
-        return Ok(opener.because == Because::Import);
-    }
-    let mut bytes = vec![0; LOOKED_AT];
-    let n = read_full(file, &mut bytes, 0).map_err(failed)?;
-    let bytes = bytes[..n].trim_ascii_start();
-    if memchr::memmem::find(bytes, b"\",\"sum\":\"").is_some() || !bytes.starts_with(b"{") {
-        return Ok(false);
-    }
-    match memchr::memchr(b'\n', bytes) {
-        Some(end) if is_version_1(&bytes[..end]) => Ok(true),
-        // An object may be long, or be spread over lines.
-        _ => Ok(Index::read(file, &path)?.form == Form::Object),
+    match second_opener(files)?.map(|opener| opener.because) {
+        Some(Because::Import) => Ok(true),
+        // A lost opener gets one of a repair in its place.
+        None | Some(Because::Repair) => looks_like_version_1(file, &path),
+        Some(_) => Ok(false),
     }
 }
 
-fn is_version_1(line: &[u8]) -> bool {
-    !matches!(
-        look(Form::Lines, line),
-        Found::Damage(_) | Found::Other { .. }
-    )
+/// Returns the version of a file that begins as trails of ours do.
+pub(crate) fn opening_version(file: &dyn StorageFile, path: &Path) -> Result<Option<u64>> {
+    let mut beginning = [0; OPENING.len() + 4];
+    let n = read_full(file, &mut beginning, 0)
+        .map_err(|error| Error::io("cannot read the trail", path, error))?;
+    let number = beginning[..n].strip_prefix(OPENING).map(|rest| {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
+        digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+    });
+    Ok(number)
 }
 
-/// Returns whether the number at `offset` is 1.
-fn says_version_1(file: &dyn StorageFile, offset: u64) -> std::io::Result<bool> {
-    let mut digits = [0; 2];
-    read_full(file, &mut digits, offset)?;
-    Ok(digits[0] == b'1' && !digits[1].is_ascii_digit())
+/// Returns whether version 1 wrote the first line that tells. What does not tell
+/// is damaged, and may be as long as the file.
+fn looks_like_version_1(file: &Arc<dyn StorageFile>, path: &Path) -> Result<bool> {
+    if is_object(file.as_ref(), path)? {
+        return Ok(true);
+    }
+    let mut lines = Forwards::new(Arc::clone(file), 0, STREAM_BUFFER);
+    loop {
+        let line = lines
+            .next()
+            .map_err(|error| Error::io("cannot read the trail", path, error))?;
+        let Some(line) = line else {
+            return Ok(false);
+        };
+        let bytes = lines.bytes(&line);
+        if ends_as_ours(bytes.trim_ascii_end()) {
+            return Ok(false);
+        }
+        match look(Form::Lines, bytes) {
+            Found::Damage(_) | Found::Other { .. } | Found::Blank => {}
+            _ => return Ok(true),
+        }
+    }
+}
+
+/// Returns whether a line ends as lines of ours do, be its sum right or wrong. They
+/// would else pass for lines of version 1.
+fn ends_as_ours(line: &[u8]) -> bool {
+    split_sum(line).is_some_and(|(covered, _)| split_prev(covered).is_some())
 }
 
 /// Reads the opener of a session's second trail, where there is one.
