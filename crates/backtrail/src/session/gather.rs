@@ -89,8 +89,13 @@ impl SessionReader {
     fn version_1_compaction(&self) -> Result<Option<(u64, StoredCompaction)>> {
         let (store, files) = self.parts();
         let (segments, _) = Walk::new(store, files, files.head()?).collect()?;
-        let Some(first) = segments.first().filter(|first| first.is_legacy()) else {
+        let Some(first) = segments.first() else {
             return Ok(None);
+        };
+        let first = match first.imported_without_records() {
+            Some(first) => first,
+            None if first.is_legacy() => first.clone(),
+            None => return Ok(None),
         };
         let summary = legacy::survey(&first.file()?, &first.path)?;
         Ok(summary.compaction.map(|compaction| {
