@@ -16,7 +16,7 @@ mod write;
 pub(crate) use index::{Index, is_object};
 pub use losses::{Loss, LossKind, Losses};
 
-pub(crate) use look::{Fork, Found, Meta, V1Compaction, look};
+pub(crate) use look::{Fork, Found, Looked, Meta, V1Compaction, look};
 pub(crate) use names::{
     derived_id, directory, find_file, id_of_content, is_older_copy, is_temporary,
 };

@@ -14,6 +14,7 @@ use super::chain::{Segment, continues_at};
 use super::files::SessionFiles;
 use super::first::second_opener;
 use super::lock::{AppendLock, SpeakerLock};
+use super::note::MAX_TEXT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::legacy::{self, Summary};
@@ -137,6 +138,18 @@ pub(crate) fn finish(store: &Store, files: &SessionFiles) -> Result<()> {
     begin_second(store, files, &summary)
 }
 
+/// How much of a file a session has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// There is no such session.
+    Absent,
+    /// The first trail alone.
+    Half,
+    Whole,
+    /// It is another session.
+    Taken,
+}
+
 struct Source {
     path: PathBuf,
     file: Arc<dyn StorageFile>,
@@ -154,12 +167,8 @@ impl Source {
     /// Makes the session `id` of the file; `None` where another session has it.
     fn take_in(&self, store: &Store, id: &SessionId) -> Result<Option<ImportOutcome>> {
         let files = store.files(id);
-        let trails = files.trails()?;
-        if !trails.is_empty() && !self.is_in(&files)? {
-            return Ok(None);
-        }
-        if trails.len() > 1 {
-            return Ok(Some(ImportOutcome::Unchanged));
+        if let State::Whole | State::Taken = self.state(&files)? {
+            return self.complete(store, &files);
         }
         match store.storage().create_dir(files.dir()) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -171,24 +180,45 @@ impl Source {
         let _speaker = SpeakerLock::take(&files, &store.holder())?;
         let lock = AppendLock::open(&files)?;
         let _guard = lock.hold()?;
-        if trails.is_empty() {
-            files.create_trail(0, |to| self.copy(to))?;
-        }
-        // A note that came in between may have made it already.
-        if !files.trails()?.contains(&1) {
-            begin_second(store, &files, &self.summary)?;
-        }
-        files.sync_names()?;
-        Ok(Some(ImportOutcome::New))
+        self.complete(store, &files)
     }
 
-    /// Returns whether a session's first trail has the bytes of this file.
-    fn is_in(&self, files: &SessionFiles) -> Result<bool> {
-        let hash = hex(&self.summary.hash);
-        match second_opener(files)? {
-            Some(opener) => Ok(opener.imported.is_some_and(|known| known.hash == hash)),
-            None => Ok(hash_of(files)? == hash),
+    /// Makes what is missing of the session. What is there was perhaps made by a
+    /// process that died before it was durable.
+    fn complete(&self, store: &Store, files: &SessionFiles) -> Result<Option<ImportOutcome>> {
+        let state = self.state(files)?;
+        if state == State::Taken {
+            return Ok(None);
         }
+        if state == State::Absent {
+            files.create_trail(0, |to| self.copy(to))?;
+        }
+        if state != State::Whole {
+            begin_second(store, files, &self.summary)?;
+        }
+        files.sync_names()?;
+        Ok(Some(match state {
+            State::Whole => ImportOutcome::Unchanged,
+            _ => ImportOutcome::New,
+        }))
+    }
+
+    /// Returns how much of this file a session has.
+    fn state(&self, files: &SessionFiles) -> Result<State> {
+        let trails = files.trails()?;
+        if trails.is_empty() {
+            return Ok(State::Absent);
+        }
+        let known = second_opener(files)?.and_then(|opener| opener.imported);
+        let hash = match known {
+            Some(known) => known.hash,
+            None => hash_of(files)?,
+        };
+        Ok(match trails.len() {
+            _ if hash != hex(&self.summary.hash) => State::Taken,
+            1 => State::Half,
+            _ => State::Whole,
+        })
     }
 
     /// Copies the file, and makes sure that it is still the one that was looked at.
@@ -222,17 +252,14 @@ impl Source {
 fn begin_second(store: &Store, files: &SessionFiles, summary: &Summary) -> Result<()> {
     let meta = summary.meta.as_ref();
     let millis = |ms: i64| Timestamp::from_millis(ms).unwrap_or_else(|| store.now());
-    let workspace = meta.and_then(|meta| meta.workspace_root.as_deref());
+    let workspace = meta.and_then(|meta| noted(meta.workspace_root.as_ref()));
     let opener = Opener {
         present: Present {
-            model: meta.and_then(|meta| meta.model.clone()),
+            model: meta.and_then(|meta| noted(meta.model.as_ref()).cloned()),
             workspace: workspace.map(|root| WorkspaceRef::new(Path::new(root))),
             ..Present::default()
         },
-        fork: meta.and_then(|meta| meta.fork.as_ref()).map(|fork| {
-            let name = fork.branch_name.as_deref();
-            ForkOrigin::new(&fork.parent_session_id, name, None)
-        }),
+        fork: meta.and_then(|meta| meta.fork.as_ref()).and_then(fork_of),
         imported: Some(Imported {
             hash: hex(&summary.hash),
             bytes: summary.bytes,
@@ -242,7 +269,7 @@ fn begin_second(store: &Store, files: &SessionFiles, summary: &Summary) -> Resul
         }),
         ..Opener::new(files.id(), 1, Because::Import, store.now())
     };
-    let last = Segment::open(files, 0, u64::MAX)?.last_position()?;
+    let last = Segment::version_1(files, u64::MAX).last_position()?;
     let opener = match last {
         Some(position) => opener.continuing(continues_at(files.id(), 0, &position), None),
         None => opener,
@@ -250,10 +277,22 @@ fn begin_second(store: &Store, files: &SessionFiles, summary: &Summary) -> Resul
     files.create_opened(&opener).map(drop)
 }
 
+fn fork_of(fork: &legacy::Fork) -> Option<ForkOrigin> {
+    let parent = noted(Some(&fork.parent_session_id))?;
+    let name = noted(fork.branch_name.as_ref());
+    Some(ForkOrigin::new(parent, name.map(String::as_str), None))
+}
+
 fn original_id(summary: &Summary, id: &SessionId) -> Option<String> {
-    let named = summary.original_id.clone();
+    let named = noted(summary.original_id.as_ref()).cloned();
     let other = || (summary.session_id != *id).then(|| summary.session_id.to_string());
     named.or_else(other)
+}
+
+/// Returns a name that can be noted. One that is too long for that stays in the
+/// file: every later note and opener would repeat it.
+fn noted(name: Option<&String>) -> Option<&String> {
+    name.filter(|name| name.len() <= MAX_TEXT)
 }
 
 /// Hashes a session's first trail.

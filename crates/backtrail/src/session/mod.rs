@@ -180,8 +180,10 @@ impl SessionOptions {
 
     pub(crate) fn check(&self) -> Result<()> {
         let present = &self.present;
+        let root = present.workspace.iter().map(WorkspaceRef::text);
         let texts = [&present.title, &present.agent, &present.model];
-        note::check_texts(texts.into_iter().flatten().chain(&present.tags))
+        let texts = texts.into_iter().flatten().chain(root);
+        note::check_texts(texts.chain(&present.tags))
     }
 
     /// Sets when an append returns, instead of what the store is set to.

@@ -32,7 +32,7 @@ pub struct Note {
 }
 
 /// The longest title, tag or name that is taken.
-const MAX_TEXT: usize = 4096;
+pub(crate) const MAX_TEXT: usize = 4096;
 /// The most that a note may hold: every later note and opener repeats it.
 const MAX_NOTE: usize = 64 << 10;
 
@@ -97,7 +97,13 @@ impl Note {
     }
 
     fn check(&self) -> Result<()> {
-        let texts = [&self.title, &self.agent, &self.model].map(Option::as_ref);
+        let root = self.workspace.as_ref().map(WorkspaceRef::text);
+        let texts = [
+            self.title.as_ref(),
+            self.agent.as_ref(),
+            self.model.as_ref(),
+            root,
+        ];
         let tags = self.tags.iter().flatten();
         check_texts(texts.into_iter().flatten().chain(tags))
     }

@@ -127,6 +127,11 @@ impl WorkspaceRef {
         }
     }
 
+    /// Returns the root as it stands in a record.
+    pub(crate) fn text(&self) -> &String {
+        &self.root
+    }
+
     pub(crate) fn root(&self) -> PathBuf {
         #[cfg(unix)]
         if let Some(bytes) = self.root_hex.as_deref().and_then(from_hex) {
