@@ -53,9 +53,10 @@ impl SessionReader {
             if record.kind() != RecordKind::Spawned {
                 continue;
             }
-            if let Ok(spawned) = serde_json::from_slice::<Spawned>(record.bytes())
-                && store.files(&spawned.session_id).head().is_ok()
-            {
+            let Ok(spawned) = serde_json::from_slice::<Spawned>(record.bytes()) else {
+                continue;
+            };
+            if !store.files(&spawned.session_id).trails()?.is_empty() {
                 all.push(spawned);
             }
         }
