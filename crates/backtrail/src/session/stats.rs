@@ -43,7 +43,7 @@ use crate::trail::{Details, RecordKind, RecordRef};
 #[serde(default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// When the first record was made; where there is none, the session.
+    /// When the first record was made; where that is not known, the session.
     pub started_at: Option<Timestamp>,
     /// When the last record was made.
     pub last_at: Option<Timestamp>,
@@ -158,12 +158,18 @@ struct Tally {
     turn: Option<Turn>,
     span_ms: u64,
     models: BTreeSet<String>,
+    /// Whether a record was counted yet.
+    begun: bool,
 }
 
 impl Tally {
     fn add(&mut self, record: &RecordRef<'_>) -> Result<()> {
         let at = record.at();
-        self.stats.started_at = self.stats.started_at.or(at);
+        // Records of version 1 have no time: then the session began before any
+        // that has.
+        if !std::mem::replace(&mut self.begun, true) {
+            self.stats.started_at = at;
+        }
         self.stats.last_at = at.or(self.stats.last_at);
         match record.kind() {
             RecordKind::Message => self.add_message(record, at)?,
