@@ -55,7 +55,7 @@ fn play(store: &Store, script: &str) -> Session {
     session
 }
 
-fn step(store: &Store, session: Session, word: &str) -> Session {
+pub(crate) fn step(store: &Store, session: Session, word: &str) -> Session {
     match word {
         "undo" => drop(session.undo().unwrap().expect("something to undo")),
         "redo" => drop(session.redo().unwrap().expect("something to redo")),

@@ -1,0 +1,272 @@
+//! What was taken in is all there: its bytes, its records, and what is known of
+//! it at a glance.
+
+use std::path::Path;
+
+use backtrail::{
+    Block, HistoryItem, ImportOutcome, LocalStorage, RecordKind, SessionReader, Shape, Storage,
+    StoreOptions,
+};
+use serde_json::Value;
+
+use super::desk::{Desk, Done, LINES, ROOT, Watched, doors, object, options};
+
+/// Both forms of one talk, with the number that its first message has.
+fn both() -> [(&'static str, String, u64); 2] {
+    [
+        ("talk.jsonl", LINES.to_owned(), 4),
+        ("talk.json", object(), 1),
+    ]
+}
+
+// A8, A9, F2
+#[test]
+fn the_first_trail_has_the_very_bytes_of_the_file() {
+    for (name, bytes, _) in both() {
+        let desk = Desk::new();
+        let import = desk.import(name, &bytes);
+        assert_eq!(import.outcome, ImportOutcome::New);
+        assert_eq!(import.messages, 6, "{name}");
+        assert!(import.damage.is_empty(), "{:?}", import.damage);
+        let trail = desk.memory.read(&desk.trail(&import.id, 0)).unwrap();
+        assert_eq!(trail, bytes.as_bytes(), "{name}");
+    }
+}
+
+// F2
+#[test]
+fn a_file_that_is_taken_in_is_only_ever_read() {
+    for (name, bytes, _) in both() {
+        let desk = Desk::new();
+        let path = desk.put(name, &bytes);
+        let watched = Watched::new(desk.memory.clone());
+        let store = options(watched.clone()).open(ROOT).unwrap();
+        let id = store.import(&path).unwrap().id;
+        store.import(&path).unwrap();
+        let session = store.open_session(&id).unwrap();
+        session.append(backtrail::Message::user_text("on")).unwrap();
+        session.rewind(0).unwrap();
+        session.undo().unwrap();
+        session.close().unwrap();
+        let done = watched.take(&path);
+        assert!(done.contains(&Done::OpenedToRead), "{done:?}");
+        let changes = done.iter().any(|done| matches!(done, Done::Changed(_)));
+        assert!(!changes, "{done:?}");
+        assert_eq!(desk.memory.read(&path).unwrap(), bytes.as_bytes());
+        // Nor is the trail that holds its bytes, once it is there.
+        let trail = watched.take(&desk.trail(&id, 0));
+        let written = [Done::Changed("appended to"), Done::Changed("cut")];
+        assert!(
+            !trail.iter().any(|done| written.contains(done)),
+            "{trail:?}"
+        );
+    }
+}
+
+// A8, A9
+#[test]
+fn every_record_is_read_through_every_door() {
+    let messages = [
+        "fix the bug",
+        "assistant…",
+        "tool…",
+        "assistant…",
+        "tool…",
+        "It is done.",
+    ];
+    for (name, bytes, first) in both() {
+        let desk = Desk::new();
+        let id = desk.import(name, &bytes).id;
+        let (history, damaged) = doors(&desk.reader(&id));
+        assert_eq!(damaged, 0);
+        let mut expected: Vec<(u64, &str)> = (first..).zip(messages).collect();
+        if first > 1 {
+            expected.splice(0..0, [(2, "*"), (3, "prompt_history")]);
+        }
+        let found: Vec<(u64, &str)> = history.iter().map(|(n, w)| (*n, w.as_str())).collect();
+        assert_eq!(found, expected, "{name}");
+        assert!(desk.reader(&id).verify().unwrap().is_ok());
+    }
+}
+
+// A8: tool input there is any text in a JSON string.
+#[test]
+fn tool_input_is_the_string_that_it_was() {
+    for (name, bytes, first) in both() {
+        let desk = Desk::new();
+        let id = desk.import(name, &bytes).id;
+        let input = |seq: u64| -> String {
+            let record = desk.reader(&id).record(seq).unwrap().unwrap();
+            let message = record.message().unwrap().unwrap();
+            let call = message.blocks.iter().find_map(|block| match block {
+                Block::ToolUse(call) => Some(call.input.as_str().to_owned()),
+                _ => None,
+            });
+            call.unwrap()
+        };
+        assert_eq!(input(first + 1), r#""{\"command\":\"ls\"}""#, "{name}");
+        assert_eq!(input(first + 3), r#""echo hi""#, "{name}");
+    }
+}
+
+/// A8: a version-1 compaction's removed messages are not in its file: its context
+/// is the summary and every message there.
+#[test]
+fn the_context_is_the_summary_and_every_message_in_every_shape() {
+    for (name, bytes, _) in both() {
+        let desk = Desk::new();
+        let id = desk.import(name, &bytes).id;
+        for shape in Shape::ALL {
+            let context = desk.reader(&id).context(shape).unwrap();
+            let json: Value = serde_json::from_str(context.as_json()).unwrap();
+            let said = json.to_string();
+            assert_eq!(context.skipped(), 0);
+            for part in [
+                "they met before",
+                "fix the bug",
+                "toolu_01",
+                "src",
+                "toolu_02",
+                "echo hi",
+                "It is done.",
+            ] {
+                assert!(said.contains(part), "{name}, {shape}, {part}: {said}");
+            }
+            let places = |part| said.find(part).unwrap();
+            assert!(places("they met before") < places("fix the bug"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn history_and_statistics_know_the_old_talk() {
+    for (name, bytes, _) in both() {
+        let desk = Desk::new();
+        let id = desk.import(name, &bytes).id;
+        let reader = desk.reader(&id);
+        let kinds: Vec<&str> = reader
+            .history()
+            .unwrap()
+            .map(|item| match item.unwrap() {
+                HistoryItem::Prompt(_) => "prompt",
+                HistoryItem::Answer(_) => "answer",
+                HistoryItem::ToolCall(call) => match call.success {
+                    Some(true) => "worked",
+                    Some(false) => "failed",
+                    None => "open",
+                },
+                _ => "other",
+            })
+            .collect();
+        assert_eq!(kinds, ["prompt", "worked", "failed", "answer"], "{name}");
+        let stats = reader.stats().unwrap();
+        assert_eq!(stats.messages.total, 6);
+        assert_eq!(stats.tool_calls, 2);
+        assert_eq!(stats.failed_tool_calls, 1);
+        assert_eq!(stats.usage.total(), 17);
+        assert_eq!(stats.damaged, 0);
+    }
+}
+
+/// B1: a session that was taken in began when its file did, also once it goes on.
+#[test]
+fn statistics_begin_when_the_file_did() {
+    let desk = Desk::new();
+    let id = desk.import("talk.jsonl", LINES).id;
+    let started = || {
+        let stats = desk.reader(&id).stats().unwrap();
+        stats.started_at.unwrap().as_millis()
+    };
+    assert_eq!(started(), 1_794_726_326_111);
+    let session = desk.store.open_session(&id).unwrap();
+    session.append(backtrail::Message::user_text("on")).unwrap();
+    assert_eq!(started(), 1_794_726_326_111);
+}
+
+// A8
+#[test]
+fn what_the_meta_says_is_known_at_a_glance() {
+    let desk = Desk::new();
+    let import = desk.import("talk.jsonl", LINES);
+    assert_eq!(import.id.as_str(), "session-1794726326112-1");
+    assert_eq!(import.original_id, None);
+    let info = desk.reader(&import.id).info().unwrap();
+    assert_eq!(info.created_at.unwrap().as_millis(), 1_794_726_326_111);
+    assert_eq!(info.updated_at.unwrap().as_millis(), 1_794_726_326_113);
+    assert_eq!(info.model.as_deref(), Some("m"));
+    assert_eq!(
+        info.workspace_root.as_deref(),
+        Some(Path::new("/home/u/proj"))
+    );
+    let origin = info.forked_from.unwrap();
+    assert_eq!(origin.parent_session_id, "session-1794726326110-0");
+    assert_eq!(origin.branch_name.as_deref(), Some("try-2"));
+    assert_eq!(origin.seq, None);
+    assert_eq!(info.original_id, None);
+    assert_eq!(info.last_seq, 9);
+    assert_eq!((info.trails, info.version), (2, Some(2)));
+    assert!(!info.pinned);
+}
+
+/// A9: absent id and times are filled in, stably: the file's name, then its age.
+#[test]
+fn a_file_that_says_nothing_of_itself_is_known_by_its_name_and_age() {
+    let dir = tempfile::tempdir().unwrap();
+    let aged = |name: &str| {
+        let path = dir.path().join(name);
+        LocalStorage.create_new(&path).unwrap();
+        LocalStorage
+            .open_append(&path)
+            .unwrap()
+            .append(object().as_bytes())
+            .unwrap();
+        path
+    };
+    let (plain, dated) = (aged("my talk.json"), aged("session-1775008161929.json"));
+    for store in ["one", "two"] {
+        let store = StoreOptions::new().open_or_create(dir.path().join(store));
+        let store = store.unwrap();
+        let id = store.import(&plain).unwrap().id;
+        assert_eq!(id.as_str(), "my-talk");
+        let info = store.read_session(&id).unwrap().info().unwrap();
+        let modified = LocalStorage.open_read(&plain).unwrap().modified().unwrap();
+        let modified = backtrail::Timestamp::from(modified).as_millis();
+        assert_eq!(info.created_at.unwrap().as_millis(), modified);
+        let id = store.import(&dated).unwrap().id;
+        let info = store.read_session(&id).unwrap().info().unwrap();
+        assert_eq!(info.created_at.unwrap().as_millis(), 1_775_008_161_929);
+    }
+}
+
+/// F11: a list of sessions costs the same however long they are.
+#[test]
+fn a_list_and_latest_do_not_read_the_file_again() {
+    let desk = Desk::new();
+    let long = LINES.to_owned() + &super::desk::message(&"x".repeat(2 << 20));
+    let id = desk.import("talk.jsonl", long).id;
+    let watched = Watched::new(desk.memory.clone());
+    let store = options(watched.clone()).open(ROOT).unwrap();
+    let reads = || -> usize {
+        let done = watched.take(&desk.trail(&id, 0));
+        let bytes = done.iter().map(|done| match done {
+            Done::Read(n) => *n,
+            _ => 0,
+        });
+        bytes.sum()
+    };
+    store.open_session(&id).unwrap().close().unwrap();
+    store.note(&id, &backtrail::Note::new().title("t")).unwrap();
+    assert!(reads() < 1000, "opening and noting");
+    assert_eq!(store.infos().unwrap().len(), 1);
+    assert_eq!(store.resolve("latest", None).unwrap(), id);
+    assert_eq!(store.resolve("session-17", None).unwrap(), id);
+    assert!(reads() < 1000, "listing");
+    assert_eq!(last_kind(&store.read_session(&id).unwrap()), "note");
+    assert!(reads() < 1000, "the last record");
+}
+
+fn last_kind(reader: &SessionReader) -> String {
+    let last = reader.last_records(1).unwrap();
+    let kind: RecordKind<'_> = last[0].as_ref().kind();
+    kind.as_str().to_owned()
+}
