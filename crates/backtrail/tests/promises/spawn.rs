@@ -193,9 +193,10 @@ fn sub_agents_are_those_of_the_line_of_history() {
     let of = |session: &Session| spawned(&session.reader());
     assert_eq!(of(&session), [one.clone(), two.clone()]);
     let fork = session.fork(&ForkOptions::new().at(4)).unwrap();
-    assert_eq!(of(&fork), [one.clone()]);
+    let only_one = std::slice::from_ref(&one);
+    assert_eq!(of(&fork), only_one);
     session.rewind(3).unwrap().unwrap();
-    assert_eq!(of(&session), [one.clone()]);
+    assert_eq!(of(&session), only_one);
     // A call that was taken back cannot begin anything, and its child is there.
     let error = session.spawn("t2", SessionOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);

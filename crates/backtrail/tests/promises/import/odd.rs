@@ -15,8 +15,11 @@ struct Odd {
     /// The messages that must be there, with the numbers they must have.
     says: Vec<(u64, &'static str)>,
     /// The line of each damaged place, and what is wrong there.
-    damage: Vec<(u64, fn(&Reason) -> bool)>,
+    damage: Vec<(u64, Wrong)>,
 }
+
+/// Says whether a reason is the one that was expected.
+type Wrong = fn(&Reason) -> bool;
 
 fn odd(what: &'static str, bytes: impl Into<Vec<u8>>) -> Odd {
     Odd {
@@ -33,7 +36,7 @@ impl Odd {
         self
     }
 
-    fn damaged(mut self, line: u64, reason: fn(&Reason) -> bool) -> Self {
+    fn damaged(mut self, line: u64, reason: Wrong) -> Self {
         self.damage.push((line, reason));
         self
     }
@@ -92,10 +95,10 @@ fn odd_losses() -> Vec<Odd> {
     let mut not_utf8 = bad.into_bytes();
     let at = not_utf8.iter().position(|byte| *byte == 0x7f).unwrap();
     not_utf8[at] = 0xff;
-    let is_syntax: fn(&Reason) -> bool = |reason| matches!(reason, Reason::Syntax(_));
-    let is_unfinished: fn(&Reason) -> bool = |reason| *reason == Reason::Unfinished;
-    let is_nul: fn(&Reason) -> bool = |reason| *reason == Reason::NulBlock;
-    let is_not_utf8: fn(&Reason) -> bool = |reason| matches!(reason, Reason::NotUtf8(_));
+    let is_syntax: Wrong = |reason| matches!(reason, Reason::Syntax(_));
+    let is_unfinished: Wrong = |reason| *reason == Reason::Unfinished;
+    let is_nul: Wrong = |reason| *reason == Reason::NulBlock;
+    let is_not_utf8: Wrong = |reason| matches!(reason, Reason::NotUtf8(_));
     vec![
         odd("a torn last line", joined(&[a.as_bytes(), &torn(&b)]))
             .says(&[(1, "a")])
@@ -422,8 +425,8 @@ fn every_odd_file_reads_behind_a_damaged_opener() {
 // A14
 #[test]
 fn what_is_no_session_is_refused_with_file_line_and_reason() {
-    type Case = (&'static str, Vec<u8>, u64, fn(&Reason) -> bool);
-    let syntax: fn(&Reason) -> bool = |reason| matches!(reason, Reason::Syntax(_));
+    type Case = (&'static str, Vec<u8>, u64, Wrong);
+    let syntax: Wrong = |reason| matches!(reason, Reason::Syntax(_));
     let cases: [Case; 10] = [
         ("empty", vec![], 1, |_| true),
         ("blank", b"\n\n \n".to_vec(), 1, |_| true),

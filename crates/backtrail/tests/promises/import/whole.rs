@@ -208,6 +208,26 @@ fn what_the_meta_says_is_known_at_a_glance() {
     assert!(!info.pinned);
 }
 
+// A8
+#[test]
+fn the_last_meta_and_the_last_compaction_count() {
+    let desk = Desk::new();
+    let first = "{\"model\":\"old\",\"session_id\":\"one\",\"type\":\"session_meta\"}\n";
+    let second = "{\"count\":7,\"summary\":\"the newer one\",\"type\":\"compaction\"}\n";
+    let last = "{\"model\":\"new\",\"session_id\":\"two\",\"type\":\"session_meta\"}\n";
+    let file = [first, LINES, second, last].concat();
+    let import = desk.import("talk.jsonl", file);
+    assert_eq!(import.id.as_str(), "two");
+    let reader = desk.reader(&import.id);
+    assert_eq!(reader.info().unwrap().model.as_deref(), Some("new"));
+    let context = reader.context(Shape::Neutral).unwrap().into_json();
+    assert!(context.contains("the newer one"), "{context}");
+    assert!(!context.contains("they met before"), "{context}");
+    let session = desk.store.open_session(&import.id).unwrap();
+    let compacted = session.compact(&backtrail::Compaction::new("s")).unwrap();
+    assert_eq!(compacted.count, 8);
+}
+
 /// A9: absent id and times are filled in, stably: the file's name, then its age.
 #[test]
 fn a_file_that_says_nothing_of_itself_is_known_by_its_name_and_age() {
