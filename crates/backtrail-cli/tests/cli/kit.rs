@@ -74,9 +74,103 @@ impl Cli {
         texts(&self.run(&["show", reference, "--json"]).json())
     }
 
+    /// Records a conversation with a tool call in it, and returns the session's id.
+    pub(crate) fn talk(&self) -> String {
+        let ran = self.run_with(&["record", "--title", "a talk"], TALK.as_bytes());
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ran.json_lines()[0]["session"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns what was said as far as the conversation goes now: the messages,
+    /// and what a model would be sent.
+    pub(crate) fn conversation(&self, reference: &str) -> (String, String) {
+        let shown = self.run(&["show", reference, "--json"]).json();
+        let context = self.run(&["context", reference]);
+        assert_eq!(context.code, 0, "{context:#?}");
+        let said = [&shown["messages"], &shown["compactions"]];
+        (said.map(Value::to_string).concat(), context.stdout)
+    }
+
+    /// Runs the command that takes something back, as it was printed.
+    pub(crate) fn take_back(&self, ran: &Ran) -> Ran {
+        let printed = |line: &str| line.strip_prefix("take this back: ").map(str::to_owned);
+        let command = ran.stderr.lines().find_map(printed);
+        let command = command.unwrap_or_else(|| panic!("nothing to take back in {ran:#?}"));
+        let program = Path::new(env!("CARGO_BIN_EXE_backtrail"));
+        let mut path = program.parent().unwrap().as_os_str().to_owned();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap());
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-c", &command])
+            .current_dir(self.work())
+            .env("BACKTRAIL_HOME", self.store())
+            .env("PATH", path);
+        let back = finish(&mut shell, b"");
+        assert_eq!(back.code, 0, "{command}: {back:#?}");
+        back
+    }
+
     pub(crate) fn trail(&self, session: &str, trail: u32) -> PathBuf {
         let name = format!("{trail:04}.jsonl");
         self.store().join("sessions").join(session).join(name)
+    }
+}
+
+/// Five records, of which the third and the fourth belong together.
+const TALK: &str = r#"{"role":"system","text":"Be short."}
+{"role":"user","text":"what is here?"}
+{"type":"message","message":{"role":"assistant","blocks":[{"type":"text","text":"Let me look."},{"type":"tool_use","id":"t1","name":"bash","input":{"command":"ls"}}],"usage":{"input_tokens":1000,"output_tokens":40,"cache_read_input_tokens":500}},"model":"m-1","response_id":"r1","cost_usd":0.0125,"duration_ms":61500}
+{"type":"message","message":{"role":"tool","blocks":[{"type":"tool_result","tool_use_id":"t1","tool_name":"bash","output":"src","is_error":false}]},"duration_ms":500}
+{"role":"assistant","text":"One folder: src."}
+"#;
+
+/// Writes a run as a person sees it: the exit code, then what went where. What
+/// differs from run to run has a word in its place.
+pub(crate) fn screen(ran: &Ran, cli: &Cli, sessions: &[&str]) -> String {
+    let mut screen = format!("exit {}\n", ran.code);
+    for (stream, text) in [("out", &ran.stdout), ("err", &ran.stderr)] {
+        for line in normal(text, cli, sessions).lines() {
+            screen += format!("{stream}: {line}").trim_end();
+            screen.push('\n');
+        }
+    }
+    screen
+}
+
+/// Puts words in place of what differs from run to run. The first session is
+/// `<session>` or `<id>`, the others `<session2>`, `<id2>` and so on.
+pub(crate) fn normal(text: &str, cli: &Cli, sessions: &[&str]) -> String {
+    let mut text = text.to_owned();
+    for (n, session) in sessions.iter().enumerate() {
+        let n = match n {
+            0 => String::new(),
+            n => (n + 1).to_string(),
+        };
+        text = text
+            .replace(session, &format!("<session{n}>"))
+            .replace(&session[..8], &format!("<id{n}>"));
+    }
+    let work = cli.work().canonicalize().unwrap();
+    let text = text
+        .replace(cli.store().to_str().unwrap(), "<store>")
+        .replace(work.to_str().unwrap(), "<work>");
+    let mut out = String::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').map(normal_word).collect();
+        out.push_str(words.join(" ").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn normal_word(word: &str) -> &str {
+    let only = |marks: char| word.chars().all(|c| c.is_ascii_digit() || c == marks);
+    match word.matches(':').count() {
+        2 if !word.contains('"') => "<time>",
+        1 if word.len() == 5 && only(':') => "<when>",
+        _ if word.len() == 10 && word.matches('-').count() == 2 => "<day>",
+        _ => word,
     }
 }
 

@@ -6,12 +6,21 @@
 )]
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod closed;
+mod compact;
 mod copy;
 mod disk;
+mod escapes;
+mod examples;
 mod follow;
 mod house;
+mod import;
 mod kill;
 mod kit;
+mod moves;
+mod notes;
 mod processes;
 mod record;
+mod stats;
 mod words;
+mod wrong;

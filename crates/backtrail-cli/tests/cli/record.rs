@@ -1,5 +1,6 @@
 //! `record` answers every line, in order, once it is durable.
 
+use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -176,31 +177,77 @@ fn a_retry_that_expects_the_last_seq_never_says_a_thing_twice() {
     }
 }
 
+/// The beginning of a line whose text comes next.
+const TEXT: &str = r#"{"role":"user","text":"#;
+
+/// Sends a line that ends in one long string, a piece at a time.
+fn send_long(recording: &mut Recording, head: &str, bytes: usize) -> Value {
+    let mut stdin = recording.stdin.as_ref().unwrap();
+    let piece = vec![b'x'; 64 << 10];
+    write!(stdin, "{head}\"").unwrap();
+    for _ in 0..bytes / piece.len() {
+        stdin.write_all(&piece).unwrap();
+    }
+    stdin.write_all(b"\"}\n").unwrap();
+    recording.answer().unwrap()
+}
+
+/// A large text has a place of its own, so a line may be longer than what a
+/// trail holds in one.
+#[test]
+fn a_line_of_many_mib_is_taken_and_the_trail_stays_small() {
+    let cli = Cli::new();
+    let mut recording = Recording::start(cli.command(&["record"]));
+    recording.say("before");
+    let answer = send_long(&mut recording, TEXT, 17 << 20);
+    assert_eq!(
+        (&answer["ok"], &answer["seq"]),
+        (&json!(true), &json!(2)),
+        "{answer}"
+    );
+    let id = answer["session"].as_str().unwrap().to_owned();
+    assert_eq!(recording.say("after")["seq"], 3);
+    assert_eq!(recording.end(), 0);
+    assert!(std::fs::metadata(cli.trail(&id, 0)).unwrap().len() < 16 << 10);
+    let texts = cli.texts(&id);
+    assert_eq!(
+        texts.iter().map(String::len).collect::<Vec<_>>(),
+        [6, 17 << 20, 5]
+    );
+    assert!(texts[1].bytes().all(|byte| byte == b'x'));
+    assert_eq!(cli.run(&["verify"]).code, 0);
+}
+
 #[test]
 fn a_line_that_is_too_long_is_refused_and_the_rest_goes_on() {
     let cli = Cli::new();
-    let long = line(&"x".repeat(17 << 20));
-    let longer = line(&"x".repeat(40 << 20));
-    let input = [line("before"), long, longer, line("after")].concat();
-    let ran = cli.run_with(&["record"], input.as_bytes());
-    let answers = ran.json_lines();
-    assert_eq!(ran.code, 1);
-    assert!(
-        answers[1]["error"]
-            .as_str()
-            .unwrap()
-            .contains("over the limit of 16777216")
-    );
-    assert!(
-        answers[2]["error"]
-            .as_str()
-            .unwrap()
-            .contains("at most 16 MiB")
-    );
+    let mut recording = Recording::start(cli.command(&["record"]));
+    recording.say("before");
+    let answer = send_long(&mut recording, TEXT, 65 << 20);
+    assert_eq!(answer["kind"], "invalid");
     assert_eq!(
-        cli.texts(answers[0]["session"].as_str().unwrap()),
-        ["before", "after"]
+        answer["error"],
+        "the line is 65 MiB long; at most 64 MiB are taken"
     );
+    assert_eq!(recording.say("after")["line"], 3);
+    assert_eq!(recording.end(), 1);
+    assert_eq!(cli.texts("latest"), ["before", "after"]);
+}
+
+/// What stands beside the message has no other place than the record.
+#[test]
+fn a_record_that_is_too_long_is_refused_and_the_rest_goes_on() {
+    let cli = Cli::new();
+    let mut recording = Recording::start(cli.command(&["record"]));
+    recording.say("before");
+    let head = r#"{"type":"message","message":{"role":"user","blocks":[]},"beside":"#;
+    let answer = send_long(&mut recording, head, 16 << 20);
+    assert_eq!(answer["kind"], "invalid");
+    let error = answer["error"].as_str().unwrap();
+    assert!(error.contains("over the limit of 16777216"), "{error}");
+    assert_eq!(recording.say("after")["seq"], 2);
+    assert_eq!(recording.end(), 1);
+    assert_eq!(cli.texts("latest"), ["before", "after"]);
 }
 
 #[test]
@@ -246,7 +293,9 @@ fn recording_goes_on_when_nobody_reads_the_answers() {
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().unwrap();
     for n in 0..2000 {
-        std::io::Write::write_all(&mut stdin, line(&format!("message {n}")).as_bytes()).unwrap();
+        stdin
+            .write_all(line(&format!("message {n}")).as_bytes())
+            .unwrap();
     }
     drop(stdin);
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -270,7 +319,9 @@ fn recording_goes_on_when_the_answers_find_no_space() {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     for n in 0..20 {
-        std::io::Write::write_all(&mut stdin, line(&format!("message {n}")).as_bytes()).unwrap();
+        stdin
+            .write_all(line(&format!("message {n}")).as_bytes())
+            .unwrap();
     }
     drop(stdin);
     let output = child.wait_with_output().unwrap();

@@ -2,33 +2,7 @@
 
 use serde_json::Value;
 
-use crate::kit::{Cli, command, finish};
-
-/// Puts words in place of what differs from run to run.
-fn normal(text: &str, cli: &Cli, session: &str) -> String {
-    let text = text
-        .replace(session, "<session>")
-        .replace(&session[..8], "<id>")
-        .replace(cli.store().to_str().unwrap(), "<store>")
-        .replace(
-            cli.work().canonicalize().unwrap().to_str().unwrap(),
-            "<work>",
-        );
-    let mut out = String::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line
-            .split(' ')
-            .map(|word| match word.matches(':').count() {
-                2 if !word.contains('"') => "<time>",
-                _ if word.len() == 10 && word.matches('-').count() == 2 => "<day>",
-                _ => word,
-            })
-            .collect();
-        out.push_str(words.join(" ").trim_end());
-        out.push('\n');
-    }
-    out
-}
+use crate::kit::{Cli, command, finish, normal};
 
 #[test]
 fn show_reads_well() {
@@ -62,7 +36,7 @@ a \u{fffd}title
    4  oracle  <day> <time>
       {\"type\":\"hologram\",\"beam\":1}
 ";
-    assert_eq!(normal(&shown.stdout, &cli, &session), expected);
+    assert_eq!(normal(&shown.stdout, &cli, &[&session]), expected);
 }
 
 #[test]

@@ -1,0 +1,211 @@
+//! Nothing of a transcript reaches a terminal with its escapes, and colours come
+//! only where they are wanted.
+
+use serde_json::json;
+
+use crate::kit::{Cli, Ran};
+
+/// Sets the title of a terminal, turns text red, goes to another line, and
+/// writes from right to left.
+const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31mred\r\u{8}\u{9b}2J\u{202e}txt";
+
+fn assert_clean(ran: &Ran, what: &str) {
+    let is_unsafe = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c)
+    };
+    for text in [&ran.stdout, &ran.stderr] {
+        assert!(!text.contains(is_unsafe), "{what}: {text:?}");
+    }
+}
+
+/// A session in which everything that a file can hold is hostile.
+fn hostile_session(cli: &Cli) -> String {
+    let blocks = json!([
+        {"type": "thinking", "thinking": HOSTILE, "signature": HOSTILE},
+        {"type": "text", "text": HOSTILE},
+        {"type": "tool_use", "id": "t1", "name": HOSTILE, "input": {"a": HOSTILE}},
+    ]);
+    let result = json!({"type": "tool_result", "tool_use_id": "t1", "tool_name": HOSTILE, "output": HOSTILE});
+    let lines = [
+        json!({"role": "user", "text": HOSTILE}),
+        json!({"type": "message", "message": {"role": "assistant", "blocks": blocks}}),
+        json!({"type": "message", "message": {"role": "tool", "blocks": [result]}}),
+        json!({"type": "message", "message": {"role": HOSTILE, "blocks": [{"type": HOSTILE, "x": HOSTILE}]}}),
+        json!({"type": "message", "message": {"role": "user", "blocks": [
+            {"type": "image", "media_type": HOSTILE, "data": "AAAA"}]}}),
+    ];
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let ran = cli.run_with(&["record", "--title", HOSTILE], input.as_bytes());
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    ran.json_lines()[0]["session"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn no_verb_lets_an_escape_of_a_transcript_through() {
+    let cli = Cli::new();
+    let id = hostile_session(&cli);
+    std::fs::write(cli.work().join("summary"), HOSTILE).unwrap();
+    let back = format!("{id}:2");
+    let cases: [&[&str]; 22] = [
+        &["show", &id],
+        &["list"],
+        &["title", &id],
+        &["title", &id, HOSTILE],
+        &["title", &id, "--clear"],
+        &["title", &id, HOSTILE],
+        &["tag", &id, HOSTILE],
+        &["tag", &id],
+        &["tag", &id, "--remove", HOSTILE],
+        &["pin", &id],
+        &["stats", &id],
+        &["compact", &id, "--summary-file", "summary"],
+        &["show", &id],
+        &["steps", &id],
+        &["rewind", &back, "--chat"],
+        &["undo", &id],
+        &["redo", &id],
+        &["fork", &id, "--name", HOSTILE],
+        &["list"],
+        &["show", "latest"],
+        // A wrong reference, and one that is near, which brings up the title.
+        &["show", HOSTILE],
+        &["show", &format!("{}zz", &id[..6])],
+    ];
+    for args in cases {
+        let ran = cli.run(args);
+        assert_clean(&ran, &format!("{args:?}"));
+        assert!(ran.code == 0 || args[1] != id, "{ran:#?}");
+        // With colours on, ours are there and theirs are not.
+        let coloured = cli.run(&[args, &["--color=always"]].concat());
+        for text in [&coloured.stdout, &coloured.stderr] {
+            assert!(!text.contains("\u{1b}[31mred"), "{args:?}: {text:?}");
+            assert!(!text.contains("\u{1b}]0;"), "{args:?}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn an_export_is_data_and_what_is_said_of_it_is_not() {
+    let cli = Cli::new();
+    let id = hostile_session(&cli);
+    for format in ["v1", "json"] {
+        let ran = cli.run(&["export", &id, "--to", format]);
+        assert!(!ran.stdout.contains(['\u{1b}', '\u{7}', '\r']), "{format}");
+        assert!(
+            ran.stdout.contains("owned"),
+            "but as JSON writes it: {}",
+            ran.stdout
+        );
+    }
+    let ran = cli.run(&["export", &id, "--to", "markdown"]);
+    assert!(ran.stdout.contains(HOSTILE), "every byte of it");
+    assert_eq!(ran.stderr, "");
+    let name = "\u{1b}[31mred.md";
+    let ran = cli.run(&["export", &id, "--to", "markdown", "-o", name]);
+    assert_eq!(ran.code, 0);
+    assert_clean(&ran, "the name of a file");
+    cli.take_back(&ran);
+    assert!(!cli.work().join(name).exists());
+}
+
+#[test]
+fn hostile_files_are_taken_in_and_refused_in_clean_words() {
+    let cli = Cli::new();
+    let message = json!({"role": "user", "blocks": [{"type": "text", "text": HOSTILE}]});
+    let good = [
+        json!({"type": "session_meta", "version": 1, "session_id": HOSTILE, "created_at_ms": 1,
+            "updated_at_ms": 1, "fork": {"parent_session_id": HOSTILE, "branch_name": HOSTILE},
+            "model": HOSTILE, "workspace_root": HOSTILE}),
+        json!({"type": "message", "message": message}),
+        json!({"type": HOSTILE}),
+    ];
+    let good: String = good.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(cli.work().join("\u{1b}[31mred.jsonl"), good).unwrap();
+    std::fs::write(cli.work().join("\u{1b}[31mbad.jsonl"), HOSTILE).unwrap();
+    let ran = cli.run(&["import", "\u{1b}[31mred.jsonl", "\u{1b}[31mbad.jsonl"]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (1, 1), "{ran:#?}");
+    assert_clean(&ran, "import");
+    for args in [["show", "latest"], ["stats", "latest"], ["steps", "latest"]] {
+        let ran = cli.run(&args);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert_clean(&ran, args[0]);
+    }
+    assert_clean(&cli.run(&["list"]), "list");
+}
+
+#[test]
+fn colours_heed_the_flag_and_the_environment() {
+    let cli = Cli::new();
+    let id = cli.talk();
+    let coloured = |args: &[&str], no_color: bool| {
+        let mut command = cli.command(args);
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        let ran = crate::kit::finish(&mut command, b"");
+        (ran.stdout + &ran.stderr).contains('\u{1b}')
+    };
+    for args in [
+        &["show", &id][..],
+        &["stats", &id],
+        &["list"],
+        &["show", "zzzz"],
+        &["rewind", &id, "--chat"],
+    ] {
+        let with = |flag: &'static str| [args, &["--color", flag][..]].concat();
+        assert!(!coloured(args, false), "{args:?}: a pipe is no terminal");
+        assert!(!coloured(&with("never"), false), "{args:?}");
+        assert!(!coloured(&with("auto"), true), "{args:?}");
+        assert!(coloured(&with("always"), false), "{args:?}");
+        assert!(
+            coloured(&with("always"), true),
+            "{args:?}: the flag is nearer"
+        );
+    }
+    // JSON has no colours, whatever is asked for.
+    for args in [
+        &["show", &id, "--json", "--color", "always"][..],
+        &["show", "zzzz", "--json", "--color", "always"],
+    ] {
+        assert!(!coloured(args, false), "{args:?}");
+    }
+}
+
+/// On a terminal, NO_COLOR counts; `script` stands for one.
+#[test]
+#[cfg(target_os = "linux")]
+fn on_a_terminal_there_are_colours_unless_no_color_is_set() {
+    let cli = Cli::new();
+    cli.new_session("hello");
+    let on_a_terminal = |no_color: bool| {
+        let mut script = std::process::Command::new("script");
+        script
+            .args([
+                "-qec",
+                concat!(env!("CARGO_BIN_EXE_backtrail"), " list"),
+                "/dev/null",
+            ])
+            .current_dir(cli.work())
+            .env("BACKTRAIL_HOME", cli.store())
+            .env("TERM", "xterm-256color")
+            .env_remove("NO_COLOR");
+        if no_color {
+            script.env("NO_COLOR", "1");
+        }
+        script.stdin(std::process::Stdio::null()).output()
+    };
+    let Ok(coloured) = on_a_terminal(false) else {
+        eprintln!("SKIPPED: there is no `script` here to stand for a terminal");
+        return;
+    };
+    let text = String::from_utf8(coloured.stdout).unwrap();
+    assert!(
+        text.contains("hello") && text.contains('\u{1b}'),
+        "{text:?}"
+    );
+    let plain = String::from_utf8(on_a_terminal(true).unwrap().stdout).unwrap();
+    assert!(
+        plain.contains("hello") && !plain.contains('\u{1b}'),
+        "{plain:?}"
+    );
+}

@@ -1,0 +1,296 @@
+//! `title`, `tag` and `pin`: what is noted of a session.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Cli, Ran, Recording, screen};
+
+/// Returns what is noted of a session, as `list` and `show` tell it.
+fn noted(cli: &Cli, id: &str) -> Value {
+    let shown = cli.run(&["show", id, "--json"]).json();
+    let listed = cli.run(&["list", "--json"]).json();
+    let rows = listed.as_array().unwrap();
+    let row = rows.iter().find(|row| row["id"] == id).unwrap();
+    let of = |value: &Value| json!([value["title"], value["tags"], value["pinned"]]);
+    assert_eq!(of(&shown), of(row));
+    of(row)
+}
+
+fn seen(ran: &Ran, cli: &Cli, id: &str) -> String {
+    screen(ran, cli, &[id])
+}
+
+#[test]
+fn a_title_is_shown_set_taken_away_and_taken_back() {
+    let cli = Cli::new();
+    let id = cli.new_session("hello");
+    let untitled = noted(&cli, &id);
+    let ran = cli.run(&["title", &id]);
+    assert_eq!(seen(&ran, &cli, &id), "exit 0\nerr: <id> has no title\n");
+    let first = cli.run(&["title", &id, "it's a title"]);
+    assert_eq!(
+        seen(&first, &cli, &id),
+        "\
+exit 0
+out: <id> is called 'it'\\''s a title' now
+err: take this back: backtrail title <id> --clear
+"
+    );
+    let ran = cli.run(&["title", &id]);
+    assert_eq!(seen(&ran, &cli, &id), "exit 0\nout: it's a title\n");
+    assert!(cli.run(&["list"]).stdout.contains("it's a title"));
+    assert!(cli.run(&["show", &id]).stdout.starts_with("it's a title\n"));
+    let titled = noted(&cli, &id);
+    let second = cli.run(&["title", &id, "other"]);
+    assert_eq!(
+        seen(&second, &cli, &id),
+        "\
+exit 0
+out: <id> is called other now
+err: take this back: backtrail title <id> 'it'\\''s a title'
+"
+    );
+    cli.take_back(&second);
+    assert_eq!(noted(&cli, &id), titled);
+    let cleared = cli.run(&["title", &id, "--clear"]);
+    assert_eq!(
+        seen(&cleared, &cli, &id),
+        "\
+exit 0
+out: <id> has no title now
+err: take this back: backtrail title <id> 'it'\\''s a title'
+"
+    );
+    assert_eq!(noted(&cli, &id), untitled);
+    cli.take_back(&cleared);
+    assert_eq!(noted(&cli, &id), titled);
+    cli.take_back(&first);
+    assert_eq!(noted(&cli, &id), untitled);
+}
+
+/// The printed command brings every byte back, whatever a shell, a terminal or
+/// our own options would make of it.
+#[test]
+fn the_oddest_title_comes_back_byte_for_byte() {
+    let cli = Cli::new();
+    let id = cli.new_session("hello");
+    let odd = [
+        "-x",
+        "--clear",
+        "$(touch gone) `x` \"y\" \\ !!",
+        "\u{1b}]0;owned\u{7}\u{1b}[31m red",
+        "two\nlines\tand 'quotes'\n",
+        "\u{202e}backwards\u{9b}31m",
+        " blanks around ",
+    ];
+    for title in odd {
+        cli.run(&["title", &id, "--", title]);
+        let before = noted(&cli, &id);
+        assert_eq!(before[0], title);
+        let ran = cli.run(&["title", &id, "other"]);
+        cli.take_back(&ran);
+        assert_eq!(noted(&cli, &id), before);
+        let ran = cli.run(&["tag", &id, "--", title]);
+        assert_eq!(noted(&cli, &id)[1], json!([title]));
+        let removed = cli.run(&["tag", &id, "--remove", "--", title]);
+        cli.take_back(&removed);
+        assert_eq!(noted(&cli, &id)[1], json!([title]));
+        cli.take_back(&ran);
+        assert_eq!(noted(&cli, &id), before);
+    }
+    assert!(!cli.work().join("gone").exists());
+}
+
+#[test]
+fn tags_are_shown_added_removed_and_taken_back() {
+    let cli = Cli::new();
+    let id = cli.new_session("hello");
+    let untagged = noted(&cli, &id);
+    let ran = cli.run(&["tag", &id]);
+    assert_eq!(seen(&ran, &cli, &id), "exit 0\nerr: <id> has no tags\n");
+    let added = cli.run(&["tag", &id, "bug", "to do", "bug"]);
+    assert_eq!(
+        seen(&added, &cli, &id),
+        "\
+exit 0
+out: <id> is tagged bug, 'to do' now
+err: take this back: backtrail tag <id> --remove bug 'to do' bug
+"
+    );
+    let ran = cli.run(&["tag", &id]);
+    assert_eq!(seen(&ran, &cli, &id), "exit 0\nout: bug\nout: to do\n");
+    let tagged = noted(&cli, &id);
+    assert_eq!(tagged[1], json!(["bug", "to do"]));
+    // What is there already is not added, and so not taken back.
+    let more = cli.run(&["tag", &id, "bug", "new"]);
+    assert_eq!(
+        seen(&more, &cli, &id),
+        "\
+exit 0
+out: <id> is tagged bug, 'to do', new now
+err: take this back: backtrail tag <id> --remove new
+"
+    );
+    cli.take_back(&more);
+    assert_eq!(noted(&cli, &id), tagged);
+    let removed = cli.run(&["tag", &id, "--remove", "to do", "never there"]);
+    assert_eq!(
+        seen(&removed, &cli, &id),
+        "\
+exit 0
+out: <id> is tagged bug now
+err: take this back: backtrail tag <id> 'to do'
+"
+    );
+    cli.take_back(&removed);
+    assert_eq!(noted(&cli, &id), tagged);
+    cli.take_back(&added);
+    assert_eq!(noted(&cli, &id), untagged);
+}
+
+#[test]
+fn a_tag_that_is_there_already_writes_nothing() {
+    let cli = Cli::new();
+    let id = cli.new_session("hello");
+    cli.run(&["tag", &id, "bug"]);
+    let trail = std::fs::read(cli.trail(&id, 0)).unwrap();
+    for args in [["tag", &id, "bug"], ["pin", &id, "--off"]] {
+        let ran = cli.run(&args);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert_eq!(ran.stderr, "", "there is nothing to take back");
+    }
+    assert_eq!(std::fs::read(cli.trail(&id, 0)).unwrap(), trail);
+    for blank in ["", "  "] {
+        let ran = cli.run(&["tag", &id, "ok", blank]);
+        assert_eq!(
+            seen(&ran, &cli, &id),
+            "exit 2\nerr: error: a tag cannot be blank\n"
+        );
+    }
+    assert_eq!(std::fs::read(cli.trail(&id, 0)).unwrap(), trail);
+}
+
+#[test]
+fn a_pinned_session_is_listed_first_until_the_pin_is_taken_away() {
+    let cli = Cli::new();
+    let old = cli.new_session("old");
+    let new = cli.new_session("new");
+    let order = || {
+        let listed = cli.run(&["list", "--json"]).json();
+        let rows = listed.as_array().unwrap().iter();
+        rows.map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order(), [new.clone(), old.clone()]);
+    let pinned = cli.run(&["pin", &old]);
+    assert_eq!(
+        seen(&pinned, &cli, &old),
+        "\
+exit 0
+out: <id> is pinned now
+err: take this back: backtrail pin <id> --off
+"
+    );
+    cli.run(&["record", "--session", &new, "--text", "newer still"]);
+    assert_eq!(order(), [old.clone(), new.clone()]);
+    assert!(cli.run(&["list"]).stdout.contains("  * old\n"));
+    let ran = cli.run(&["pin", &old]);
+    assert_eq!(
+        seen(&ran, &cli, &old),
+        "exit 0\nout: <id> is pinned already\n"
+    );
+    let off = cli.take_back(&pinned);
+    assert_eq!(
+        seen(&off, &cli, &old),
+        "\
+exit 0
+out: <id> is not pinned now
+err: take this back: backtrail pin <id>
+"
+    );
+    assert_eq!(noted(&cli, &old)[2], false);
+    cli.take_back(&off);
+    assert_eq!(noted(&cli, &old)[2], true);
+    // A fork begins without the pin.
+    let fork = cli.run(&["fork", &old, "--json"]).json();
+    assert_eq!(noted(&cli, fork["session"].as_str().unwrap())[2], false);
+}
+
+#[test]
+fn notes_are_told_as_json() {
+    let cli = Cli::new();
+    let id = cli.new_session("hello");
+    let cases: [(&[&str], Value); 8] = [
+        (&["title", &id], json!({"session": id, "title": null})),
+        (
+            &["title", &id, "T"],
+            json!({"session": id, "title": "T", "before": null}),
+        ),
+        (
+            &["title", &id, "--clear"],
+            json!({"session": id, "title": null, "before": "T"}),
+        ),
+        (
+            &["tag", &id, "a", "b"],
+            json!({"session": id, "tags": ["a", "b"], "before": []}),
+        ),
+        (
+            &["tag", &id, "--remove", "a"],
+            json!({"session": id, "tags": ["b"], "before": ["a", "b"]}),
+        ),
+        (
+            &["tag", &id],
+            json!({"session": id, "tags": ["b"], "before": ["b"]}),
+        ),
+        (
+            &["pin", &id],
+            json!({"session": id, "pinned": true, "before": false}),
+        ),
+        (
+            &["pin", &id, "--off"],
+            json!({"session": id, "pinned": false, "before": true}),
+        ),
+    ];
+    for (args, expected) in cases {
+        let ran = cli.run(&[args, &["--json"]].concat());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{args:?}");
+        assert_eq!(ran.json(), expected, "{args:?}");
+    }
+}
+
+/// Titles, tags and pins may come from any process, and so may a fork.
+#[test]
+fn notes_and_forks_do_not_wait_for_the_speaker() {
+    let cli = Cli::new();
+    let mut speaker = Recording::start(cli.command(&["record"]));
+    let id = speaker.say("one")["session"].as_str().unwrap().to_owned();
+    let cases: [&[&str]; 4] = [
+        &["title", &id, "meanwhile"],
+        &["tag", &id, "seen"],
+        &["pin", &id],
+        &["fork", &id],
+    ];
+    for args in cases {
+        let ran = cli.run(args);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+    }
+    assert_eq!(speaker.say("two")["ok"], true);
+    assert_eq!(speaker.end(), 0);
+    assert_eq!(noted(&cli, &id), json!(["meanwhile", ["seen"], true]));
+    assert_eq!(cli.texts(&id), ["one", "two"]);
+}
+
+#[test]
+fn a_note_that_is_too_long_is_refused() {
+    let cli = Cli::new();
+    let id = cli.new_session("hello");
+    let before = noted(&cli, &id);
+    let long = "t".repeat(5000);
+    for args in [["title", &id, &long], ["tag", &id, &long]] {
+        let ran = cli.run(&args);
+        assert_eq!(
+            seen(&ran, &cli, &id),
+            "exit 2\nerr: error: a title, tag or name is 5000 bytes long; at most 4096 are taken\n"
+        );
+    }
+    assert_eq!(noted(&cli, &id), before);
+}

@@ -1,0 +1,137 @@
+//! `stats`: how much was said, done and used (B1).
+
+use serde_json::json;
+
+use crate::kit::{Cli, line, screen};
+
+// B1
+#[test]
+fn b1_statistics_read_well() {
+    let cli = Cli::new();
+    let id = cli.talk();
+    let ran = cli.run(&["stats", &id]);
+    assert_eq!(
+        screen(&ran, &cli, &[&id]),
+        "\
+exit 0
+out: started     <day> <time>
+out: messages    5 in 1 turn: 1 prompt, 2 answers
+out: tool calls  1
+out: time spent  1m 2s
+out: tokens      1,540 measured: 1,000 in, 40 out, 500 read from cache, 0 written to it, and about 5 (estimated)
+out: cost        $0.0125 reported, and 1 response without a price
+out: models      m-1
+"
+    );
+    assert_eq!(
+        cli.run(&["stats"]).stdout,
+        ran.stdout,
+        "latest, if not said"
+    );
+}
+
+#[test]
+fn b1_statistics_are_told_as_json() {
+    let cli = Cli::new();
+    let id = cli.talk();
+    let ran = cli.run(&["stats", &id, "--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let mut stats = ran.json();
+    for time in ["started_at", "last_at"] {
+        let at = stats[time].take();
+        assert!(at.as_str().unwrap().ends_with('Z'), "{time}: {at}");
+    }
+    assert_eq!(
+        stats,
+        json!({
+            "session": id,
+            "started_at": null,
+            "last_at": null,
+            "messages": {"total": 5, "system": 1, "user": 1, "assistant": 2, "tool": 1, "other": 0,
+                "prompts": 1, "answers": 2},
+            "turns": 1,
+            "tool_calls": 1,
+            "failed_tool_calls": 0,
+            "open_tool_calls": 0,
+            "time_spent_ms": 62000,
+            "time_has_spans": false,
+            "usage": {"input_tokens": 1000, "output_tokens": 40,
+                "cache_creation_input_tokens": 0, "cache_read_input_tokens": 500},
+            "estimated_tokens": 5,
+            "cost_usd": 0.0125,
+            "responses": 2,
+            "responses_without_cost": 1,
+            "compactions": 0,
+            "models": ["m-1"],
+            "damaged": 0,
+        })
+    );
+}
+
+#[test]
+fn what_is_not_known_is_not_zero() {
+    let cli = Cli::new();
+    let call = r#"{"type":"message","message":{"role":"assistant","blocks":[{"type":"tool_use","id":"a","name":"x","input":{}},{"type":"tool_use","id":"b","name":"x","input":{}}]},"at":"2026-11-15T10:00:42Z"}"#;
+    let failed = r#"{"type":"message","message":{"role":"tool","blocks":[{"type":"tool_result","tool_use_id":"a","output":"no","is_error":true}]},"at":"2026-11-15T13:05:00Z"}"#;
+    let prompt = r#"{"role":"user","text":"go","at":"2026-11-15T10:00:00Z"}"#;
+    let input = format!("{prompt}\n{call}\n{failed}\n");
+    let ran = cli.run_with(&["record"], input.as_bytes());
+    let id = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
+    let ran = cli.run(&["stats", &id]);
+    assert_eq!(
+        screen(&ran, &cli, &[&id]),
+        "\
+exit 0
+out: started     <day> <time>
+out: messages    3 in 1 turn: 1 prompt, 0 answers
+out: tool calls  2, 1 failed, 1 without a result
+out: time spent  3h 5m (in part the span of a turn)
+out: tokens      about 3 (estimated)
+out: cost        unknown: no provider said
+"
+    );
+    let stats = cli.run(&["stats", &id, "--json"]).json();
+    assert_eq!(stats["cost_usd"], json!(null));
+    assert_eq!(stats["usage"]["input_tokens"], 0);
+    assert_eq!(stats["estimated_tokens"], 3, "estimated, and marked so");
+}
+
+// F6
+#[test]
+fn f6_a_compaction_forgets_no_tokens() {
+    let cli = Cli::new();
+    let id = cli.talk();
+    let before = cli.run(&["stats", &id, "--json"]).json();
+    std::fs::write(cli.work().join("summary"), "They looked.").unwrap();
+    cli.run(&["compact", &id, "--summary-file", "summary"]);
+    let after = cli.run(&["stats", &id, "--json"]).json();
+    assert_eq!(after["usage"], before["usage"]);
+    assert_eq!(after["messages"], before["messages"]);
+    assert_eq!(after["compactions"], 1);
+    assert!(cli.run(&["stats", &id]).stdout.contains("compactions 1\n"));
+}
+
+#[test]
+fn damage_is_not_counted_and_said() {
+    let cli = Cli::new();
+    let ran = cli.run_with(&["record"], [line("one"), line("two")].concat().as_bytes());
+    let id = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
+    let trail = cli.trail(&id, 0);
+    let text = std::fs::read_to_string(&trail).unwrap();
+    std::fs::write(&trail, text.replace("two", "tow")).unwrap();
+    let ran = cli.run(&["stats", &id]);
+    assert!(
+        ran.stdout.contains("messages    1 in 1 turn"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(
+        ran.stderr.replace(&id[..8], "<id>"),
+        "\
+warning: 1 place of the history could not be read and is not counted
+hint: backtrail verify <id>
+"
+    );
+    let ran = cli.run(&["stats", &id, "--json"]);
+    assert_eq!((ran.code, &ran.json()["damaged"]), (0, &json!(1)));
+}

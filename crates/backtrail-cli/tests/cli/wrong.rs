@@ -1,0 +1,298 @@
+//! What every verb makes of a wrong reference, a session that somebody speaks in,
+//! a store that cannot be written to, and no store at all.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::kit::{Cli, Ran, Recording, screen};
+
+/// The verbs that look at a session or change it, with the reference left open.
+const LOOKING: &[&[&str]] = &[
+    &["show", "REF"],
+    &["steps", "REF"],
+    &["context", "REF"],
+    &["title", "REF"],
+    &["tag", "REF"],
+    &["stats", "REF"],
+    &["export", "REF", "--to", "v1"],
+    &["export", "REF", "--to", "json"],
+    &["export", "REF", "--to", "markdown"],
+];
+const NOTING: &[&[&str]] = &[
+    &["fork", "REF"],
+    &["title", "REF", "new"],
+    &["tag", "REF", "new"],
+    &["pin", "REF"],
+];
+const SPEAKING: &[&[&str]] = &[
+    &["rewind", "REF:1", "--chat"],
+    &["undo", "REF"],
+    &["redo", "REF"],
+    &["compact", "REF", "--summary-file", "summary"],
+    &["record", "--session", "REF", "--text", "more"],
+];
+
+fn all_verbs() -> impl Iterator<Item = &'static [&'static str]> {
+    [LOOKING, NOTING, SPEAKING].into_iter().flatten().copied()
+}
+
+fn run(cli: &Cli, verb: &[&str], reference: &str) -> Ran {
+    let args: Vec<String> = verb
+        .iter()
+        .map(|arg| arg.replace("REF", reference))
+        .collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    cli.run(&args)
+}
+
+fn cli_with_summary() -> Cli {
+    let cli = Cli::new();
+    std::fs::write(cli.work().join("summary"), "They looked.").unwrap();
+    cli
+}
+
+#[test]
+fn every_verb_refuses_an_unknown_reference_and_names_the_nearest() {
+    let cli = cli_with_summary();
+    let id = cli.talk();
+    let before = cli.run(&["show", &id, "--json"]).stdout;
+    for verb in all_verbs() {
+        let ran = run(&cli, verb, "zzzz");
+        assert_eq!(
+            screen(&ran, &cli, &[&id]),
+            "\
+exit 2
+err: error: no session begins with \"zzzz\"
+err:
+err: hint: see what there is: backtrail list
+",
+            "{verb:?}"
+        );
+        let near = format!("{}zz", &id[..6]);
+        let ran = run(&cli, verb, &near);
+        let seen = screen(&ran, &cli, &[&id]);
+        assert!(
+            seen.contains("hint: nearest: <id> (a talk, "),
+            "{verb:?}: {seen}"
+        );
+        let ran = run(&cli, verb, "./summary");
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{verb:?}");
+        assert!(
+            ran.stderr.contains("is not a session"),
+            "{verb:?}: {}",
+            ran.stderr
+        );
+    }
+    assert_eq!(cli.run(&["show", &id, "--json"]).stdout, before);
+}
+
+#[test]
+fn every_verb_refuses_a_reference_that_fits_several() {
+    let cli = cli_with_summary();
+    for n in 1..=2 {
+        let line =
+            format!(r#"{{"type":"session_meta","version":1,"session_id":"session-100{n}"}}"#);
+        let message = r#"{"type":"message","message":{"role":"user","blocks":[{"type":"text","text":"hi"}]}}"#;
+        let file = format!("{n}.jsonl");
+        std::fs::write(cli.work().join(&file), format!("{line}\n{message}\n")).unwrap();
+        assert_eq!(cli.run(&["import", &file]).code, 0);
+    }
+    for verb in all_verbs() {
+        let ran = run(&cli, verb, "session-100");
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{verb:?}");
+        for session in ["session-1001 (untitled", "session-1002 (untitled"] {
+            assert!(ran.stderr.contains(session), "{verb:?}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_record_out_of_range_is_told_with_the_last_one() {
+    let cli = Cli::new();
+    let id = cli.talk();
+    let sessions = || cli.run(&["list", "--json"]).stdout;
+    let before = sessions();
+    for verb in [&["fork", "REF:6"][..], &["rewind", "REF:6", "--chat"]] {
+        let ran = run(&cli, verb, &id);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+        let what = format!("error: session {id} has no record 6; its last is 5\n");
+        assert!(ran.stderr.starts_with(&what), "{}", ran.stderr);
+    }
+    let ran = cli.run(&["fork", &format!("{id}:6"), "--json"]);
+    let error: Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!(error["error"]["kind"], "not_found");
+    assert_eq!(sessions(), before);
+}
+
+#[test]
+fn a_session_that_somebody_speaks_in_says_who_and_what_else_can_be_done() {
+    let cli = cli_with_summary();
+    let id = cli.talk();
+    let mut speaker = Recording::start(cli.command(&["record", "--session", &id]));
+    speaker.say("mine");
+    let before = cli.conversation(&id);
+    for verb in SPEAKING {
+        let ran = run(&cli, verb, &id);
+        let seen = screen(&ran, &cli, &[&id]).replace(&speaker.child.id().to_string(), "<pid>");
+        let (since, rest) = seen.split_once(", since ").expect("it says since when");
+        let rest = &rest[rest.find(')').unwrap()..];
+        assert_eq!(
+            format!("{since}, since <when>{rest}"),
+            "\
+exit 2
+err: error: session <id> is open for writing in process <pid> (backtrail, since <when>)
+err:   in: <store>/sessions/<session>/speaker.lock
+err:
+err: hint: read it with: backtrail show <id> --follow
+err: hint: go your own way: backtrail fork <id>
+",
+            "{verb:?}"
+        );
+        let json = [verb, &["--json"][..]].concat();
+        let error: Value = serde_json::from_str(&run(&cli, &json, &id).stderr).unwrap();
+        assert_eq!(error["error"]["kind"], "locked", "{verb:?}");
+    }
+    for verb in LOOKING {
+        assert_eq!(run(&cli, verb, &id).code, 0, "{verb:?}");
+    }
+    assert_eq!(cli.conversation(&id), before);
+    assert_eq!(speaker.end(), 0);
+    let ran = cli.run(&["rewind", &format!("{id}:1"), "--chat"]);
+    assert_eq!(ran.code, 0, "free again: {ran:#?}");
+}
+
+#[test]
+fn without_a_store_every_verb_says_so_and_makes_none() {
+    let cli = cli_with_summary();
+    for verb in all_verbs() {
+        let ran = run(&cli, verb, "latest");
+        assert_eq!(
+            screen(&ran, &cli, &[]),
+            "\
+exit 2
+err: error: there is no store in <store>
+err:
+err: hint: record something first: backtrail record --text hello
+",
+            "{verb:?}"
+        );
+        assert!(!cli.store().exists(), "{verb:?}");
+    }
+}
+
+#[test]
+fn in_an_empty_store_there_is_no_latest() {
+    let cli = cli_with_summary();
+    assert_eq!(
+        cli.run(&["record"]).code,
+        0,
+        "it makes the store, and no session"
+    );
+    for verb in all_verbs() {
+        let ran = run(&cli, verb, "latest");
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{verb:?}");
+        assert!(
+            ran.stderr.starts_with("error: there is no session yet"),
+            "{verb:?}: {}",
+            ran.stderr
+        );
+    }
+    let ran = cli.run(&["list"]);
+    assert_eq!(
+        screen(&ran, &cli, &[]),
+        "exit 0\nerr: no sessions yet; record something: backtrail record --text hello\n"
+    );
+}
+
+/// A directory that nothing can be written to, until this is dropped.
+struct ReadOnly<'a> {
+    dir: &'a Path,
+    mounted: bool,
+}
+
+impl<'a> ReadOnly<'a> {
+    /// Takes the right to write away. Root may write all the same: for root it
+    /// is mounted over itself, where that is allowed; else this says so loudly.
+    fn make(dir: &'a Path) -> Option<Self> {
+        let quiet = |args: &[&str]| {
+            let done = Command::new(args[0]).args(&args[1..]).arg(dir).output();
+            done.is_ok_and(|output| output.status.success())
+        };
+        assert!(quiet(&["chmod", "-R", "a-w"]));
+        let only = Self {
+            dir,
+            mounted: false,
+        };
+        let probe = dir.join("probe");
+        if std::fs::write(&probe, "").is_err() {
+            return Some(only);
+        }
+        std::fs::remove_file(&probe).unwrap();
+        let mounted = quiet(&["mount", "--bind", dir.to_str().unwrap()])
+            && quiet(&["mount", "-o", "remount,bind,ro"]);
+        if mounted {
+            return Some(Self { dir, mounted });
+        }
+        eprintln!(
+            "SKIPPED: root can write everywhere, and a read-only mount is not permitted here"
+        );
+        None
+    }
+}
+
+impl Drop for ReadOnly<'_> {
+    fn drop(&mut self) {
+        if self.mounted {
+            Command::new("umount").arg(self.dir).status().ok();
+        }
+        Command::new("chmod")
+            .args(["-R", "u+w"])
+            .arg(self.dir)
+            .status()
+            .ok();
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_store_that_cannot_be_written_to_is_read_and_every_change_says_why_not() {
+    let cli = cli_with_summary();
+    let id = cli.talk();
+    let before = cli.conversation(&id);
+    let store = cli.store();
+    let Some(_read_only) = ReadOnly::make(&store) else {
+        return;
+    };
+    for verb in LOOKING {
+        let ran = run(&cli, verb, &id);
+        assert_eq!(ran.code, 0, "{verb:?}: {ran:#?}");
+    }
+    for verb in NOTING.iter().chain(SPEAKING) {
+        let ran = run(&cli, verb, &id);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (2, ""),
+            "{verb:?}: {ran:#?}"
+        );
+        assert!(
+            ran.stderr.starts_with("error: cannot "),
+            "{verb:?}: {}",
+            ran.stderr
+        );
+        let why = ["Read-only file system", "Permission denied"];
+        assert!(
+            why.iter().any(|why| ran.stderr.contains(why)),
+            "{verb:?}: {}",
+            ran.stderr
+        );
+        let json = [verb, &["--json"][..]].concat();
+        let error: Value = serde_json::from_str(&run(&cli, &json, &id).stderr).unwrap();
+        assert_eq!(error["error"]["kind"], "io", "{verb:?}");
+    }
+    std::fs::write(cli.work().join("s.json"), r#"{"version":1,"messages":[]}"#).unwrap();
+    let ran = cli.run(&["import", "s.json"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:#?}");
+    assert_eq!(cli.conversation(&id), before);
+}
