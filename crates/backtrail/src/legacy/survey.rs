@@ -18,7 +18,7 @@ use crate::ids::SessionId;
 use crate::storage::StorageFile;
 use crate::trail::lines::Ending;
 use crate::trail::record::MAX_READ;
-use crate::trail::{Damage, DamageReport};
+use crate::trail::{Damage, DamageReport, FORMAT_VERSION};
 
 /// What is known of a version-1 file as a whole.
 #[derive(Debug)]
@@ -48,10 +48,10 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Returns whether the file says that it is of a later version.
+    /// Returns whether the file says that it is of our own version.
     pub(crate) fn is_ours(&self) -> bool {
         let version = self.meta.as_ref().and_then(|meta| meta.version);
-        version.is_some_and(|version| version > 1)
+        version == Some(u64::from(FORMAT_VERSION))
     }
 }
 
