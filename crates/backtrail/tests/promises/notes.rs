@@ -179,7 +179,7 @@ fn a_note_that_is_too_long_is_refused_and_changes_nothing() {
         Note::new().model(long.as_str()),
         Note::new().tags([long.as_str()]),
         Note::new().tags(many),
-        Note::new().workspace_root(Path::new(&"/x".repeat(20 << 19))),
+        Note::new().workspace_root(Path::new(&"/x".repeat(3000))),
     ] {
         let error = session.note(&note).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");

@@ -201,6 +201,29 @@ fn a_damaged_trail_of_ours_is_never_read_as_version_1() {
     }
 }
 
+/// A file that is cut while it is read ends there, and nothing else happens.
+#[test]
+fn an_old_trail_that_is_cut_while_it_is_read_ends_there() {
+    let last = message("c").trim_end().to_owned() + "    \n";
+    let whole = message("a") + &message("b") + &last;
+    for cut in 0..whole.len() {
+        let desk = Desk::new();
+        let id = desk.import("talk.jsonl", &whole).id;
+        let mut records = desk.reader(&id).records().unwrap();
+        assert_eq!(records.next().unwrap().unwrap().seq(), 1);
+        let path = desk.trail(&id, 0);
+        desk.memory.write(&path, &whole.as_bytes()[..cut]).unwrap();
+        let mut seqs = Vec::new();
+        while let Some(record) = records.next().unwrap() {
+            seqs.push(record.seq());
+            assert!(record.message().unwrap().is_some());
+        }
+        let ends = [whole.len() - last.len() - 1, whole.len() - 5];
+        let expected = ends.iter().filter(|end| **end <= cut).count();
+        assert_eq!(seqs, [2, 3][..expected], "cut at {cut}");
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Harm {
     Flip(usize, u8),

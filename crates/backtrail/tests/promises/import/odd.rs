@@ -100,6 +100,12 @@ fn odd_losses() -> Vec<Odd> {
     let is_nul: Wrong = |reason| *reason == Reason::NulBlock;
     let is_not_utf8: Wrong = |reason| matches!(reason, Reason::NotUtf8(_));
     vec![
+        odd(
+            "a torn line where numbers have gaps",
+            joined(&[one.as_bytes(), a.as_bytes(), &torn(&b)]),
+        )
+        .says(&[(2, "a")])
+        .damaged(3, is_unfinished),
         odd("a torn last line", joined(&[a.as_bytes(), &torn(&b)]))
             .says(&[(1, "a")])
             .damaged(2, is_unfinished),
