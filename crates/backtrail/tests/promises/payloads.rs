@@ -46,9 +46,7 @@ impl Lab {
     }
 
     fn is_stored(&self, reader: &SessionReader, content: &[u8]) -> bool {
-        let mut windows = self.payloads(reader);
-        windows.push(b'\n');
-        memchr::memmem::find(&windows, content).is_some()
+        memchr::memmem::find(&self.payloads(reader), content).is_some()
     }
 }
 
