@@ -137,6 +137,28 @@ err: take this back: backtrail undo <id>
     assert_eq!(cli.run(&["verify"]).code, 0);
 }
 
+#[test]
+fn the_command_that_takes_back_means_the_store_that_was_named() {
+    let cli = Cli::new();
+    cli.new_session("in the store that would be meant otherwise");
+    let store = cli.work().join("another store");
+    let store = store.to_str().unwrap();
+    let ran = cli.run(&["--store", store, "record", "--text", "hello"]);
+    let id = ran.json()["session"].as_str().unwrap().to_owned();
+    let ran = cli.run(&["rewind", &format!("{id}:0"), "--chat", "--store", store]);
+    assert_eq!(
+        screen(&ran, &cli, &[&id]),
+        "\
+exit 0
+out: the conversation of <id> is empty now (before: 1)
+err: take this back: backtrail --store '<work>/another store' undo <id>
+"
+    );
+    cli.take_back(&ran);
+    let shown = cli.run(&["--store", store, "show", &id, "--json"]);
+    assert_eq!(crate::kit::texts(&shown.json()), ["hello"]);
+}
+
 /// What is said in a new place ends the redo, and can be gone back from too.
 #[test]
 fn what_is_said_after_an_undo_is_kept_and_ends_the_redo() {
