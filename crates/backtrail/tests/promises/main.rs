@@ -7,6 +7,7 @@ mod compaction;
 mod concurrency;
 mod cost;
 mod damage;
+mod embedding;
 mod example;
 mod faults;
 mod follow;

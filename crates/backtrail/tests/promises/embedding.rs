@@ -1,0 +1,155 @@
+//! The Rust of docs/embedding.md, compiled and run, and its table of old names.
+
+use std::path::Path;
+
+use backtrail::{
+    Block, Compaction, Draft, ErrorKind, ForkOptions, HistoryItem, Message, Result, Session,
+    SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage, format_duration,
+};
+use serde_json::json;
+
+const MANUAL: &str = include_str!("../../../../docs/embedding.md");
+const SOURCE: &str = include_str!("embedding.rs");
+const CRATE: &str = include_str!("../../src/lib.rs");
+
+fn log(line: &str) {
+    assert!(!line.is_empty());
+}
+
+fn open(home: &Path, workspace: &Path) -> Result<Session> {
+    let store = Store::open_or_create(home)?;
+    let session = match store.resolve("latest", Some(workspace)) {
+        Ok(id) => store.open_session(&id)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            store.create_session(SessionOptions::new().agent("mine").workspace_root(workspace))?
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(session)
+}
+
+fn talk(session: &Session) -> Result<u64> {
+    let seq = session.append(Message::user_text("what is in here?"))?;
+    let reply = Message::assistant([Block::text("Let me look.")])
+        .usage(Usage::new(1200, 40).cache_read(1000));
+    let draft = Draft::from(reply).model("m-1").response_id("r1").duration_ms(900).cost_usd(0.004);
+    let seq = session.append(draft.expect(seq))?;
+    let call = ToolUse::new("t1", "bash", &json!({"command": "ls"}))?;
+    let seq = session.append(Draft::from(Message::assistant([call.into()])).expect(seq))?;
+    // Now it runs.
+    let result = ToolResult::ok("src\n").answers("t1", "bash");
+    let seq = session.append(Draft::from(Message::tool_result(result)).expect(seq))?;
+    Ok(seq)
+}
+
+fn context(session: &Session) -> Result<String> {
+    let context = session.context(Shape::Anthropic)?;
+    let request_body = context.as_json();
+    for mend in context.mends() {
+        log(&mend.to_string());
+    }
+    Ok(request_body.to_owned())
+}
+
+fn compact(session: &Session, summary: &str, seq: u64) -> Result<u64> {
+    let done = session.compact(&Compaction::new(summary).keep(4).expect(seq))?;
+    Ok(done.kept)
+}
+
+fn move_about(session: &Session) -> Result<Session> {
+    let fork = session.fork(&ForkOptions::new().at(2).branch_name("try another way"))?;
+    session.rewind(2)?;
+    session.undo()?;
+    session.redo()?;
+    Ok(fork)
+}
+
+fn look_back(session: &Session) -> Result<String> {
+    let stats = session.reader().stats()?;
+    let spent = format_duration(stats.time_spent());
+    for item in session.reader().history()? {
+        match item? {
+            HistoryItem::Prompt(prompt) => log(&prompt.text),
+            HistoryItem::Answer(answer) => log(&answer.text),
+            HistoryItem::ToolCall(call) => log(&format!("{} {:?}", call.name, call.success)),
+            _ => {}
+        }
+    }
+    Ok(spent)
+}
+
+fn delegate(session: &Session) -> Result<usize> {
+    let child = session.spawn("t1", SessionOptions::new().agent("searcher"))?;
+    child.append(Message::user_text("find the parser"))?;
+    let children = session.reader().spawned()?;
+    Ok(children.len())
+}
+
+fn plain(store: &Store, path: &Path) -> Result<Session> {
+    let mut talk = Transcript::new().with_path(path);
+    talk.push_user_text("fix the bug")?;
+    assert_eq!(Transcript::load_from_path(path)?, talk);
+    let session = store.create_session_from(&talk, SessionOptions::new())?;
+    Ok(session)
+}
+
+#[test]
+fn what_the_manual_shows_works() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("store");
+    let session = open(&home, dir.path()).unwrap();
+    let seq = talk(&session).unwrap();
+    assert_eq!(seq, 4);
+    assert!(context(&session).unwrap().contains("tool_result"));
+    assert_eq!(look_back(&session).unwrap(), "0s");
+    assert_eq!(delegate(&session).unwrap(), 1);
+    assert_eq!(compact(&session, "They looked.", seq).unwrap(), 4);
+    let fork = move_about(&session).unwrap();
+    assert_eq!((fork.last_seq(), session.last_seq()), (2, 2));
+    let id = session.id().clone();
+    session.close().unwrap();
+    fork.close().unwrap();
+    let store = Store::open(&home).unwrap();
+    let taken = plain(&store, &dir.path().join("talk.jsonl")).unwrap();
+    assert_eq!(taken.last_seq(), 1);
+    assert!(store.open_session(&id).is_ok());
+}
+
+/// Takes the margin away, which is another in a function than on a page.
+fn without_margin(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn every_line_of_rust_in_the_manual_is_one_that_was_run() {
+    let source = without_margin(SOURCE);
+    let blocks: Vec<&str> = MANUAL.split("```rust\n").skip(1).collect();
+    assert!(blocks.len() > 8);
+    for block in blocks {
+        let code = block.split("```").next().unwrap();
+        assert!(
+            source.contains(&without_margin(code)),
+            "this is not in tests/promises/embedding.rs:\n{code}"
+        );
+    }
+}
+
+/// Returns the rows of the table of old names, without links.
+fn names(text: &str) -> Vec<String> {
+    let rows = text.lines().map(|line| line.trim_start_matches("//! "));
+    let rows = rows.filter(|line| line.starts_with("| A") || line.starts_with("| B"));
+    rows.map(|row| row.replace("[`", "`").replace("`]", "`"))
+        .collect()
+}
+
+#[test]
+fn the_old_names_are_the_same_in_the_manual_and_in_the_crate() {
+    let rows = names(MANUAL);
+    let expected = (1..=15).map(|n| format!("A{n}")).chain((1..=7).map(|n| format!("B{n}")));
+    for (row, number) in rows.iter().zip(expected) {
+        assert!(row.starts_with(&format!("| {number} |")), "{number}: {row}");
+    }
+    assert_eq!(rows.len(), 22);
+    assert_eq!(names(CRATE), rows);
+}
