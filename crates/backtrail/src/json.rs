@@ -118,11 +118,18 @@ impl Text {
     }
 
     /// Reads a JSON string literal. `None` if it is something else.
-    fn from_literal(literal: &str) -> Option<Self> {
+    pub(crate) fn from_literal(literal: &str) -> Option<Self> {
+        let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
+        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+            // Without escapes it says what it shows.
+            return Some(Self {
+                shown: inner.to_owned(),
+                exact: None,
+            });
+        }
         if let Ok(shown) = serde_json::from_str(literal) {
             return Some(Self { shown, exact: None });
         }
-        let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
         Some(Self {
             shown: decode_lossy(inner),
             exact: Some(literal.into()),
@@ -254,6 +261,86 @@ pub(crate) fn write_fields<T: Serialize>(
     Ok(())
 }
 
+/// A key of an object, borrowed where it has no escapes.
+#[derive(Deserialize)]
+pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+/// The fields of an object as they stand in its text, to be taken apart.
+pub(crate) struct Parts<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Parts<'a> {
+    /// Reads an object. `None` if it is none, or has a name twice.
+    pub(crate) fn read(text: &'a str) -> Option<Self> {
+        struct PartsVisitor;
+
+        impl<'de> Visitor<'de> for PartsVisitor {
+            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut parts = Vec::with_capacity(6);
+                while let Some((Key(name), value)) = map.next_entry()? {
+                    parts.push((name, value));
+                }
+                Ok(parts)
+            }
+        }
+
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let parts = deserializer.deserialize_map(PartsVisitor).ok()?;
+        let twice = has_twice(parts.iter().map(|(name, _)| name.as_ref()), parts.len());
+        twice.is_none().then_some(Self(parts))
+    }
+
+    /// Takes out a field.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        Some(Json::from_raw(self.0.remove(at).1.to_owned()))
+    }
+
+    /// Takes out a string field. What is not a string stays where it is.
+    pub(crate) fn take_text(&mut self, name: &str) -> Option<Text> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        let text = Text::from_literal(self.0[at].1.get())?;
+        self.0.remove(at);
+        Some(text)
+    }
+
+    /// Takes out a flag. What is not `true` or `false` stays where it is.
+    pub(crate) fn take_flag(&mut self, name: &str) -> Option<bool> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        let flag = self.0[at].1.get().parse().ok()?;
+        self.0.remove(at);
+        Some(flag)
+    }
+
+    /// Returns what was not taken, in its order.
+    pub(crate) fn rest(self) -> Fields {
+        let owned = |(name, value): (Cow<'_, str>, &RawValue)| {
+            (name.into_owned(), Json::from_raw(value.to_owned()))
+        };
+        Fields(self.0.into_iter().map(owned).collect())
+    }
+}
+
+/// Returns the first name that stands twice.
+fn has_twice<'n>(mut names: impl Iterator<Item = &'n str> + Clone, len: usize) -> Option<&'n str> {
+    /// Up to here, comparing all with all is faster than a table.
+    const FEW: usize = 16;
+    if len <= FEW {
+        let all = names.clone();
+        return names.enumerate().find_map(|(n, name)| {
+            let again = all.clone().take(n).any(|before| before == name);
+            again.then_some(name)
+        });
+    }
+    let mut seen = HashSet::with_capacity(len);
+    names.find(|name| !seen.insert(*name))
+}
+
 /// The fields of an object that the engine does not know, in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fields(Vec<(String, Json)>);
@@ -294,27 +381,9 @@ impl Fields {
         value
     }
 
-    /// Takes out a string field. What is not a string stays where it is.
-    pub(crate) fn take_text(&mut self, name: &str) -> Option<Text> {
-        let at = self.0.iter().position(|(key, _)| key == name)?;
-        let text = Text::from_literal(self.0[at].1.as_str())?;
-        self.remove(at);
-        Some(text)
-    }
-
     /// Returns the first name that stands twice.
     pub(crate) fn duplicate(&self) -> Option<&str> {
-        /// Up to here, comparing all with all is faster than a table.
-        const FEW: usize = 16;
-        let mut names = self.0.iter().map(|(name, _)| name.as_str());
-        if self.0.len() <= FEW {
-            return names.enumerate().find_map(|(n, name)| {
-                let again = self.0[..n].iter().any(|(before, _)| before == name);
-                again.then_some(name)
-            });
-        }
-        let mut seen = HashSet::with_capacity(self.0.len());
-        names.find(|name| !seen.insert(*name))
+        has_twice(self.0.iter().map(|(name, _)| name.as_str()), self.0.len())
     }
 }
 

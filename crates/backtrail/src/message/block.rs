@@ -4,7 +4,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::Error;
-use crate::json::{Fields, Json, Text};
+use crate::json::{Fields, Json, Parts, Text};
 
 /// One block of a message.
 ///
@@ -281,51 +281,37 @@ impl<'de> Deserialize<'de> for Block {
 /// Reads a block of a known kind whose fields are all as they should be, each
 /// name once.
 fn known_block(json: &Json) -> Option<Block> {
-    let mut fields: Fields = serde_json::from_str(json.as_str()).ok()?;
-    if fields.duplicate().is_some() {
-        return None;
-    }
-    let kind = fields.take_text("type")?;
+    let mut parts = Parts::read(json.as_str())?;
+    let kind = parts.take_text("type")?;
     Some(match kind.as_str() {
         "text" => Block::Text(TextBlock {
-            text: fields.take_text("text")?,
-            extra: fields,
+            text: parts.take_text("text")?,
+            extra: parts.rest(),
         }),
         "thinking" => Block::Thinking(Thinking {
-            thinking: fields.take_text("thinking")?,
-            signature: fields.take_text("signature"),
-            extra: fields,
+            thinking: parts.take_text("thinking")?,
+            signature: parts.take_text("signature"),
+            extra: parts.rest(),
         }),
         "tool_use" => Block::ToolUse(ToolUse {
-            id: fields.take_text("id")?,
-            name: fields.take_text("name")?,
-            input: fields.take("input")?,
-            extra: fields,
+            id: parts.take_text("id")?,
+            name: parts.take_text("name")?,
+            input: parts.take("input")?,
+            extra: parts.rest(),
         }),
         "tool_result" => Block::ToolResult(ToolResult {
-            tool_use_id: fields.take_text("tool_use_id")?,
-            tool_name: fields.take_text("tool_name"),
-            output: fields.take("output")?,
-            is_error: take_flag(&mut fields, "is_error"),
-            extra: fields,
+            tool_use_id: parts.take_text("tool_use_id")?,
+            tool_name: parts.take_text("tool_name"),
+            output: parts.take("output")?,
+            is_error: parts.take_flag("is_error").unwrap_or(false),
+            extra: parts.rest(),
         }),
         kind if MEDIA_KINDS.contains(&kind) => Block::Media(Media {
             kind: kind.to_owned(),
-            media_type: fields.take_text("media_type")?,
-            data: fields.take("data")?,
-            extra: fields,
+            media_type: parts.take_text("media_type")?,
+            data: parts.take("data")?,
+            extra: parts.rest(),
         }),
         _ => return None,
     })
-}
-
-/// Takes out a flag. What is not `true` or `false` stays where it is.
-fn take_flag(fields: &mut Fields, name: &str) -> bool {
-    let flag = fields
-        .get(name)
-        .and_then(|value| value.as_str().parse().ok());
-    if flag.is_some() {
-        fields.take(name);
-    }
-    flag.unwrap_or(false)
 }

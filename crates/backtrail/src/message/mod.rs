@@ -18,7 +18,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::escape::write_str;
-use crate::json::{Fields, Json, Text};
+use crate::json::{Fields, Json, Key, Text};
 
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
 pub use compaction::{Compaction, Spoken};
@@ -237,7 +237,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
         let mut blocks = None;
         let mut usage = None;
         let mut extra = Fields::default();
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+        while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
             match key.as_ref() {
                 "role" => role = Some(map.next_value()?),
                 "blocks" => blocks = Some(map.next_value()?),
@@ -300,7 +300,7 @@ impl<'de> Deserialize<'de> for MessageOf {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MessageOf, A::Error> {
                 let mut message = None;
-                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
                     if key == "message" {
                         message = Some(map.next_value()?);
                     } else {

@@ -20,9 +20,11 @@ fn open(home: &Path, workspace: &Path) -> Result<Session> {
     let store = Store::open_or_create(home)?;
     let session = match store.resolve("latest", Some(workspace)) {
         Ok(id) => store.open_session(&id)?,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            store.create_session(SessionOptions::new().agent("mine").workspace_root(workspace))?
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => store.create_session(
+            SessionOptions::new()
+                .agent("mine")
+                .workspace_root(workspace),
+        )?,
         Err(error) => return Err(error),
     };
     Ok(session)
@@ -32,7 +34,11 @@ fn talk(session: &Session) -> Result<u64> {
     let seq = session.append(Message::user_text("what is in here?"))?;
     let reply = Message::assistant([Block::text("Let me look.")])
         .usage(Usage::new(1200, 40).cache_read(1000));
-    let draft = Draft::from(reply).model("m-1").response_id("r1").duration_ms(900).cost_usd(0.004);
+    let draft = Draft::from(reply)
+        .model("m-1")
+        .response_id("r1")
+        .duration_ms(900)
+        .cost_usd(0.004);
     let seq = session.append(draft.expect(seq))?;
     let call = ToolUse::new("t1", "bash", &json!({"command": "ls"}))?;
     let seq = session.append(Draft::from(Message::assistant([call.into()])).expect(seq))?;
@@ -146,7 +152,9 @@ fn names(text: &str) -> Vec<String> {
 #[test]
 fn the_old_names_are_the_same_in_the_manual_and_in_the_crate() {
     let rows = names(MANUAL);
-    let expected = (1..=15).map(|n| format!("A{n}")).chain((1..=7).map(|n| format!("B{n}")));
+    let expected = (1..=15)
+        .map(|n| format!("A{n}"))
+        .chain((1..=7).map(|n| format!("B{n}")));
     for (row, number) in rows.iter().zip(expected) {
         assert!(row.starts_with(&format!("| {number} |")), "{number}: {row}");
     }
