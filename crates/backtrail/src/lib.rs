@@ -119,6 +119,36 @@
 //! Files, time and randomness come through [`Storage`], [`Clock`] and
 //! [`Randomness`], set in [`StoreOptions`]. The engine never prints, never exits
 //! and never reads the environment. It is synchronous and needs no runtime.
+//!
+//! # Where old names went
+//!
+//! Backtrail does what two older designs did: a session log (A) and a session
+//! history with checkpoints (B). For each of their rows, what it is called now:
+//!
+//! | row | what it was | what it is called now |
+//! |---|---|---|
+//! | A1 | a session as a plain value | [`Transcript`]; in a store [`Session`] speaks, [`SessionReader`] reads, [`SessionInfo`] tells version, times and origin |
+//! | A2 | roles | [`Role`]; one that is not known is [`Role::Other`] |
+//! | A3 | text, tool use, tool result | [`Block`] with [`TextBlock`], [`ToolUse`], [`ToolResult`] |
+//! | A4 | token usage | [`Usage`], [`Usage::total`] |
+//! | A5 | constructors of messages | [`Message::system_text`], [`Message::user_text`], [`Message::assistant`], [`Message::assistant_with_usage`], [`Message::tool_result`] |
+//! | A6 | push, which persists | [`Transcript::push`] after [`Transcript::with_path`]; in a store [`Session::append`]; `backtrail record` |
+//! | A7 | save to a path, load from it | [`Transcript::save_to_path`], [`Transcript::load_from_path`]; a store needs neither |
+//! | A8 | JSON lines of version 1 | [`Transcript::load_from_path`], [`Store::import`]; `backtrail import` |
+//! | A9 | the older form, one object | the same as A8 |
+//! | A10 | written as version 1 | [`Transcript::write_v1`], [`SessionReader::write_v1`] with [`Losses`]; `backtrail export --to v1` |
+//! | A11 | compaction | [`Session::compact`] with [`Compaction`]; [`Transcript::record_compaction`]; `backtrail compact` |
+//! | A12 | fork | [`Session::fork`], [`Store::fork_session`] with [`ForkOptions`] and [`ForkOrigin`]; [`Transcript::fork`]; `backtrail fork` |
+//! | A13 | rotation | [`StoreOptions::rotation`]; `rotation` in config.toml. The keep count: not yet |
+//! | A14 | typed errors | [`Error`] with [`ErrorKind`] and [`Reason`], [`Error::path`], [`Error::line`] |
+//! | A15 | references | [`Store::resolve`]; REF of every verb |
+//! | B1 | statistics | [`SessionReader::stats`], [`Stats`], [`format_duration`]; `backtrail stats` |
+//! | B2 | history | [`SessionReader::history`], [`SessionReader::prompts`], [`SessionReader::answers`], [`SessionReader::tool_calls`]; cleared by [`Session::rewind`] to 0; `backtrail rewind REF:0 --chat` |
+//! | B3 | a file's change | not yet |
+//! | B4 | a checkpoint | not yet |
+//! | B5 | checkpoints saved, loaded, listed | not yet |
+//! | B6 | marks before an edit | not yet |
+//! | B7 | rewinding files; old checkpoint files | not yet |
 
 mod context;
 mod error;
