@@ -37,8 +37,8 @@ fn a12_a_fork_has_a_new_id_its_parent_the_same_messages_and_the_place() {
     let before = cli.conversation(&parent);
     let ran = cli.run(&["fork", &format!("{}:3", &parent[..8]), "--name", "  try 2 "]);
     let listed = cli.run(&["list", "--json"]).json();
-    let forks = listed.as_array().unwrap().iter();
-    let fork = forks.filter(|row| row["id"] != parent).next_back().unwrap();
+    let mut rows = listed.as_array().unwrap().iter();
+    let fork = rows.find(|row| row["id"] != parent).unwrap();
     let id = fork["id"].as_str().unwrap();
     assert_eq!(
         screen(&ran, &cli, &[&parent, id]),
