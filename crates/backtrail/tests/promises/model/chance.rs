@@ -1,6 +1,6 @@
 //! Chance that repeats: what is done next, and what goes wrong meanwhile.
 
-use backtrail::{Durability, Randomness};
+use backtrail::Randomness;
 use backtrail_testkit::{Count, Fault, Loss, SeededRandomness, When};
 
 use super::state::{Change, Deed, Model, Talk, What};
@@ -191,6 +191,8 @@ pub(crate) struct Trouble {
     pub(crate) n: u64,
     pub(crate) fault: Fault,
     pub(crate) count: Count,
+    /// How many bytes the disk still takes, if it is full then.
+    pub(crate) space: Option<u64>,
     /// What happens then, if the machine stops.
     pub(crate) end: End,
 }
@@ -198,7 +200,7 @@ pub(crate) struct Trouble {
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
-pub(crate) fn trouble(durability: Durability, dice: &mut Dice) -> Trouble {
+pub(crate) fn trouble(dice: &mut Dice) -> Trouble {
     let third = 1 + dice.below(2) as u32;
     let fault = dice.pick([
         Fault::Error(EIO),
@@ -211,30 +213,28 @@ pub(crate) fn trouble(durability: Durability, dice: &mut Dice) -> Trouble {
             denominator: 3,
         },
     ]);
+    let full = dice.once_in(6);
     let (count, most) = dice.pick([(Count::Writes, 5), (Count::Writes, 16), (Count::All, 40)]);
     Trouble {
-        n: dice.below(most),
+        n: if full { u64::MAX } else { dice.below(most) },
         fault,
         count,
-        end: end(durability, dice),
+        space: full.then(|| dice.below(700)),
+        end: end(dice),
     }
 }
 
-/// Returns how a process or the machine ends. What was left to the OS outlives
-/// the process alone.
-pub(crate) fn end(durability: Durability, dice: &mut Dice) -> End {
+/// Returns how a process or the machine ends.
+pub(crate) fn end(dice: &mut Dice) -> End {
     let keep_bytes = dice.below(600) as usize;
     let seed = dice.roll();
-    let power = dice.pick([
-        Loss::Nothing,
-        Loss::Unsynced,
-        Loss::Unsynced,
-        Loss::Tail { keep_bytes },
-        Loss::Shuffled { seed },
-    ]);
-    match durability {
-        Durability::Os => dice.pick([End::Kill, End::Power(Loss::Nothing)]),
-        _ if dice.once_in(3) => End::Kill,
-        _ => End::Power(power),
-    }
+    dice.pick([
+        End::Kill,
+        End::Kill,
+        End::Power(Loss::Nothing),
+        End::Power(Loss::Unsynced),
+        End::Power(Loss::Unsynced),
+        End::Power(Loss::Tail { keep_bytes }),
+        End::Power(Loss::Shuffled { seed }),
+    ])
 }

@@ -119,6 +119,7 @@ impl Case {
             n,
             fault,
             count,
+            space: None,
             end,
         };
         // A rehearsal tells which operations there are.

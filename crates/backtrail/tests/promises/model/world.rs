@@ -128,7 +128,7 @@ impl World {
         match op.plan {
             Plan::Begin => self.begin().map(drop),
             Plan::Stop => {
-                let end = end(self.durability, &mut dice);
+                let end = end(&mut dice);
                 self.script.push(format!("{end:?}"));
                 self.stop(end, rotation(&mut dice))
             }
@@ -137,7 +137,7 @@ impl World {
                 let deed = plan.deed(&self.sessions[n].model, &word, &mut dice);
                 let deed = deed.expect("all others are deeds");
                 let troubled = self.troubled && dice.once_in(3);
-                let trouble = troubled.then(|| trouble(self.durability, &mut dice));
+                let trouble = troubled.then(|| trouble(&mut dice));
                 let outside = dice.once_in(4);
                 self.act(n, &deed, trouble, outside)
             }
@@ -156,9 +156,10 @@ impl World {
             let among = live(self);
             let resting = among[dice.below(among.len() as u64) as usize];
             // Durable as it is, so that no power cut changes it.
-            self.open(resting)?;
-            self.sessions[resting].rests = true;
             self.sessions[resting].handle = None;
+            self.open(resting)?;
+            self.sessions[resting].handle = None;
+            self.sessions[resting].rests = true;
         }
         match live(self) {
             none if none.is_empty() => self.begin(),
@@ -191,6 +192,7 @@ impl World {
             if properly {
                 session.close().map_err(|e| told("close", &e))?;
             }
+            self.sessions[n].doubts.clear();
         }
         self.check(n)
     }
@@ -255,7 +257,8 @@ impl World {
         let (expected, child) = after.act(&self.sessions[n].id, deed);
         self.script.push(describe(n, deed, trouble));
         let done = self.perform(n, deed, trouble, outside);
-        let hit = self.disk.fired();
+        let full = trouble.is_some_and(|trouble| trouble.space.is_some());
+        let hit = self.disk.fired() || (full && done.answer.is_err());
         self.log = self.disk.log();
         let failed = match &done.answer {
             Ok(answer) if *answer == expected => false,
@@ -280,12 +283,12 @@ impl World {
             true => either(&before, &after, deed, &done.acknowledged),
             false => vec![after],
         };
-        self.settle(
-            n,
-            may,
-            stopped.map(|trouble| trouble.end),
-            expected.is_durable(),
-        )?;
+        let durable = self.is_durable(&expected, deed);
+        if !durable && !failed {
+            self.sessions[n].doubts.extend(halfway(&before, deed));
+        }
+        let end = stopped.map(|trouble| trouble.end);
+        self.settle(n, may, end, durable)?;
         if let Some(trouble) = stopped {
             self.find_again(trouble.end, Some(n))?;
         }
@@ -306,6 +309,7 @@ impl World {
         if let Some(trouble) = trouble {
             self.disk = self.disk.clone().counting(trouble.count);
             self.disk.arm(trouble.n, trouble.fault);
+            self.memory.set_space(trouble.space);
         } else {
             self.disk.arm(u64::MAX, Fault::Crash { when: When::Before });
         }
@@ -327,6 +331,7 @@ impl World {
     /// Looks at the handle after a deed on a machine that still runs.
     fn after_deed(&mut self, n: usize, deed: &Deed, done: &Performed, failed: bool) -> Checked {
         self.disk.disarm();
+        self.memory.set_space(None);
         if let Some(trail) = done.trail {
             let info = self.reader(n)?.info().map_err(|e| told("info", &e))?;
             if info.trails != trail + 1 {
@@ -356,6 +361,22 @@ impl World {
         Ok(())
     }
 
+    /// Returns whether an answer says that something is durable now, and so all
+    /// before it.
+    fn is_durable(&self, answer: &Answer, deed: &Deed) -> bool {
+        match (answer, deed) {
+            (_, Deed::Say { .. } | Deed::Batch(_) | Deed::Compact { .. })
+                if self.durability == Durability::Os =>
+            {
+                false
+            }
+            // A fork writes nothing to the session that it forks.
+            (Answer::Begun, Deed::Fork { .. }) => false,
+            (Answer::Moved(None) | Answer::Refused(_), _) => false,
+            _ => true,
+        }
+    }
+
     /// Finds out which of several models a session is as, after a deed and after
     /// the machine stopped, if it did.
     fn settle(
@@ -383,20 +404,26 @@ impl World {
         }
         let verdicts: Vec<Checked> = may.iter().map(|model| seen.check(model)).collect();
         let Some(found) = verdicts.iter().position(Result::is_ok) else {
+            if shuffled && self.durability == Durability::Os {
+                // Anything that nobody synced may be gone from among the rest.
+                self.sessions[n].spoil();
+                return Ok(());
+            }
             let wrong: Vec<String> = verdicts.into_iter().filter_map(Result::err).collect();
             return Err(format!("session {n}: {}", wrong.join("\n or ")));
         };
         let kept = &mut self.sessions[n];
         kept.model = may[found].clone();
         kept.model.take_times(&seen.steps);
-        kept.spoiled = shuffled && (seen.damaged || seen.unfinished);
-        kept.rests |= kept.spoiled;
+        if shuffled && (seen.damaged || seen.unfinished) {
+            kept.spoil();
+        }
         self.check_rest(n, &reader)?;
+        self.happened += u64::from(failed && found > 0);
         let kept = &mut self.sessions[n];
         if matches!(end, Some(End::Power(_))) || (durable && !failed) {
             kept.doubts.clear();
         } else if failed {
-            self.happened += found as u64;
             kept.doubts.append(&mut may);
         }
         Ok(())
@@ -521,17 +548,25 @@ impl Kept {
             spoiled: false,
         }
     }
+
+    fn spoil(&mut self) {
+        self.spoiled = true;
+        self.rests = true;
+        self.handle = None;
+    }
 }
 
-impl Answer {
-    /// Returns whether it says that something is durable now, and so all before.
-    fn is_durable(&self) -> bool {
-        match self {
-            Self::Seqs(_) | Self::Compacted { .. } | Self::Moved(Some(_)) => true,
-            // A fork writes nothing to the session that it forks.
-            Self::Begun | Self::Moved(None) | Self::Refused(_) => false,
+/// Returns what a deed that is done without a sync may leave after a power cut.
+fn halfway(before: &Model, deed: &Deed) -> Vec<Model> {
+    let mut all = vec![before.clone()];
+    if let Deed::Batch(said) = deed {
+        for (talk, word) in said {
+            let mut next = all.last().expect("one is there").clone();
+            next.say(talk, word);
+            all.push(next);
         }
     }
+    all
 }
 
 /// Returns what a session may be like after a deed that failed: as before, or as
