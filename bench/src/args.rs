@@ -20,7 +20,7 @@ usage: backtrail-bench [trail|session] [--quick] [--only NAME] [--dir DIR] [--bi
   --bin PATH   the backtrail to run (default: beside this program, built if missing)
   --json       print JSON
   profile      do one thing in a loop, for perf or callgrind: append, trust, check, message,
-               draft, context, turns, import or transcript";
+               draft, context, turns, import, object, transcript or image";
 
 /// The command line.
 #[derive(Debug)]
@@ -67,7 +67,9 @@ pub(crate) enum Profile {
     Context,
     Turns,
     Import,
+    Object,
     Transcript,
+    Image,
 }
 
 impl Args {
@@ -150,7 +152,9 @@ fn profile(name: &str) -> Result<Profile> {
         "context" => Profile::Context,
         "turns" => Profile::Turns,
         "import" => Profile::Import,
+        "object" => Profile::Object,
         "transcript" => Profile::Transcript,
+        "image" => Profile::Image,
         other => return Err(format!("cannot profile {other}\n{USAGE}").into()),
     })
 }

@@ -11,7 +11,8 @@ use crate::args::{Args, Profile};
 use crate::measure::time;
 use crate::session::load::{Way, child};
 use crate::session::turns::{Turn, talk};
-use crate::session::{context, version1};
+use crate::session::version1::{self, Form};
+use crate::session::{context, payload};
 use crate::trail::fixture;
 use crate::trail::stream::{Pass, stream};
 
@@ -25,6 +26,7 @@ pub(crate) fn run(args: &Args, what: Profile, count: Option<u64>) -> Result<()> 
     let drafts = count.unwrap_or(5_000_000);
     let passes = count.unwrap_or(40);
     let turns = count.unwrap_or(2_000);
+    let images = count.unwrap_or(500);
     let (done, took) = match what {
         Profile::Append => (appends, append(dir, appends)?),
         Profile::Draft => (drafts, draft(drafts)?),
@@ -33,8 +35,13 @@ pub(crate) fn run(args: &Args, what: Profile, count: Option<u64>) -> Result<()> 
         Profile::Message => (passes, pass_over(dir, Pass::Message, passes)?),
         Profile::Context => (turns, contexts(dir, turns)?),
         Profile::Turns => (turns, converse(dir, turns)?),
-        Profile::Import => (passes, load(dir, Way::ImportUnsynced, passes)?),
-        Profile::Transcript => (passes, load(dir, Way::Transcript, passes)?),
+        Profile::Import => (passes, load(dir, Way::ImportUnsynced, Form::Lines, passes)?),
+        Profile::Object => (
+            passes,
+            load(dir, Way::ImportUnsynced, Form::Object, passes)?,
+        ),
+        Profile::Transcript => (passes, load(dir, Way::Transcript, Form::Lines, passes)?),
+        Profile::Image => (images, payload::append(dir, images)?),
     };
     let each = took.div_f64(done as f64);
     eprintln!("{done} times in {took:.2?}, {each:.2?} each");
@@ -96,8 +103,8 @@ fn converse(dir: &Path, count: u64) -> Result<Duration> {
 }
 
 /// Takes in the same file of version 1, over and over.
-fn load(dir: &Path, way: Way, count: u64) -> Result<Duration> {
+fn load(dir: &Path, way: Way, form: Form, count: u64) -> Result<Duration> {
     let file = dir.join("file.jsonl");
-    version1::write(&file, version1::Form::Lines, STREAMED)?;
+    version1::write(&file, form, STREAMED)?;
     time(|| (0..count).try_for_each(|_| child(way, &file).map(drop)))
 }

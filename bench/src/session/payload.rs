@@ -2,6 +2,7 @@
 //! and an `fdatasync` of the same bytes.
 
 use std::path::Path;
+use std::time::Duration;
 
 use backtrail::{Block, Durability, Message, OsRandomness, Randomness, Role, Store};
 
@@ -62,6 +63,19 @@ pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
             &once,
         ),
     ])
+}
+
+/// Appends so many images in OS mode; only the appending counts.
+pub(crate) fn append(dir: &Path, count: u64) -> Result<Duration> {
+    let store = Store::open_or_create(dir.join("store"))?;
+    let session = fixture::session(&store, Durability::Os)?;
+    let mut images = Images::new()?;
+    let mut took = Duration::ZERO;
+    for _ in 0..count {
+        let message = images.next()?;
+        took += time(|| Ok(session.append(message).map(drop)?))?;
+    }
+    Ok(took)
 }
 
 /// Images of which no two are the same.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::Result;
 use crate::args::Args;
-use crate::measure::{interleave, time};
+use crate::measure::{Samples, interleave, time};
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use crate::trail::fixture::{session, text};
 
@@ -26,9 +26,9 @@ const IN_MEMORY: &str = "/dev/shm";
 
 pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
     let few = args.pick(1_000, 100);
-    let mut entries = vec![ten_times(args, dir, few, Durability::Os)?];
+    let mut entries = vec![ten_times(few, dir, Durability::Os)?];
     match tempfile::tempdir_in(IN_MEMORY) {
-        Ok(dir) => entries.push(ten_times(args, dir.path(), few, Durability::Record)?),
+        Ok(dir) => entries.push(ten_times(few, dir.path(), Durability::Record)?),
         Err(error) => {
             let why = format!("cannot write to {IN_MEMORY}: {error}");
             entries.push(Entry::skipped("turns in memory", &why));
@@ -38,32 +38,39 @@ pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-fn ten_times(args: &Args, dir: &Path, few: u64, durability: Durability) -> Result<Entry> {
-    let many = 10 * few;
-    let lane = |turns| move || converse(&dir.join("store"), turns, durability);
-    let (mut long, mut short) = (lane(many), lane(few));
-    let [long, short] = interleave(args.pick(3, 3), [&mut long, &mut short])?;
+/// Compares ten stretches of one conversation with ten conversations of one
+/// stretch. They take turns, so that both have the same machine.
+fn ten_times(few: u64, dir: &Path, durability: Durability) -> Result<Entry> {
+    let store = Store::open_or_create(dir.join("store"))?;
+    let said = Turn::all()?;
+    let long = session(&store, durability)?;
+    let (mut stretches, mut short) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        stretches.push(time(|| talk(&long, &said, few))?.as_secs_f64());
+        short.push(converse(&store, &said, few, durability)?.as_secs_f64());
+    }
+    remove(&long)?;
     let place = match durability {
         Durability::Os => "OS mode",
         _ => "each record synced, in memory",
     };
-    let label = if few == 1_000 {
-        "1000 turns"
-    } else {
-        "a tenth of the turns"
-    };
     Ok(Entry::Figure(Figure {
-        name: format!("{many} turns with their contexts, {place}"),
-        ours: Quantity::of(&long, Unit::Seconds),
-        baseline: Some((label, Quantity::of(&short, Unit::Seconds))),
+        name: format!("{} turns with their contexts, {place}", 10 * few),
+        ours: Quantity::single(stretches.iter().sum(), Unit::Seconds),
+        baseline: Some((
+            "a tenth of the turns, mean of 10",
+            Quantity::single(Samples::new(short).mean(), Unit::Seconds),
+        )),
         goal: Goal::CostAtMost(11.0),
     }))
 }
 
 fn against_rewriting(args: &Args, dir: &Path, turns: u64) -> Result<Entry> {
-    let mut ours = || converse(&dir.join("store"), turns, Durability::Os);
+    let store = Store::open_or_create(dir.join("store"))?;
+    let said = Turn::all()?;
+    let mut ours = || converse(&store, &said, turns, Durability::Os);
     let mut naive = || rewrite(&dir.join("naive.json"), turns);
-    let [ours, naive] = interleave(args.pick(3, 3), [&mut ours, &mut naive])?;
+    let [ours, naive] = interleave(args.pick(5, 3), [&mut ours, &mut naive])?;
     Ok(Entry::Figure(Figure {
         name: format!("{turns} turns with their contexts, OS mode"),
         ours: Quantity::of(&ours, Unit::Seconds),
@@ -76,21 +83,24 @@ fn against_rewriting(args: &Args, dir: &Path, turns: u64) -> Result<Entry> {
 }
 
 /// Has a conversation in a new session, then removes it.
-fn converse(store: &Path, turns: u64, durability: Durability) -> Result<Duration> {
-    let session = session(&Store::open_or_create(store)?, durability)?;
-    let said = Turn::all()?;
-    let took = time(|| talk(&session, &said, turns))?;
-    let dir = session.reader().dir();
-    // Removed before it is closed, which would sync it.
-    fs::remove_dir_all(dir)?;
+fn converse(store: &Store, said: &[Turn], turns: u64, durability: Durability) -> Result<Duration> {
+    let session = session(store, durability)?;
+    let took = time(|| talk(&session, said, turns))?;
+    remove(&session)?;
     Ok(took)
+}
+
+/// Removes a session before it is closed, which would sync it.
+fn remove(session: &Session) -> Result<()> {
+    Ok(fs::remove_dir_all(session.reader().dir())?)
 }
 
 /// Goes on for so many turns: what is said, what the model is sent, and a
 /// compaction when that has grown.
 pub(crate) fn talk(session: &Session, said: &[Turn], turns: u64) -> Result<()> {
-    let instructions = Message::system_text("You write parsers.");
-    session.append(instructions)?;
+    if session.last_seq() == 0 {
+        session.append(Message::system_text("You write parsers."))?;
+    }
     for (n, turn) in (1..=turns).zip(said.iter().cycle()) {
         session.append(turn.prompt.clone())?;
         session.append(
