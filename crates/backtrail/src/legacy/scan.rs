@@ -380,12 +380,33 @@ impl Scanner {
 /// break.
 fn plain_len(bytes: &[u8]) -> Option<usize> {
     /// Escapes come in crowds: up to here, looking is faster than searching.
-    const NEAR: usize = 16;
-    let near = &bytes[..bytes.len().min(NEAR)];
+    const NEAR: usize = 64;
+    let (near, far) = bytes.split_at(bytes.len().min(NEAR));
+    let (words, rest) = near.as_chunks();
+    for (n, word) in words.iter().enumerate() {
+        if let Some(at) = special_in(u64::from_le_bytes(*word)) {
+            return Some(n * 8 + at);
+        }
+    }
     let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
-    near.iter().position(is_special).or_else(|| {
-        memchr::memchr3(b'"', b'\\', b'\n', &bytes[near.len()..]).map(|n| near.len() + n)
-    })
+    if let Some(at) = rest.iter().position(is_special) {
+        return Some(words.len() * 8 + at);
+    }
+    memchr::memchr3(b'"', b'\\', b'\n', far).map(|at| near.len() + at)
+}
+
+/// Returns which of eight bytes, the lowest first, is the first special one.
+fn special_in(word: u64) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
+    let mut marks = 0;
+    for special in [b'"', b'\\', b'\n'] {
+        let zero_if_special = word ^ (ONES * u64::from(special));
+        // Subtracting one borrows from the top bit of a byte that is zero. A byte
+        // behind it may be marked for nothing: only the first mark counts.
+        marks |= zero_if_special.wrapping_sub(ONES) & !zero_if_special & TOPS;
+    }
+    (marks != 0).then(|| marks.trailing_zeros() as usize / 8)
 }
 
 #[cfg(test)]
@@ -427,6 +448,27 @@ mod tests {
         assert_eq!(whole.1, Verdict::Object(None));
         for step in 1..ODD.len() {
             assert_eq!(scan(ODD, step), whole, "{step}");
+        }
+    }
+
+    #[test]
+    fn the_first_special_byte_is_found_wherever_it_stands() {
+        let specials = [b'"', b'\\', b'\n'];
+        // What differs from a special byte by one bit is closest to a mistake.
+        let near = [b'#', b'!', b']', 0x0b, 0, 0x80, 0xff, 0xa2, b'x'];
+        for len in 0..100 {
+            for (n, filler) in near.into_iter().enumerate() {
+                let mut bytes = vec![filler; len];
+                assert_eq!(plain_len(&bytes), None);
+                for at in 0..len {
+                    bytes[at] = specials[(at + n) % 3];
+                    assert_eq!(plain_len(&bytes), Some(at), "{filler} {len}");
+                    // Bytes behind it, special or not, make no difference.
+                    bytes[at + 1..].fill(specials[n % 3]);
+                    assert_eq!(plain_len(&bytes), Some(at), "{filler} {len}");
+                    bytes.fill(filler);
+                }
+            }
         }
     }
 
