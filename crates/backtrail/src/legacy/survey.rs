@@ -40,6 +40,8 @@ pub(crate) struct Summary {
     pub(crate) records: u64,
     /// The highest seq, be there a record under it or not.
     pub(crate) last_seq: u64,
+    /// The last record that says something in the conversation.
+    pub(crate) last_record: Option<At>,
     pub(crate) first_prompt_ms: Option<i64>,
     /// BLAKE3 of all bytes.
     pub(crate) hash: [u8; 32],
@@ -120,6 +122,7 @@ struct Seen {
     compaction: Option<V1Compaction>,
     messages: u64,
     records: u64,
+    last_record: Option<At>,
     first_prompt_ms: Option<i64>,
     damage: DamageReport,
 }
@@ -295,6 +298,9 @@ impl<'a> Walk<'a> {
             Found::Other { .. } => {}
         }
         self.seen.records += 1;
+        if !matches!(found, Found::Meta(_)) {
+            self.seen.last_record = Some(at.clone());
+        }
         self.visit.found(at, &found)
     }
 
@@ -329,6 +335,7 @@ impl<'a> Walk<'a> {
             messages: seen.messages,
             records: seen.records,
             last_seq: self.seq,
+            last_record: seen.last_record,
             first_prompt_ms: seen.first_prompt_ms,
             hash,
             bytes: self.at + self.chunk.len() as u64,

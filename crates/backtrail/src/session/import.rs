@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SessionOptions;
-use super::chain::{Segment, continues_at};
 use super::files::SessionFiles;
 use super::first::second_opener;
 use super::lock::{AppendLock, SpeakerLock};
@@ -23,8 +22,9 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::DamageReport;
 use crate::trail::lines::STREAM_BUFFER;
-use crate::trail::opener::{Because, Opener, Present, WorkspaceRef};
+use crate::trail::opener::{Because, Continues, Opener, Present, WorkspaceRef};
 use crate::trail::origin::{ForkOrigin, Imported};
+use crate::trail::sum::Sum;
 use crate::transcript::{Kind, Transcript, kind_of};
 
 /// A file that was taken in.
@@ -269,9 +269,8 @@ fn begin_second(store: &Store, files: &SessionFiles, summary: &Summary) -> Resul
         }),
         ..Opener::new(files.id(), 1, Because::Import, store.now())
     };
-    let last = Segment::version_1(files, u64::MAX).last_position()?;
-    let opener = match last {
-        Some(position) => opener.continuing(continues_at(files.id(), 0, &position), None),
+    let opener = match last_place(files, summary)? {
+        Some(last) => opener.continuing(last, None),
         None => opener,
     };
     files.create_opened(&opener).map(drop)
@@ -281,6 +280,24 @@ fn fork_of(fork: &legacy::Fork) -> Option<ForkOrigin> {
     let parent = noted(Some(&fork.parent_session_id))?;
     let name = noted(fork.branch_name.as_ref());
     Some(ForkOrigin::new(parent, name.map(String::as_str), None))
+}
+
+/// Returns where the first trail ends, by what is known of it: the file is not
+/// gone through once more.
+fn last_place(files: &SessionFiles, summary: &Summary) -> Result<Option<Continues>> {
+    let Some(last) = &summary.last_record else {
+        return Ok(None);
+    };
+    let path = files.trail_path(0);
+    let mut bytes = vec![0; (last.place.end - last.place.start) as usize];
+    read_full(files.open_read(0)?.as_ref(), &mut bytes, last.place.start)
+        .map_err(|error| Error::io("cannot read the trail", &path, error))?;
+    Ok(Some(Continues {
+        session_id: files.id().clone(),
+        trail: 0,
+        seq: last.seq,
+        sum: Sum::of(&bytes),
+    }))
 }
 
 fn original_id(summary: &Summary, id: &SessionId) -> Option<String> {
@@ -326,4 +343,48 @@ fn each_chunk(
 
 fn hex(bytes: &[u8]) -> String {
     crate::trail::opener::to_hex(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::chain::Segment;
+
+    // A8, A9: what follows a file of version 1 continues its last record.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the file is another program's")]
+    fn the_second_trail_continues_the_last_record_that_the_first_gives_when_read() {
+        const META: &str = r#"{"type":"session_meta","session_id":"s-1","version":1}"#;
+        const MESSAGE: &str =
+            r#"{"type":"message","message":{"role":"user","blocks":[{"type":"text","text":"a"}]}}"#;
+        const PROMPT: &str = r#"{"type":"prompt_history","timestamp_ms":5,"text":"a"}"#;
+        const SUMMARY: &str =
+            r#"{"type":"compaction","count":1,"removed_message_count":2,"summary":"s"}"#;
+        let object = r#"{"version":1,"messages":[{"role":"user","blocks":[]},{"role":"tool","blocks":[]},7]}"#;
+        let files = [
+            format!("{META}\n{MESSAGE}\n"),
+            format!("{META}\n{MESSAGE}\r\n\n{META}\n"),
+            format!("{MESSAGE}\n{PROMPT}\n \n"),
+            format!("{MESSAGE}\n{SUMMARY}"),
+            format!("{MESSAGE}\n{MESSAGE}\nnot a record\n"),
+            format!("{MESSAGE}\n{}", &MESSAGE[..40]),
+            format!("{META}\n"),
+            object.to_owned(),
+        ];
+        for content in files {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("file.jsonl");
+            std::fs::write(&path, &content).unwrap();
+            let store = Store::open_or_create(dir.path().join("store")).unwrap();
+            let id = store.import(&path).unwrap().id;
+            let files = store.files(&id);
+            let read = Segment::open(&files, 0, u64::MAX).unwrap().last_position();
+            let continues = second_opener(&files).unwrap().unwrap().continues;
+            assert_eq!(
+                continues.map(|from| (from.seq, from.sum)),
+                read.unwrap().map(|last| (last.seq, last.sum)),
+                "{content}"
+            );
+        }
+    }
 }
