@@ -92,7 +92,7 @@ fn pass_over(dir: &Path, pass: Pass, count: u64) -> Result<Duration> {
 /// Renders the same context, over and over.
 fn contexts(dir: &Path, count: u64) -> Result<Duration> {
     let made = fixture::make_session(dir, STREAMED)?;
-    context::compact(&made)?;
+    context::compact(&made.store, &made.id)?;
     time(|| (0..count).try_for_each(|_| context::render(&made.store, &made.id)))
 }
 

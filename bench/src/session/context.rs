@@ -25,7 +25,7 @@ pub(super) fn measure(args: &Args, dir: &Path, shared: &Shared) -> Result<Vec<En
     let short = make_session(dir, 10_000_000)?;
     let size = format!("{:.0} MB", long.bytes as f64 / 1e6);
     for made in [long, &short] {
-        compact(made)?;
+        compact(&made.store, &made.id)?;
     }
     settle(dir)?;
     let mut entries = in_process(args, &size, long, &short)?;
@@ -40,8 +40,8 @@ pub(super) fn measure(args: &Args, dir: &Path, shared: &Shared) -> Result<Vec<En
 }
 
 /// Compacts all that a session holds, and goes on for [`TAIL`] bytes.
-pub(crate) fn compact(made: &Made) -> Result<()> {
-    let session = Store::open(&made.store)?.open_session_with(&made.id, Durability::Os)?;
+pub(crate) fn compact(store: &Path, id: &SessionId) -> Result<()> {
+    let session = Store::open(store)?.open_session_with(id, Durability::Os)?;
     session.compact(&Compaction::new("They wrote a parser, and its tests pass."))?;
     let drafts = mix()?;
     let mut said = 0;
@@ -76,13 +76,24 @@ pub(crate) fn render(store: &Path, id: &SessionId) -> Result<()> {
 }
 
 fn in_process(args: &Args, size: &str, long: &Made, short: &Made) -> Result<Vec<Entry>> {
-    let lane = |made: &'_ Made| {
-        let (store, id) = (made.store.clone(), made.id.clone());
+    let [ours, theirs] = [long, short].map(|made| (made.store.as_path(), &made.id));
+    let times = rendered(args.pick(200, 40), ours, theirs)?;
+    let name = format!("context of {size}, in process");
+    Ok(figures(&name, "of 10 MB", times))
+}
+
+/// Renders the contexts of two sessions in turns.
+pub(super) fn rendered(
+    rounds: usize,
+    long: (&Path, &SessionId),
+    short: (&Path, &SessionId),
+) -> Result<[Samples; 2]> {
+    let lane = |(store, id): (&'_ Path, &'_ SessionId)| {
+        let (store, id) = (store.to_owned(), id.clone());
         move || time(|| render(&store, &id))
     };
     let (mut in_long, mut in_short) = (lane(long), lane(short));
-    let times = interleave(args.pick(200, 40), [&mut in_long, &mut in_short])?;
-    Ok(figures(&format!("context of {size}, in process"), times))
+    interleave(rounds, [&mut in_long, &mut in_short])
 }
 
 fn whole_process(
@@ -99,7 +110,7 @@ fn whole_process(
     let (mut in_long, mut in_short) = (lane(long), lane(short));
     let times = interleave(args.pick(100, 20), [&mut in_long, &mut in_short])?;
     let name = format!("backtrail context of {size}, whole process");
-    let mut entries = figures(&name, times);
+    let mut entries = figures(&name, "of 10 MB", times);
     let peak = |made| -> Result<f64> { Ok(peak_memory(&mut command_for(bin, made))? as f64) };
     entries.push(Entry::Figure(Figure {
         name: format!("backtrail context of {size}, peak memory"),
@@ -110,12 +121,13 @@ fn whole_process(
     Ok(entries)
 }
 
-fn figures(name: &str, [long, short]: [Samples; 2]) -> Vec<Entry> {
+/// Tells how long a context takes in a long history and in a short one.
+pub(super) fn figures(name: &str, than: &'static str, [long, short]: [Samples; 2]) -> Vec<Entry> {
     let figure = |goal| {
         Entry::Figure(Figure {
             name: name.to_owned(),
             ours: Quantity::of(&long, Unit::Seconds),
-            baseline: Some(("of 10 MB", Quantity::of(&short, Unit::Seconds))),
+            baseline: Some((than, Quantity::of(&short, Unit::Seconds))),
             goal,
         })
     };
@@ -164,7 +176,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let made = make_session(dir.path(), 1_000_000).unwrap();
         assert!(render(&made.store, &made.id).is_err());
-        compact(&made).unwrap();
+        compact(&made.store, &made.id).unwrap();
         render(&made.store, &made.id).unwrap();
     }
 

@@ -10,9 +10,10 @@ use std::process::Command;
 use std::str::FromStr;
 use std::time::Duration;
 
-use backtrail::{Store, StoreOptions, Transcript};
+use backtrail::{SessionId, Store, StoreOptions, Transcript};
 use serde_json::{Value, json};
 
+use super::context;
 use super::storage::{Syncs, Watched};
 use super::version1::{Form, write};
 use crate::args::Args;
@@ -83,6 +84,7 @@ pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
             messages,
         };
         entries.extend(subject.measure(args)?);
+        entries.extend(subject.context(args)?);
     }
     Ok(entries)
 }
@@ -114,6 +116,17 @@ impl Subject {
             self.memory(Way::Import, most[0].max(most[1])),
             self.memory(Way::Transcript, most[2]),
         ])
+    }
+
+    /// Compares going on from this file with going on from a tenth of it.
+    fn context(&self, args: &Args) -> Result<Vec<Entry>> {
+        let tenth = self.file.with_extension("tenth.jsonl");
+        write(&tenth, self.form, (self.bytes / 10.0) as u64)?;
+        let (long, long_id) = compacted(&self.file)?;
+        let (short, short_id) = compacted(&tenth)?;
+        let times = context::rendered(args.pick(20, 5), (&long, &long_id), (&short, &short_id))?;
+        let name = self.named("context, compacted since");
+        Ok(context::figures(&name, "of a tenth", times))
     }
 
     fn named(&self, what: impl fmt::Display) -> String {
@@ -190,6 +203,15 @@ impl Subject {
     }
 }
 
+/// Takes a file in and goes on from it behind a compaction; returns the store and
+/// the session.
+fn compacted(file: &Path) -> Result<(PathBuf, SessionId)> {
+    let store = file.with_extension("kept");
+    let id = open(&store, Way::ImportUnsynced)?.import(file)?.id;
+    context::compact(&store, &id)?;
+    Ok((store, id))
+}
+
 /// Takes a file in and tells how long that took, how much memory it took beside
 /// what the process had anyway, and how many messages came of it.
 pub(crate) fn child(way: Way, file: &Path) -> Result<Value> {
@@ -238,8 +260,10 @@ mod tests {
                 let told = child(way, &file).unwrap();
                 assert_eq!(told["messages"], messages, "{form:?} {way}");
             }
-            let skipped = Transcript::load_from_path(&file).unwrap();
-            assert!(skipped.skipped().is_empty());
+            let loaded = Transcript::load_from_path(&file).unwrap();
+            assert!(loaded.skipped().is_empty());
+            let (store, id) = compacted(&file).unwrap();
+            context::render(&store, &id).unwrap();
         }
     }
 }
