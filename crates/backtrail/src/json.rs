@@ -99,7 +99,7 @@ impl<'de> Deserialize<'de> for Json {
 /// It is an ordinary string to the reader. Where JSON held something that no
 /// UTF-8 string can (a lone surrogate, `"\ud83d"`), it shows as U+FFFD and the
 /// original is kept beside it and written back.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Text {
     shown: String,
     /// The JSON string literal, only where `shown` is not all of it.

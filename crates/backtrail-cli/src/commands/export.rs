@@ -13,7 +13,7 @@ use super::{Answer, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::shell::argument;
-use crate::text::{path_json, size};
+use crate::text::{count, path_json, size};
 use crate::ui::{Ui, unwritable};
 
 /// Write a session out for other programs or for people
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORMAT")]
     to: Format,
 
-    /// Write to a new file instead of stdout
+    /// Write to a new file instead of stdout (-)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let reader = store.read_session(&id)?;
-    let Some(path) = &args.output else {
+    let file = args.output.as_ref().filter(|path| *path != Path::new("-"));
+    let Some(path) = file else {
         let mut out = BufWriter::new(io::stdout().lock());
         let losses = write(args.to, &reader, &mut out)?;
         out.flush().map_err(|error| unwritable(&error))?;
@@ -94,8 +95,9 @@ fn write(format: Format, reader: &SessionReader, out: &mut dyn Write) -> Result<
             Ok(losses.iter().map(ToString::to_string).collect())
         }
         Format::Json => {
-            reader.write_json(out)?;
-            Ok(Vec::new())
+            let skipped = reader.write_json(out)?;
+            let told = || format!("{} could not be read", count(skipped, "place"));
+            Ok((skipped > 0).then(told).into_iter().collect())
         }
         Format::Markdown => markdown::write(reader, out),
     }

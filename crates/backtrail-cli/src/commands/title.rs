@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Answer, require_store, resolve, short};
 use crate::args::Global;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::shell::{argument, quote};
 use crate::ui::Ui;
 
@@ -26,6 +26,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    if args
+        .title
+        .as_ref()
+        .is_some_and(|title| title.trim().is_empty())
+    {
+        return Err(
+            CommandError::invalid("a title cannot be blank").hint("take it away with --clear")
+        );
+    }
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let before = store.read_session(&id)?.info()?.title;

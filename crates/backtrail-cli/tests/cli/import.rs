@@ -265,7 +265,11 @@ fn a10_an_import_comes_out_as_version_1_again_and_what_it_lost_is_listed() {
     let ran = cli.run(&["export", ID, "--to", "v1"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (0, "note: thinking was left out in 1 message (6)\n")
+        (
+            0,
+            "note: the history of prompts was left out in 1 place (3)\n\
+             note: thinking was left out in 1 message (6)\n"
+        )
     );
     let is_kept = |line: &&str| !line.is_empty() && !line.contains("prompt_history");
     let thinking = r#"{"signature":"EqoB","thinking":"Let me look.","type":"thinking"},"#;
@@ -281,13 +285,17 @@ fn a10_an_import_comes_out_as_version_1_again_and_what_it_lost_is_listed() {
     assert_eq!(context(other), context(ID));
 }
 
+/// What version 1 has no place for in `Cli::talk`.
+const LOST: &str = "note: title, tags or agent were left out\n\
+                    note: model, response id, duration or cost were left out in 2 messages (3, 4)\n";
+
 // A10
 #[test]
 fn a10_a_native_session_comes_out_as_version_1_and_is_read_back() {
     let cli = Cli::new();
     let id = cli.talk();
     let ran = cli.run(&["export", &id, "--to", "v1"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, LOST));
     let lines: Vec<Value> = ran.json_lines();
     assert_eq!(lines[0]["type"], "session_meta");
     assert_eq!(lines[0]["session_id"], id);
@@ -323,7 +331,8 @@ fn a10_what_a_summary_stands_for_is_left_out_of_version_1_and_told() {
     let ran = cli.run(&["export", &id, "--to", "v1"]);
     assert_eq!(
         ran.stderr,
-        "note: 3 messages that the summary stands for left out (2, 3, 4)\n"
+        "note: title, tags or agent were left out\n\
+         note: 3 messages that the summary stands for left out (2, 3, 4)\n"
     );
     let lines = ran.json_lines();
     let compaction = json!({"count": 1, "removed_message_count": 3, "summary": "They looked.",
@@ -447,6 +456,11 @@ fn an_export_goes_to_a_new_file_that_is_never_replaced() {
         ("markdown", "s.md"),
     ] {
         let to_stdout = cli.run(&["export", &id, "--to", format]).stdout;
+        let lost = if format == "v1" { LOST } else { "" };
+        let losses: Vec<&str> = lost
+            .lines()
+            .filter_map(|line| line.strip_prefix("note: "))
+            .collect();
         let output = format!("--output={name}");
         let ran = cli.run(&["export", &id, "--to", format, &output]);
         assert_eq!(ran.code, 0, "{ran:#?}");
@@ -472,7 +486,7 @@ err: hint: name another file, or remove this one first
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
         assert_eq!(
             ran.json(),
-            json!({"session": id, "to": format, "file": name, "bytes": to_stdout.len(), "losses": []})
+            json!({"session": id, "to": format, "file": name, "bytes": to_stdout.len(), "losses": losses})
         );
     }
     let ran = cli.run(&["export", &id, "--to", "v1", "-o", "x.jsonl"]);
@@ -484,6 +498,8 @@ err: hint: name another file, or remove this one first
             "\
 exit 0
 out: <id> written to x.jsonl ({size} bytes)
+err: note: title, tags or agent were left out
+err: note: model, response id, duration or cost were left out in 2 messages (3, 4)
 err: take this back: rm x.jsonl
 "
         )

@@ -24,6 +24,15 @@ pub enum LossKind {
     LoneSurrogate,
     /// Messages that a compaction's summary stands for.
     Summarised,
+    /// What stands beside a message: model, response id, duration and cost.
+    Details,
+    /// What is known of the session: title, tags, agent.
+    Notes,
+    /// Prompts that a version-1 file keeps beside its messages, which not all
+    /// readers of it know.
+    Prompts,
+    /// Messages and places that cannot be read.
+    Unreadable,
 }
 
 impl LossKind {
@@ -38,6 +47,10 @@ impl LossKind {
             Self::Fields => "fields that version 1 does not have were left out",
             Self::LoneSurrogate => "half a character became U+FFFD",
             Self::Summarised => "left out",
+            Self::Details => "model, response id, duration or cost were left out",
+            Self::Notes => "title, tags or agent were left out",
+            Self::Prompts => "the history of prompts was left out",
+            Self::Unreadable => "what cannot be read was left out",
         }
     }
 }
@@ -63,6 +76,11 @@ impl fmt::Display for Loss {
         match self.kind {
             LossKind::Summarised => {
                 write!(f, "{messages} that the summary stands for left out (")?;
+            }
+            kind @ LossKind::Notes => return f.write_str(kind.sentence()),
+            kind @ (LossKind::Prompts | LossKind::Unreadable) => {
+                let places = if self.count == 1 { "place" } else { "places" };
+                write!(f, "{} in {} {places} (", kind.sentence(), self.count)?;
             }
             kind => write!(f, "{} in {messages} (", kind.sentence())?,
         }

@@ -317,6 +317,10 @@ impl<'a> Walk<'a> {
     fn finish(self) -> Result<Summary> {
         let seen = self.seen;
         if seen.messages == 0 && seen.meta.is_none() && seen.compaction.is_none() {
+            if self.at == 0 && self.chunk.is_empty() {
+                let what = "this is not a session file: it is empty";
+                return Err(Error::invalid(what).at_path(self.path).at_line(Some(1)));
+            }
             return Err(not_a_session(self.path, &seen.damage));
         }
         let hash = *self.hasher.finalize().as_bytes();

@@ -45,6 +45,11 @@ impl<W: io::Write> V1Writer<W> {
         }
     }
 
+    /// Counts a loss that the writer does not see itself.
+    pub(crate) fn lose_at(&mut self, kind: LossKind, seq: u64) {
+        self.losses.add(kind, seq);
+    }
+
     /// Writes what is known of the session as a whole. Absent times are 0.
     pub(crate) fn meta(&mut self, meta: &Meta) -> Result<()> {
         self.raw("{\"created_at_ms\":");

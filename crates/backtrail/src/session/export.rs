@@ -10,10 +10,10 @@ use serde_json::json;
 use super::info::SessionInfo;
 use super::reader::SessionReader;
 use crate::error::{Error, ErrorKind, Result};
-use crate::legacy::{Fork, Losses, Meta, V1Compaction, V1Writer};
+use crate::legacy::{Fork, LossKind, Losses, Meta, V1Compaction, V1Writer};
 use crate::time::Timestamp;
 use crate::trail::readable::Readable;
-use crate::trail::{FORMAT_VERSION, RecordRef};
+use crate::trail::{Details, FORMAT_VERSION, RecordKind, RecordRef};
 
 impl SessionReader {
     /// Writes the session as version-1 lines, which older programs read, and
@@ -35,6 +35,9 @@ impl SessionReader {
             .and_then(|stored| stored.keeps_from)
             .unwrap_or(0);
         let mut writer = V1Writer::new(out);
+        if info.title.is_some() || info.agent.is_some() || !info.tags.is_empty() {
+            writer.lose_at(LossKind::Notes, 0);
+        }
         writer.meta(&meta_of(info))?;
         if let Some(stored) = compaction {
             writer.compaction(&V1Compaction {
@@ -47,14 +50,27 @@ impl SessionReader {
         let mut records = self.records()?;
         while let Some(record) = records.next()? {
             let seq = record.seq();
-            let (Readable::Whole(message) | Readable::InPart(message)) = record.readable()? else {
+            if record.kind() == RecordKind::Other("prompt_history") {
+                writer.lose_at(LossKind::Prompts, seq);
+            }
+            let readable = record.readable()?;
+            if matches!(readable, Readable::InPart(_) | Readable::Nothing) {
+                writer.lose_at(LossKind::Unreadable, seq);
+            }
+            let (Readable::Whole(message) | Readable::InPart(message)) = readable else {
                 continue;
             };
-            if seq >= from || instructions.contains(&seq) {
-                writer.message(&message, seq)?;
-            } else {
+            if seq < from && !instructions.contains(&seq) {
                 writer.leave_out(&message, seq);
+                continue;
             }
+            if record.details() != Details::default() {
+                writer.lose_at(LossKind::Details, seq);
+            }
+            writer.message(&message, seq)?;
+        }
+        for _ in 0..records.damage().count() {
+            writer.lose_at(LossKind::Unreadable, 0);
         }
         writer.finish()
     }
@@ -62,8 +78,9 @@ impl SessionReader {
     /// Writes the session as one JSON object: that of a
     /// [`Transcript`](crate::Transcript), and beside it what is known of the
     /// session and of each message's record. Only one message is in memory at a
-    /// time.
-    pub fn write_json(&self, out: &mut dyn Write) -> Result<()> {
+    /// time. Returns how many places and messages could not be read, and so are
+    /// not in it, or not whole.
+    pub fn write_json(&self, out: &mut dyn Write) -> Result<u64> {
         let info = self.info()?;
         let written = |error: io::Error| Error::machine("cannot write the export", error);
         let head = head_json(&info);
@@ -72,10 +89,12 @@ impl SessionReader {
             .map_err(written)?;
         let compaction = self.newest_compaction()?.map(|(_, stored)| stored);
         let keeps_from = compaction.as_ref().and_then(|stored| stored.keeps_from);
-        let (mut covered, mut separator) = (0, "");
+        let (mut covered, mut skipped, mut separator) = (0, 0, "");
         let mut records = self.records()?;
         while let Some(record) = records.next()? {
-            let Some(json) = readable_json(&record)? else {
+            let (json, flaws) = readable_json(&record)?;
+            skipped += flaws;
+            let Some(json) = json else {
                 continue;
             };
             covered += usize::from(keeps_from.is_some_and(|from| record.seq() < from));
@@ -98,7 +117,8 @@ impl SessionReader {
             let fork = serde_json::to_string(fork).map_err(io::Error::other);
             write!(out, ",\"fork\":{}", fork.map_err(written)?).map_err(written)?;
         }
-        out.write_all(b"}\n").map_err(written)
+        out.write_all(b"}\n").map_err(written)?;
+        Ok(skipped + records.damage().count())
     }
 
     /// Writes what is known of each message's record, in the order of messages.
@@ -139,13 +159,14 @@ impl SessionReader {
     }
 }
 
-/// Returns the JSON of a record's message as far as it can be read.
-fn readable_json<'r>(record: &RecordRef<'r>) -> Result<Option<Cow<'r, str>>> {
+/// Returns the JSON of a record's message as far as it can be read, and how many
+/// flaws it has.
+fn readable_json<'r>(record: &RecordRef<'r>) -> Result<(Option<Cow<'r, str>>, u64)> {
     match record.message_json() {
         Err(error) if error.kind() == ErrorKind::Corrupt => {
-            Ok(record.stored_message_json().map(Cow::Borrowed))
+            Ok((record.stored_message_json().map(Cow::Borrowed), 1))
         }
-        json => json,
+        json => Ok((json?, 0)),
     }
 }
 
