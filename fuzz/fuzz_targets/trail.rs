@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use backtrail::{Message, SessionId, SessionOptions, SessionReader, StoreOptions};
+use backtrail::{Block, Compaction, Message, SessionId, SessionOptions, SessionReader, Shape, StoreOptions};
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 use libfuzzer_sys::fuzz_target;
 
@@ -25,6 +25,10 @@ fuzz_target!(|data: &[u8]| {
     for n in 0..6 {
         session.append(Message::user_text(format!("message {n}"))).expect("and messages");
     }
+    session.compact(&Compaction::new("so far").keep(2)).expect("and a compaction");
+    session.append(Message::assistant([Block::image("image/png", "iVBORw==").expect("an image")])).expect("and an image");
+    session.rewind(7).expect("and a rewind");
+    session.append(Message::user_text("another way")).expect("and more");
     let id: SessionId = session.id().clone();
     drop(session);
 
@@ -38,6 +42,9 @@ fuzz_target!(|data: &[u8]| {
     let reader = store.read_session(&id).expect("files are there");
     let before = both_ways(&reader);
     reader.verify().expect("reading works");
+    reader.context(Shape::Anthropic).expect("reading works");
+    reader.stats().expect("reading works");
+    let steps = reader.steps().expect("reading works");
     let plan = store.repair_plan(&id).expect("reading works");
     if let Ok(session) = store.open_session(&id) {
         let seq = session.append(Message::user_text("after")).expect("the disk works");
@@ -49,8 +56,26 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(both_ways(&reader), after, "a repair lost something");
         let report = reader.verify().expect("reading works");
         assert!(report.is_ok(), "{:?}", report.damage.first());
+        move_about(&store, &id, steps.to_undo.len());
     }
 });
+
+/// Takes back and brings forward what can be, and ends where it began.
+fn move_about(store: &backtrail::Store, id: &SessionId, known: usize) {
+    let session = store.open_session(id).expect("it was open before");
+    let reader = session.reader();
+    let before = both_ways(&reader);
+    let mut undone = 0;
+    while session.undo().expect("the disk works").is_some() {
+        undone += 1;
+        both_ways(&reader);
+    }
+    assert!(undone <= known + 1, "steps came from nowhere");
+    for _ in 0..undone {
+        assert!(session.redo().expect("the disk works").is_some(), "a redo is missing");
+    }
+    assert_eq!(both_ways(&reader), before, "back and forth leads elsewhere");
+}
 
 fn damage(memory: &MemoryStorage, file: &Path, op: u8, at: usize, value: u8) {
     let mut bytes = memory.read(file).expect("it was listed");

@@ -334,3 +334,26 @@ fn titles_and_tags_are_not_taken_back() {
     session.undo().unwrap().unwrap();
     assert_eq!(title().as_deref(), Some("third"));
 }
+
+/// What a rewind continues is named in its opener. Where that is gone, and what
+/// lies below it too, the next trail that can be read goes on.
+#[test]
+fn trails_in_which_nothing_can_be_read_hide_nothing_below_them() {
+    let memory = MemoryStorage::new();
+    let store = store_on(&memory, u64::MAX);
+    let session = play(&store, "a b c <2 d <1 e");
+    let dir = session.reader().dir();
+    let id = session.id().clone();
+    session.close().unwrap();
+    for trail in ["0001.jsonl", "0002.jsonl"] {
+        memory.write(&dir.join(trail), b"garbage\n").unwrap();
+    }
+    let session = store.open_session(&id).unwrap();
+    session.append(Message::user_text("f")).unwrap();
+    let records = session.reader().records().unwrap().owned();
+    let texts: Vec<String> = records
+        .filter_map(|record| record.unwrap().message().unwrap())
+        .map(|message| message.text().into_owned())
+        .collect();
+    assert_eq!(texts, ["a", "b", "c", "f"]);
+}

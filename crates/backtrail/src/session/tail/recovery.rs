@@ -146,24 +146,30 @@ impl Tail {
         self.sync()
     }
 
-    /// Returns the trail below and its end.
+    /// Returns the nearest trail below in which anything can be read, and its end.
     fn position_before(&self) -> Result<Option<(u32, Position)>> {
-        let trails = self.files.trails()?;
-        let Some(below) = trails.into_iter().rev().find(|n| *n < self.trail) else {
-            return Ok(None);
-        };
-        let segment = Segment::open(&self.files, below, u64::MAX)?;
-        if segment.is_legacy() {
-            let position = segment.last_position()?;
-            return Ok(position.map(|position| (below, position)));
+        for below in self.files.trails()?.into_iter().rev() {
+            if below < self.trail
+                && let Some(position) = self.end_of(below)?
+            {
+                return Ok(Some((below, position)));
+            }
         }
-        let path = self.files.trail_path(below);
-        let file = self.files.open_read(below)?;
+        Ok(None)
+    }
+
+    /// Returns the position after the last record of a trail.
+    fn end_of(&self, trail: u32) -> Result<Option<Position>> {
+        let segment = Segment::open(&self.files, trail, u64::MAX)?;
+        if segment.is_legacy() {
+            return segment.last_position();
+        }
+        let file = segment.file()?;
         let len = file
             .len()
-            .map_err(|error| Error::io("cannot read the trail", &path, error))?;
-        let end = End::of(&file, &path, len)?;
-        Ok(end.last.map(|(position, _)| (below, position)))
+            .map_err(|error| Error::io("cannot read the trail", &segment.path, error))?;
+        let end = End::of(&file, &segment.path, len)?;
+        Ok(end.last.map(|(position, _)| position))
     }
 }
 
