@@ -22,6 +22,10 @@ impl SessionReader {
     /// Messages that a summary stands for are left out, as version 1 has it. Only
     /// one message is in memory at a time.
     pub fn write_v1(&self, out: &mut dyn Write) -> Result<Losses> {
+        self.pinned()?.write_v1_of_line(out)
+    }
+
+    fn write_v1_of_line(&self, out: &mut dyn Write) -> Result<Losses> {
         let info = self.info()?;
         let compaction = self.newest_compaction()?.map(|(_, stored)| stored);
         let instructions: HashSet<u64> = self
@@ -81,6 +85,10 @@ impl SessionReader {
     /// time. Returns how many places and messages could not be read, and so are
     /// not in it, or not whole.
     pub fn write_json(&self, out: &mut dyn Write) -> Result<u64> {
+        self.pinned()?.write_json_of_line(out)
+    }
+
+    fn write_json_of_line(&self, out: &mut dyn Write) -> Result<u64> {
         let info = self.info()?;
         let written = |error: io::Error| Error::machine("cannot write the export", error);
         let head = head_json(&info);
@@ -89,7 +97,8 @@ impl SessionReader {
             .map_err(written)?;
         let compaction = self.newest_compaction()?.map(|(_, stored)| stored);
         let keeps_from = compaction.as_ref().and_then(|stored| stored.keeps_from);
-        let (mut covered, mut skipped, mut separator) = (0, 0, "");
+        let (mut written_so_far, mut covered, mut skipped) = (0, 0, 0);
+        let mut separator = "";
         let mut records = self.records()?;
         while let Some(record) = records.next()? {
             let (json, flaws) = readable_json(&record)?;
@@ -99,10 +108,11 @@ impl SessionReader {
             };
             covered += usize::from(keeps_from.is_some_and(|from| record.seq() < from));
             write!(out, "{separator}{json}").map_err(written)?;
+            written_so_far += 1;
             separator = ",";
         }
         out.write_all(b"],\"records\":[").map_err(written)?;
-        self.write_details(out)?;
+        self.write_details(out, written_so_far)?;
         out.write_all(b"]").map_err(written)?;
         if let Some(stored) = compaction {
             let value = json!({
@@ -121,8 +131,9 @@ impl SessionReader {
         Ok(skipped + records.damage().count())
     }
 
-    /// Writes what is known of each message's record, in the order of messages.
-    fn write_details(&self, out: &mut dyn Write) -> Result<()> {
+    /// Writes what is known of the records of the first `messages` messages, in
+    /// their order: more may have come meanwhile.
+    fn write_details(&self, out: &mut dyn Write, mut messages: u64) -> Result<()> {
         #[derive(Serialize)]
         struct Known<'a> {
             seq: u64,
@@ -135,10 +146,13 @@ impl SessionReader {
         }
         let mut records = self.records()?;
         let mut separator = "";
-        while let Some(record) = records.next()? {
+        while messages > 0
+            && let Some(record) = records.next()?
+        {
             if record.stored_message_json().is_none() {
                 continue;
             }
+            messages -= 1;
             let details = record.details();
             let id = record.id();
             let known = Known {

@@ -19,6 +19,10 @@ impl SessionReader {
     /// It reads from the last compaction on and no more of the history. The same
     /// history gives the same bytes.
     pub fn context(&self, shape: Shape) -> Result<Context> {
+        self.pinned()?.context_of_line(shape)
+    }
+
+    fn context_of_line(&self, shape: Shape) -> Result<Context> {
         let compaction = self.newest_compaction()?;
         let from = compaction
             .as_ref()
@@ -46,6 +50,13 @@ impl SessionReader {
         // What is wrong with the trails as such is no loss of instructions.
         let known = records.damage().first().len();
         while let Some(record) = records.next()? {
+            // Who says it stands in the line; its large parts are not looked for
+            // unless they are wanted.
+            if let Ok(Some(message)) = record.stored_message()
+                && message.role != Role::System
+            {
+                break;
+            }
             let readable = record.readable()?;
             let in_part = matches!(readable, Readable::InPart(_));
             match readable {
@@ -67,7 +78,7 @@ impl SessionReader {
     /// Returns the newest compaction of the line, by number.
     pub(crate) fn newest_compaction(&self) -> Result<Option<(u64, StoredCompaction)>> {
         let (store, files) = self.parts();
-        let head = files.head()?;
+        let head = self.head()?;
         let mut at = place::end(store, files, head)?.position.compacted;
         while let Some(seq) = at {
             if let Some(record) = self.record(seq)?
@@ -88,7 +99,7 @@ impl SessionReader {
     /// What it covers is not there: all that is stays in the context.
     fn version_1_compaction(&self) -> Result<Option<(u64, StoredCompaction)>> {
         let (store, files) = self.parts();
-        let (segments, _) = Walk::new(store, files, files.head()?).collect()?;
+        let (segments, _) = Walk::new(store, files, self.head()?).collect()?;
         let Some(first) = segments.first() else {
             return Ok(None);
         };

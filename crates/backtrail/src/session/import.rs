@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::SessionOptions;
 use super::files::SessionFiles;
 use super::first::second_opener;
-use super::lock::{AppendLock, SpeakerLock};
+use super::lock::AppendLock;
 use super::note::MAX_TEXT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
@@ -58,12 +58,15 @@ pub enum ImportOutcome {
 /// Takes in a file of version 1.
 pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
     refuse_leftovers(store, path)?;
-    let located = legacy::find_file(store.storage(), path)?;
+    // An older copy stands for its file, and the newest of them counts.
+    let named = legacy::is_older_copy(path).unwrap_or_else(|| path.to_owned());
+    let located = legacy::find_file(store.storage(), &named)?;
     let file = store
         .storage()
         .open_read(&located.path)
         .map_err(|error| Error::io("cannot open the file", &located.path, error))?;
     if kind_of(file.as_ref(), &located.path)? == Kind::Trail {
+        refuse_store(store, &located.path)?;
         return take_transcript(store, located.path);
     }
     let summary = legacy::survey(&file, &located.path)?;
@@ -94,7 +97,7 @@ fn take_transcript(store: &Store, path: PathBuf) -> Result<Import> {
             .create_session_from(&transcript, SessionOptions::new())?
             .close()?;
         ImportOutcome::New
-    } else if store.read_session(&id)?.transcript()? == transcript {
+    } else if store.read_session(&id)?.transcript()?.says(&transcript) {
         ImportOutcome::Unchanged
     } else {
         let what = format!("session {id} is there already, and is not what this file holds");
@@ -109,6 +112,18 @@ fn take_transcript(store: &Store, path: PathBuf) -> Result<Import> {
         messages: transcript.messages().len() as u64,
         damage: transcript.skipped().clone(),
     })
+}
+
+/// Refuses a trail that lies in a store: it may be a part of a session, and large
+/// parts of its messages lie beside it.
+fn refuse_store(store: &Store, path: &Path) -> Result<()> {
+    let lock = path.with_file_name("append.lock");
+    if !store.storage().exists(&lock).unwrap_or(false) {
+        return Ok(());
+    }
+    let what = "this is a trail of a session in a store; export the session there, \
+                and import what that gives";
+    Err(Error::invalid(what).at_path(path))
 }
 
 /// Refuses files that other programs leave beside their sessions.
@@ -145,6 +160,8 @@ enum State {
     Absent,
     /// The first trail alone.
     Half,
+    /// All but the first trail, which somebody removed.
+    Headless,
     Whole,
     /// It is another session.
     Taken,
@@ -177,7 +194,7 @@ impl Source {
             }
             _ => {}
         }
-        let _speaker = SpeakerLock::take(&files, &store.holder())?;
+        // Whoever takes in the same file at the same time is waited for.
         let lock = AppendLock::open(&files)?;
         let _guard = lock.hold()?;
         self.complete(store, &files)
@@ -190,11 +207,18 @@ impl Source {
         if state == State::Taken {
             return Ok(None);
         }
-        if state == State::Absent {
+        if matches!(state, State::Absent | State::Headless) {
             files.create_trail(0, |to| self.copy(to))?;
         }
-        if state != State::Whole {
+        if matches!(state, State::Absent | State::Half) {
             begin_second(store, files, &self.summary)?;
+        }
+        if state == State::Whole && hash_of(files)? != hex(&self.summary.hash) {
+            let what = format!(
+                "session {} was made of this file, but its first trail has changed since",
+                files.id()
+            );
+            return Err(Error::new(ErrorKind::Corrupt, what).at_path(&files.trail_path(0)));
         }
         files.sync_names()?;
         Ok(Some(match state {
@@ -210,12 +234,15 @@ impl Source {
             return Ok(State::Absent);
         }
         let known = second_opener(files)?.and_then(|opener| opener.imported);
+        let has_first = trails.first() == Some(&0);
         let hash = match known {
             Some(known) => known.hash,
-            None => hash_of(files)?,
+            None if has_first => hash_of(files)?,
+            None => return Ok(State::Taken),
         };
         Ok(match trails.len() {
             _ if hash != hex(&self.summary.hash) => State::Taken,
+            _ if !has_first => State::Headless,
             1 => State::Half,
             _ => State::Whole,
         })

@@ -25,6 +25,8 @@ use crate::trail::opener::{Present, WorkspaceRef};
 pub struct Note {
     title: Option<String>,
     tags: Option<Vec<String>>,
+    tags_to_add: Vec<String>,
+    tags_to_remove: Vec<String>,
     agent: Option<String>,
     model: Option<String>,
     workspace: Option<WorkspaceRef>,
@@ -53,6 +55,21 @@ impl Note {
     #[must_use]
     pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
         self.tags = Some(tags.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Adds a tag to those that are there when the note is written, whoever else
+    /// changes them meanwhile.
+    #[must_use]
+    pub fn add_tag(mut self, tag: impl Into<String>) -> Self {
+        self.tags_to_add.push(tag.into());
+        self
+    }
+
+    /// Removes a tag from those that are there when the note is written.
+    #[must_use]
+    pub fn remove_tag(mut self, tag: impl Into<String>) -> Self {
+        self.tags_to_remove.push(tag.into());
         self
     }
 
@@ -89,6 +106,8 @@ impl Note {
         Self {
             title: present.title,
             tags: Some(present.tags),
+            tags_to_add: Vec::new(),
+            tags_to_remove: Vec::new(),
             agent: present.agent,
             model: present.model,
             workspace: present.workspace,
@@ -104,7 +123,7 @@ impl Note {
             self.model.as_ref(),
             root,
         ];
-        let tags = self.tags.iter().flatten();
+        let tags = self.tags.iter().flatten().chain(&self.tags_to_add);
         check_texts(texts.into_iter().flatten().chain(tags))
     }
 
@@ -121,6 +140,14 @@ impl Note {
         }
         if let Some(tags) = &self.tags {
             present.tags.clone_from(tags);
+        }
+        present
+            .tags
+            .retain(|tag| !self.tags_to_remove.contains(tag));
+        for tag in &self.tags_to_add {
+            if !present.tags.contains(tag) {
+                present.tags.push(tag.clone());
+            }
         }
         if let Some(workspace) = &self.workspace {
             present.workspace = Some(workspace.clone());
@@ -183,6 +210,7 @@ pub(crate) fn append_to(
 ) -> Result<u64> {
     let mut present = present_at(store, files, tail.trail, &tail.position)?;
     note.apply(&mut present);
+    check_texts(present.tags.iter())?;
     let id = new_uuid(store.random())
         .map_err(|error| Error::io("cannot make an id", files.dir(), error))?;
     let note = NoteBody {

@@ -118,10 +118,14 @@ pub(crate) fn before(segment: &Segment, seq: u64) -> Result<Option<Place>> {
     }))
 }
 
-/// Returns whether anything was said in a trail up to where it is cut.
-pub(crate) fn is_spoken_in(segment: &Segment) -> Result<bool> {
+/// Returns whether anything was said in a trail after record `seq`, up to where
+/// it is cut.
+pub(crate) fn is_spoken_after(segment: &Segment, seq: u64) -> Result<bool> {
     let mut reader = segment.backwards(Sums::Check)?;
     while let Some(record) = reader.next_record()? {
+        if record.seq() <= seq {
+            return Ok(false);
+        }
         if record.seq() <= segment.until && record.kind().is_spoken() {
             return Ok(true);
         }

@@ -24,6 +24,8 @@ use crate::trail::{Record, Sums};
 pub struct SessionReader {
     store: Store,
     files: SessionFiles,
+    /// The trail that is read as the head, where several looks belong together.
+    pinned: Option<u32>,
 }
 
 impl SessionReader {
@@ -31,6 +33,24 @@ impl SessionReader {
         Self {
             store: store.clone(),
             files,
+            pinned: None,
+        }
+    }
+
+    /// Returns a reader for which the conversation moves no more: so that several
+    /// looks at it are looks at the same line.
+    pub(crate) fn pinned(&self) -> Result<Self> {
+        Ok(Self {
+            pinned: Some(self.head()?),
+            ..self.clone()
+        })
+    }
+
+    /// Returns the trail that is the head.
+    pub(super) fn head(&self) -> Result<u32> {
+        match self.pinned {
+            Some(head) => Ok(head),
+            None => self.files.head(),
         }
     }
 
@@ -105,7 +125,7 @@ impl SessionReader {
 
     /// Returns the steps that undo would take back and redo bring forward.
     pub fn steps(&self) -> Result<Steps> {
-        let head = self.files.head()?;
+        let head = self.head()?;
         let end = place::end(&self.store, &self.files, head)?;
         steps::list(&self.files, end.spot())
     }
@@ -160,6 +180,6 @@ impl SessionReader {
     }
 
     fn walk(&self) -> Result<Walk> {
-        Ok(Walk::new(&self.store, &self.files, self.files.head()?))
+        Ok(Walk::new(&self.store, &self.files, self.head()?))
     }
 }

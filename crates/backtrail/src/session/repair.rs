@@ -22,7 +22,7 @@ use super::verify::verify;
 use crate::error::{Error, Reason, Result};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
-use crate::trail::opener::{Because, Continues, Opener, Repaired};
+use crate::trail::opener::{Because, Continues, Opener, Repaired, Spot};
 use crate::trail::record::{Position, finish_line, split_prev, split_sum};
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
@@ -107,6 +107,12 @@ impl RepairPlan {
         let opener = Opener {
             repaired: survey.repaired.clone(),
             given: Some(tail.position.seq),
+            // What was done before it can still be taken back.
+            as_at: Some(Spot {
+                trail: tail.trail,
+                seq: tail.position.seq,
+                sum: tail.position.sum,
+            }),
             present: present_at(&store, &files, tail.trail, &tail.position)?,
             ..Opener::new(files.id(), tail.trail + 1, Because::Repair, store.now())
         };
@@ -217,8 +223,12 @@ impl Survey {
         for damage in report.damage.first() {
             let trail = damage.file.file_name().and_then(trail_number);
             let known = |place: &Repaired| trail.is_some_and(|trail| place.covers(trail, damage));
+            // Neither a lost payload nor a file of version 1 that changed can be
+            // gone around.
+            let imported = trail == Some(0) && self.segments.iter().any(Segment::is_legacy);
             let mended = damage.reason == Reason::Unfinished && damage.file == head
-                || matches!(damage.reason, Reason::LostPayload(_));
+                || matches!(damage.reason, Reason::LostPayload(_))
+                || imported;
             if let Some(trail) = trail
                 && !mended
                 && !self.repaired.iter().any(known)

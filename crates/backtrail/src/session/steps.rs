@@ -124,7 +124,7 @@ pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Take
         let Some(opener) = &segment.opener else {
             return Ok(None);
         };
-        if let Some(seq) = compacted.filter(|seq| *seq > opener.seq) {
+        if let Some(seq) = compacted.filter(|seq| *seq > own_after(opener)) {
             let Some(before) = place::before(&segment, seq)? else {
                 return Ok(None);
             };
@@ -144,12 +144,18 @@ pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Take
                 .zip(before)
                 .map(|(step, before)| Taken { step, before }));
         }
-        // What was compacted there is what the opener carried over: no record of
-        // that trail has to be read.
-        compacted = opener.compacted;
-        match shared_with(files, opener) {
-            Some(other) => segment = Segment::open(files, other.trail, other.seq)?,
-            None => return Ok(None),
+        let Some(other) = shared_with(files, opener) else {
+            return Ok(None);
+        };
+        if opener.because == Because::Repair {
+            let (there, position) = place::look_at(files, other)?;
+            compacted = position.compacted;
+            segment = there;
+        } else {
+            // What was compacted there is what the opener carried over: no record
+            // of that trail has to be read.
+            compacted = opener.compacted;
+            segment = Segment::open(files, other.trail, other.seq)?;
         }
     }
 }
@@ -161,7 +167,8 @@ pub(crate) fn undone(files: &SessionFiles, mut spot: Spot) -> Result<Option<(Ste
         let Some(opener) = &segment.opener else {
             return Ok(None);
         };
-        if opener.because == Because::Rewind || place::is_spoken_in(&segment)? {
+        if opener.because == Because::Rewind || place::is_spoken_after(&segment, own_after(opener))?
+        {
             return Ok(None);
         }
         if opener.because == Because::Undo {
@@ -178,12 +185,23 @@ pub(crate) fn undone(files: &SessionFiles, mut spot: Spot) -> Result<Option<(Ste
     }
 }
 
+/// Returns the seq after which a trail's records are its own doing: a repair
+/// begins with copies.
+fn own_after(opener: &Opener) -> u64 {
+    match opener.because {
+        Because::Repair if opener.as_at.is_some() => opener.given.unwrap_or(opener.seq),
+        _ => opener.seq,
+    }
+}
+
 /// Returns the earlier place that a trail shares its steps with: the one it
 /// continues or, after an undo or redo, the one it went to. Steps of the session
 /// that was forked are not this one's.
 fn shared_with(files: &SessionFiles, opener: &Opener) -> Option<Spot> {
     let spot = match opener.because {
         Because::Undo | Because::Redo => opener.as_at?,
+        // The damaged trails are still there, and say what was done.
+        Because::Repair if opener.as_at.is_some() => opener.as_at?,
         _ => {
             let from = opener.continues.as_ref()?;
             (from.session_id == *files.id()).then_some(Spot {

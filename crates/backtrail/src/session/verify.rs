@@ -170,7 +170,9 @@ impl Check<'_> {
 
     fn is_linked(&self, continues: &Continues) -> Result<bool> {
         let files = self.store.files(&continues.session_id);
-        if !files.trails()?.contains(&continues.trail) {
+        let path = files.trail_path(continues.trail);
+        let there = files.storage().exists(&path);
+        if !there.map_err(|error| Error::io("cannot look for the trail", &path, error))? {
             return Ok(false);
         }
         let mut walk = Walk::until(self.store, &files, continues.trail, continues.seq);

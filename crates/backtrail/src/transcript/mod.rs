@@ -218,6 +218,13 @@ impl Transcript {
         writer.finish()
     }
 
+    /// Returns whether another says the same, whenever it was written.
+    pub(crate) fn says(&self, other: &Self) -> bool {
+        self.session_id() == other.session_id()
+            && self.messages() == other.messages()
+            && self.compaction() == other.compaction()
+    }
+
     /// Returns the version of the format that it is written in.
     pub fn version(&self) -> u32 {
         FORMAT_VERSION

@@ -357,3 +357,77 @@ fn trails_in_which_nothing_can_be_read_hide_nothing_below_them() {
         .collect();
     assert_eq!(texts, ["a", "b", "c", "f"]);
 }
+
+#[test]
+fn a_repair_keeps_the_steps_that_were_there() {
+    let memory = MemoryStorage::new();
+    let store = store_on(&memory, u64::MAX);
+    let session = play(&store, "a b c d compact-1 e <5 f");
+    let id = session.id().clone();
+    let steps = session.reader().steps().unwrap();
+    let first = session.reader().dir().join("0000.jsonl");
+    session.close().unwrap();
+    let mut bytes = memory.read(&first).unwrap();
+    let text = br#""text":"b""#;
+    let at = bytes.windows(text.len()).position(|window| window == text);
+    bytes[at.unwrap() + 8] = b'X';
+    memory.write(&first, &bytes).unwrap();
+    store.repair_plan(&id).unwrap().apply().unwrap();
+    let session = store.open_session(&id).unwrap();
+    assert_eq!(line(&session.reader()), "a c d * f");
+    assert_eq!(session.reader().steps().unwrap(), steps);
+    // Something new comes first, then what was there before.
+    session.compact(&Compaction::new("sum")).unwrap();
+    session.undo().unwrap().unwrap();
+    assert_eq!(line(&session.reader()), "a c d * f");
+    let moved = session.undo().unwrap().unwrap();
+    assert_eq!(moved.step.kind, StepKind::Rewind { from: 6, to: 5 });
+    session.redo().unwrap().unwrap();
+    assert_eq!(line(&session.reader()), "a c d * f");
+}
+
+/// Two processes that tag at once both get their tags.
+#[test]
+fn tags_are_added_to_those_that_are_there_when_the_note_is_written() {
+    let store = store(u64::MAX);
+    let session = new_session(&store);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (store, id) = (store.clone(), session.id().clone());
+            scope.spawn(move || {
+                for n in 0..10 {
+                    let note = Note::new().add_tag(format!("{thread}-{n}"));
+                    store.note(&id, &note).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(session.reader().info().unwrap().tags.len(), 40);
+    let note = Note::new().remove_tag("0-0").add_tag("1-1");
+    session.note(&note).unwrap();
+    assert_eq!(session.reader().info().unwrap().tags.len(), 39);
+}
+
+/// Whatever moves meanwhile, a context is one that the session had at some time.
+#[test]
+fn a_context_is_of_one_line_also_while_the_conversation_moves() {
+    let store = store(u64::MAX);
+    let session = play(&store, "a b c d e f compact-2 g");
+    let whole = session.context(Shape::Neutral).unwrap().into_json();
+    session.rewind(3).unwrap();
+    let back = session.context(Shape::Neutral).unwrap().into_json();
+    session.undo().unwrap();
+    let reader = session.reader();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..150 {
+                session.rewind(3).unwrap();
+                session.undo().unwrap();
+            }
+        });
+        for _ in 0..600 {
+            let context = reader.context(Shape::Neutral).unwrap().into_json();
+            assert!(context == whole || context == back, "{context}");
+        }
+    });
+}
