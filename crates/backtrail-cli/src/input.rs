@@ -80,7 +80,7 @@ impl<R: Read> InputLines<R> {
         Some(InputLine {
             number: self.number,
             len: dropped + (end - start) as u64,
-            bytes: if dropped == 0 {
+            bytes: if dropped == 0 && end - start <= MAX_LINE {
                 Ok(&self.buffer[start..end])
             } else {
                 Err(MAX_LINE as u64)

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use backtrail::Media;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -90,6 +91,23 @@ pub(crate) fn count(n: u64, thing: &str) -> String {
     match n {
         1 => format!("1 {thing}"),
         n => format!("{n} {thing}s"),
+    }
+}
+
+/// Writes what a medium is and how large: of one whose data is lost, how large it
+/// was.
+pub(crate) fn medium(media: &Media) -> String {
+    #[derive(serde::Deserialize)]
+    struct Lost {
+        bytes: u64,
+    }
+    let kind = one_line(&media.media_type, 60);
+    match media.data.parse::<Lost>() {
+        Ok(lost) => format!("{}: {kind}, {}, lost", media.kind, size(lost.bytes)),
+        Err(_) => {
+            let bytes = media.data.as_str().len() as u64 / 4 * 3;
+            format!("{}: {kind}, about {}", media.kind, size(bytes))
+        }
     }
 }
 

@@ -160,7 +160,10 @@ fn unique_len(rows: &[Row]) -> usize {
 fn title(store: &Store, info: &SessionInfo) -> String {
     match &info.title {
         Some(title) => title.clone(),
-        None => first_words(store, &info.id).unwrap_or_default(),
+        None => match &info.begins {
+            Some(words) => words.clone(),
+            None => first_words(store, &info.id).unwrap_or_default(),
+        },
     }
 }
 
@@ -169,7 +172,7 @@ fn first_words(store: &Store, id: &SessionId) -> Option<String> {
     const LOOKED_AT: usize = 50;
     let mut records = store.read_session(id).ok()?.records().ok()?;
     for _ in 0..LOOKED_AT {
-        let message = records.next().ok()??.message();
+        let message = records.next().ok()??.stored_message();
         if let Ok(Some(message)) = message
             && message.role == Role::User
         {

@@ -5,9 +5,13 @@ use std::io::{self, Write};
 use backtrail::{Block, Message, RecordKind, RecordRef, SessionReader, ToolResult};
 
 use crate::error::Result;
-use crate::text::{count, size};
+use crate::text::{clean, count, medium};
 use crate::ui::unwritable;
 use crate::when;
+
+/// How much is shown of a block that this version does not know: it may hold an
+/// image.
+const OTHER_SHOWN: usize = 2000;
 
 /// Writes a session; returns what could not be written.
 pub(super) fn write(reader: &SessionReader, out: &mut dyn Write) -> Result<Vec<String>> {
@@ -24,11 +28,14 @@ pub(super) fn write(reader: &SessionReader, out: &mut dyn Write) -> Result<Vec<S
     let mut records = reader.records()?;
     while let Some(record) = records.next()? {
         match record.kind() {
-            RecordKind::Message => match record.message().or_else(|_| record.stored_message()) {
-                Ok(Some(message)) => write_message(out, &record, &message).map_err(broken)?,
-                Ok(None) => {}
-                Err(_) => unreadable += 1,
-            },
+            RecordKind::Message => {
+                let whole = record.message();
+                unreadable += u64::from(whole.is_err());
+                // Where only a part of it is lost, the rest is written.
+                if let Ok(Some(message)) = whole.or_else(|_| record.stored_message()) {
+                    write_message(out, &record, &message).map_err(broken)?;
+                }
+            }
             RecordKind::Compaction => write_compaction(out, &record).map_err(broken)?,
             _ => {}
         }
@@ -37,7 +44,7 @@ pub(super) fn write(reader: &SessionReader, out: &mut dyn Write) -> Result<Vec<S
     Ok((unreadable > 0)
         .then(|| {
             format!(
-                "{} could not be read and is not here",
+                "{} could not be read, or not whole",
                 count(unreadable, "place")
             )
         })
@@ -62,9 +69,9 @@ fn write_message(out: &mut dyn Write, record: &RecordRef<'_>, message: &Message)
 
 fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
     match block {
-        Block::Text(block) => writeln!(out, "{}", block.text.trim_end()),
+        Block::Text(block) => writeln!(out, "{}", clean(block.text.trim_end())),
         Block::Thinking(block) => {
-            for line in block.thinking.lines() {
+            for line in clean(&block.thinking).lines() {
                 writeln!(out, "> {line}")?;
             }
             Ok(())
@@ -75,11 +82,17 @@ fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
         }
         Block::ToolResult(result) => write_result(out, result),
         Block::Media(media) => {
-            let bytes = media.data.as_str().len() as u64 / 4 * 3;
-            let kind = one_line(&media.media_type);
-            writeln!(out, "*{}: {kind}, about {}*", media.kind, size(bytes))
+            writeln!(out, "*{}*", medium(media))
         }
-        Block::Other(json) => fence(out, "json", json.as_str()),
+        Block::Other(json) => {
+            let shown: String = json.as_str().chars().take(OTHER_SHOWN).collect();
+            let rest = if shown.len() < json.as_str().len() {
+                "…"
+            } else {
+                ""
+            };
+            fence(out, "json", &format!("{shown}{rest}"))
+        }
         _ => Ok(()),
     }
 }
@@ -101,7 +114,7 @@ fn write_compaction(out: &mut dyn Write, record: &RecordRef<'_>) -> io::Result<(
     }
     writeln!(out, "\n## {} · compaction\n", record.seq())?;
     match serde_json::from_slice::<Summary>(record.bytes()) {
-        Ok(stored) => writeln!(out, "{}", stored.summary.trim_end()),
+        Ok(stored) => writeln!(out, "{}", clean(stored.summary.trim_end())),
         Err(_) => writeln!(out, "*a summary that cannot be read*"),
     }
 }
@@ -114,10 +127,10 @@ fn fence(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
         longest = longest.max(run);
     }
     let ticks = "`".repeat((longest + 1).max(3));
-    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = clean(text.strip_suffix('\n').unwrap_or(text));
     writeln!(out, "{ticks}{language}\n{text}\n{ticks}")
 }
 
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

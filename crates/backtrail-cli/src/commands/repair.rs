@@ -130,7 +130,7 @@ impl Outcome {
             let line = size(self.unfinished);
             writeln!(
                 out,
-                "the unfinished last line ({line}, never acknowledged) {would}set aside"
+                "the unfinished end of the trail ({line}) {would}set aside"
             )?;
         }
         if !self.damage.is_empty() {

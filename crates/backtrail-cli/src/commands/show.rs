@@ -13,7 +13,7 @@ use super::list::info_json;
 use super::{Answer, relative, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
-use crate::text::{clean, count, one_line, size};
+use crate::text::{clean, count, medium, one_line, size};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
 
@@ -120,12 +120,18 @@ impl View<'_> {
         }
         let mut follower = self.reader.follow()?;
         let mut warned = 0;
+        let mut last = 0;
         loop {
             let mut unreadable = Vec::new();
             let mut found = false;
             if let Some(record) = follower.poll()? {
                 found = true;
+                last = record.seq();
                 if self.ui.json() {
+                    if let Some(compaction) = StoredCompaction::of(&record) {
+                        let line = serde_json::json!({"compaction": compaction});
+                        writeln!(out, "{line}").map_err(broken)?;
+                    }
                     if write_json(&mut out, &record, "", &mut unreadable).map_err(broken)? {
                         writeln!(out).map_err(broken)?;
                     }
@@ -134,7 +140,15 @@ impl View<'_> {
                         .map_err(broken)?;
                 }
             }
-            if let Some(moved) = follower.take_moved() {
+            let moved = follower.take_moved();
+            if let Some(moved) = moved.as_ref().filter(|_| self.ui.json()) {
+                let line = serde_json::json!({"moved": {
+                    "because": moved.because.as_str(),
+                    "to": moved.seq,
+                    "before": last,
+                }});
+                writeln!(out, "{line}").map_err(broken)?;
+            } else if let Some(moved) = moved {
                 self.ui.status(&format!(
                     "the conversation went back to record {} ({})",
                     moved.seq,
@@ -208,9 +222,7 @@ impl View<'_> {
                 }
             }
             Block::Media(media) => {
-                let bytes = media.data.as_str().len() as u64 / 4 * 3;
-                let kind = one_line(&media.media_type, 60);
-                writeln!(out, "      [{}: {kind}, about {}]", media.kind, size(bytes))
+                writeln!(out, "      [{}]", medium(media))
             }
             Block::Other(json) => writeln!(out, "      {}", one_line(json.as_str(), 400)),
             _ => Ok(()),

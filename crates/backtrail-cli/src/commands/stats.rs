@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     if stats.damaged > 0 {
         let text = format!(
-            "{} of the history could not be read and is not counted",
+            "{} of the history could not be read, or not whole",
             count(stats.damaged, "place")
         );
         ui.warning(&text, Some(&format!("backtrail verify {}", short(&id))));

@@ -31,26 +31,18 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     if args.tags.iter().any(|tag| tag.trim().is_empty()) {
         return Err(CommandError::invalid("a tag cannot be blank"));
     }
-    let before = store.read_session(&id)?.info()?.tags;
-    let mut tags = before.clone();
-    if args.remove {
-        tags.retain(|tag| !args.tags.contains(tag));
-    } else {
-        for tag in &args.tags {
-            if !tags.contains(tag) {
-                tags.push(tag.clone());
-            }
-        }
-    }
-    let changed: Vec<String> = args
-        .tags
-        .iter()
-        .filter(|tag| before.contains(tag) != tags.contains(tag))
-        .cloned()
-        .collect();
+    let reader = store.read_session(&id)?;
+    let before = reader.info()?.tags;
+    let is_changed = |tag: &&String| before.contains(tag) == args.remove;
+    let changed: Vec<String> = args.tags.iter().filter(is_changed).cloned().collect();
     if !changed.is_empty() {
-        store.note(&id, &Note::new().tags(tags.clone()))?;
+        let note = |note: Note, tag: &String| match args.remove {
+            true => note.remove_tag(tag.as_str()),
+            false => note.add_tag(tag.as_str()),
+        };
+        store.note(&id, &changed.iter().fold(Note::new(), note))?;
     }
+    let tags = reader.info()?.tags;
     if ui.json() {
         ui.print_json(&json!({"session": id, "tags": tags, "before": before}))?;
         return Ok(Answer::Done);

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Damage, SessionId, SetAside, Store};
+use backtrail::{Damage, Reason, SessionId, SetAside, Store};
 use serde_json::{Value, json};
 
 use super::{Answer, open_store, relative, require_store, resolve, short};
@@ -68,7 +68,9 @@ struct Total {
     records: u64,
     damaged: Vec<Place>,
     damaged_count: u64,
+    /// Those that a repair could help.
     damaged_sessions: Vec<SessionId>,
+    lost_payloads: bool,
     repaired: Vec<Place>,
     set_aside: Vec<(PathBuf, u64)>,
 }
@@ -94,7 +96,9 @@ impl Total {
             }
         };
         self.records += report.records;
-        if !report.is_ok() {
+        let is_lost = |damage: &Damage| matches!(damage.reason, Reason::LostPayload(_));
+        self.lost_payloads |= report.damage.first().iter().any(is_lost);
+        if !report.damage.first().iter().all(is_lost) {
             self.damaged_sessions.push(id.clone());
         }
         self.damaged_count += report.damage.count();
@@ -141,9 +145,13 @@ impl Total {
             writeln!(out, "ok: {records} in {sessions}")?;
         } else {
             let places = count(self.damaged_count, "damaged place");
-            writeln!(out, "{places} in {sessions}; {records} are whole")?;
+            let are = if self.records == 1 { "is" } else { "are" };
+            writeln!(out, "{places} in {sessions}; {records} {are} whole")?;
         }
         out.flush()?;
+        if self.lost_payloads {
+            ui.status("a payload that is lost is not mended; a copy of the file, or saying it again, brings it back");
+        }
         for id in self.damaged_sessions.iter().take(5) {
             ui.status(&format!(
                 "see what can be mended: backtrail repair {} --dry-run",

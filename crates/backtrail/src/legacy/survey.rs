@@ -15,6 +15,7 @@ use super::scan::{Event, Scanner, Verdict};
 use super::{CHUNK, Form};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
+use crate::message::{Message, Role};
 use crate::storage::StorageFile;
 use crate::trail::lines::Ending;
 use crate::trail::record::MAX_READ;
@@ -43,6 +44,8 @@ pub(crate) struct Summary {
     /// The last record that says something in the conversation.
     pub(crate) last_record: Option<At>,
     pub(crate) first_prompt_ms: Option<i64>,
+    /// How the user began.
+    pub(crate) begins: Option<String>,
     /// BLAKE3 of all bytes.
     pub(crate) hash: [u8; 32],
     pub(crate) bytes: u64,
@@ -118,6 +121,7 @@ struct Walk<'a> {
 /// What has been seen so far.
 #[derive(Default)]
 struct Seen {
+    begins: Option<String>,
     meta: Option<Meta>,
     compaction: Option<V1Compaction>,
     messages: u64,
@@ -291,7 +295,12 @@ impl<'a> Walk<'a> {
             }
             Found::Meta(meta) => self.seen.meta = Some(meta.clone()),
             Found::Compaction(compaction) => self.seen.compaction = Some(compaction.clone()),
-            Found::Message { .. } => self.seen.messages += 1,
+            Found::Message { json } => {
+                self.seen.messages += 1;
+                if self.seen.begins.is_none() && self.seen.messages <= LOOKED_AT {
+                    self.seen.begins = user_words(json);
+                }
+            }
             Found::Prompt { at_ms, .. } => {
                 self.seen.first_prompt_ms = self.seen.first_prompt_ms.or(*at_ms);
             }
@@ -318,8 +327,11 @@ impl<'a> Walk<'a> {
         let seen = self.seen;
         if seen.messages == 0 && seen.meta.is_none() && seen.compaction.is_none() {
             if self.at == 0 && self.chunk.is_empty() {
-                let what = "this is not a session file: it is empty";
-                return Err(Error::invalid(what).at_path(self.path).at_line(Some(1)));
+                let reason = Reason::Syntax("the file is empty".to_owned());
+                return Err(Error::invalid("this is not a session file")
+                    .at_path(self.path)
+                    .at_line(Some(1))
+                    .because(reason));
             }
             return Err(not_a_session(self.path, &seen.damage));
         }
@@ -341,11 +353,24 @@ impl<'a> Walk<'a> {
             last_seq: self.seq,
             last_record: seen.last_record,
             first_prompt_ms: seen.first_prompt_ms,
+            begins: seen.begins,
             hash,
             bytes: self.at + self.chunk.len() as u64,
             damage: seen.damage,
         })
     }
+}
+
+/// A file in which nobody asks anything for so long is not searched to its end.
+const LOOKED_AT: u64 = 50;
+
+/// Returns how a message of the user's begins; `None` if it is another's.
+fn user_words(json: &str) -> Option<String> {
+    const SHOWN: usize = 200;
+    let message: Message = serde_json::from_str(json).ok()?;
+    let text = message.text();
+    let is_prompt = message.role == Role::User && !text.trim().is_empty();
+    is_prompt.then(|| text.chars().take(SHOWN).collect())
 }
 
 /// Keeps a part of a line, unless the line is too long for a record.

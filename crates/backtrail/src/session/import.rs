@@ -9,6 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::SessionOptions;
 use super::files::SessionFiles;
 use super::first::second_opener;
@@ -93,9 +95,8 @@ fn take_transcript(store: &Store, path: PathBuf) -> Result<Import> {
     let transcript = Transcript::load_from_place(&path, store.shared_storage())?;
     let id = transcript.session_id().clone();
     let outcome = if store.files(&id).trails()?.is_empty() {
-        store
-            .create_session_from(&transcript, SessionOptions::new())?
-            .close()?;
+        let options = exported_options(store, &path);
+        store.create_session_from(&transcript, options)?.close()?;
         ImportOutcome::New
     } else if store.read_session(&id)?.transcript()?.says(&transcript) {
         ImportOutcome::Unchanged
@@ -112,6 +113,40 @@ fn take_transcript(store: &Store, path: PathBuf) -> Result<Import> {
         messages: transcript.messages().len() as u64,
         damage: transcript.skipped().clone(),
     })
+}
+
+/// Returns what an export says of the session before its messages.
+fn exported_options(store: &Store, path: &Path) -> SessionOptions {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Head {
+        title: Option<String>,
+        tags: Vec<String>,
+        agent: Option<String>,
+        model: Option<String>,
+        workspace_root: Option<PathBuf>,
+    }
+    let mut bytes = vec![0; STREAM_BUFFER];
+    let read = store.storage().open_read(path);
+    let n = read.and_then(|file| read_full(file.as_ref(), &mut bytes, 0));
+    let bytes = &bytes[..n.unwrap_or(0)];
+    let end = memchr::memmem::find(bytes, b",\"messages\":[").unwrap_or(0);
+    let head = [&bytes[..end], b"}"].concat();
+    let head: Head = serde_json::from_slice(&head).unwrap_or_default();
+    let present = Present {
+        title: head.title,
+        tags: head.tags,
+        agent: head.agent,
+        model: head.model,
+        workspace: head.workspace_root.as_deref().map(WorkspaceRef::new),
+        pinned: false,
+    };
+    let options = SessionOptions::of(present);
+    // Names that no note takes are not worth a failure.
+    match options.check() {
+        Ok(()) => options,
+        Err(_) => SessionOptions::new(),
+    }
 }
 
 /// Refuses a trail that lies in a store: it may be a part of a session, and large
@@ -291,6 +326,7 @@ fn begin_second(store: &Store, files: &SessionFiles, summary: &Summary) -> Resul
             hash: hex(&summary.hash),
             bytes: summary.bytes,
             original_id: original_id(summary, files.id()),
+            begins: summary.begins.clone(),
             created_at: millis(summary.created_at_ms),
             updated_at: millis(summary.updated_at_ms),
         }),

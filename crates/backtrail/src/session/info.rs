@@ -41,6 +41,9 @@ pub struct SessionInfo {
     pub updated_at: Option<Timestamp>,
     /// The seq of its last record; 0 where there is none.
     pub last_seq: u64,
+    /// How the user began, where the session was taken in from a file: other
+    /// sessions are quickly looked into.
+    pub begins: Option<String>,
     /// What it was forked from, if it was.
     pub forked_from: Option<ForkOrigin>,
     /// The tool call that began it, if one did.
@@ -87,6 +90,7 @@ impl SessionInfo {
             created_at,
             updated_at: end.and_then(|(.., at)| at).or(created_at),
             last_seq: end.map_or(0, |(_, position, _)| position.seq),
+            begins: beginning.begins,
             forked_from: beginning.fork,
             spawned_by: beginning.spawned_by,
             original_id: beginning.original_id,
@@ -102,6 +106,7 @@ struct Beginning {
     fork: Option<ForkOrigin>,
     spawned_by: Option<SpawnedBy>,
     original_id: Option<String>,
+    begins: Option<String>,
 }
 
 impl Beginning {
@@ -117,6 +122,9 @@ impl Beginning {
             at: at.or(imported.as_ref().map(|imported| imported.created_at)),
             fork: opener.as_ref().and_then(|opener| opener.fork.clone()),
             spawned_by: opener.and_then(|opener| opener.spawned_by),
+            begins: imported
+                .as_ref()
+                .and_then(|imported| imported.begins.clone()),
             original_id: imported.and_then(|imported| imported.original_id),
         })
     }

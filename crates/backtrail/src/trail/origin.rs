@@ -56,6 +56,9 @@ pub(crate) struct Imported {
     /// The id that the file itself bears, where the session has another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) original_id: Option<String>,
+    /// How the user began, so that a list need not read the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) begins: Option<String>,
     pub(crate) created_at: Timestamp,
     pub(crate) updated_at: Timestamp,
 }
