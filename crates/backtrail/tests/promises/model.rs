@@ -9,10 +9,13 @@
 mod boundary;
 mod chance;
 mod crash;
+mod outcome;
 mod perform;
 mod seen;
 mod state;
 mod world;
+
+use std::ops::Range;
 
 use backtrail::Durability;
 
@@ -30,20 +33,22 @@ struct Way {
     troubled: bool,
 }
 
-fn live_all(way: Way, seeds: std::ops::Range<u64>) {
+fn live_all(way: Way, seeds: Range<u64>) {
+    let lives = seeds.end - seeds.start;
+    let (mut hit, mut happened) = (0, 0);
     for seed in seeds {
         let ops = chance::ops(seed, OPERATIONS);
         let (world, lived) = live(seed, way, &ops);
-        let Err(wrong) = lived else {
-            if way.troubled {
-                let World { hit, happened, .. } = world;
-                assert!(hit > 200 && happened > 20, "seed {seed}: {hit}, {happened}");
-            }
-            continue;
-        };
-        let (script, shortest) = shorten(seed, way, ops);
-        panic!("seed {seed}, {way:?}: {wrong}\n\nmade shorter: {shortest}\n  {script}");
+        if let Err(wrong) = lived {
+            let (script, shortest) = shorten(seed, way, ops);
+            panic!("seed {seed}, {way:?}: {wrong}\n\nmade shorter: {shortest}\n  {script}");
+        }
+        hit += world.hit;
+        happened += world.happened;
     }
+    // Trouble must have come, and have come too late at times.
+    let enough = hit > 200 * lives && happened > 2 * lives;
+    assert!(enough || !way.troubled, "{hit} hit, {happened} happened");
 }
 
 fn live(seed: u64, way: Way, ops: &[Op]) -> (World, Checked) {
@@ -107,7 +112,7 @@ fn b2_random_operations_leave_what_an_editor_would() {
 #[test]
 fn b2_f5_f22_random_operations_that_fail_happened_or_did_not() {
     live_all(troubled(Durability::Record), 300..302);
-    live_all(troubled(Durability::Batch), 400..402);
+    live_all(troubled(Durability::Batch), 400..401);
     live_all(troubled(Durability::Os), 500..501);
 }
 

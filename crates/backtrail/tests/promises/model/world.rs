@@ -5,13 +5,11 @@ use std::collections::HashSet;
 use backtrail::{
     Durability, Session, SessionId, SessionOptions, SessionReader, Store, StoreOptions,
 };
-use backtrail_testkit::{Fault, FaultyStorage, Loss, ManualClock, MemoryStorage};
-use backtrail_testkit::{SeededRandomness, When};
+use backtrail_testkit::{FaultyStorage, ManualClock, MemoryStorage, SeededRandomness};
 
-use super::chance::{Dice, Op, Plan, Trouble, end, trouble};
-use super::perform::{Performed, refusals};
-use super::seen::{Seen, check_parts, check_spawned, last_spawned, told};
-use super::state::{Answer, Deed, Known, Model, Origin};
+use super::chance::{Dice, Op, Plan, end, trouble};
+use super::seen::{Seen, check_parts, check_spawned, told};
+use super::state::{Known, Model, Origin};
 use crate::kit::{Checked, End, ROOT};
 
 /// How many sessions are used at a time.
@@ -20,18 +18,18 @@ const LIVE: usize = 4;
 const ROUND: usize = 50;
 
 pub(crate) struct World {
-    memory: MemoryStorage,
-    disk: FaultyStorage,
-    store: Store,
-    durability: Durability,
-    rotation: u64,
+    pub(super) memory: MemoryStorage,
+    pub(super) disk: FaultyStorage,
+    pub(super) store: Store,
+    pub(super) durability: Durability,
+    pub(super) rotation: u64,
     random: SeededRandomness,
     clock: ManualClock,
     /// Whether things go wrong.
     troubled: bool,
     pub(crate) sessions: Vec<Kept>,
     /// Decides which parts of a history are looked at.
-    dice: Dice,
+    pub(super) dice: Dice,
     words: u64,
     /// What was done, for a failing test to tell.
     pub(crate) script: Vec<String>,
@@ -48,10 +46,10 @@ pub(crate) struct Kept {
     pub(crate) model: Model,
     pub(crate) handle: Option<Session>,
     /// What a power cut may lead to instead: nobody was told of the difference.
-    doubts: Vec<Model>,
+    pub(super) doubts: Vec<Model>,
     rests: bool,
     /// Damaged by a power cut, behind all that was acknowledged.
-    spoiled: bool,
+    pub(super) spoiled: bool,
 }
 
 impl World {
@@ -215,7 +213,7 @@ impl World {
     }
 
     /// Looks for the sessions that nothing was done in when the machine stopped.
-    fn find_again(&mut self, end: End, but: Option<usize>) -> Checked {
+    pub(super) fn find_again(&mut self, end: End, but: Option<usize>) -> Checked {
         for n in self.some().filter(|n| Some(*n) != but) {
             let model = self.sessions[n].model.clone();
             self.settle(n, vec![model], Some(end), false)?;
@@ -231,7 +229,7 @@ impl World {
         some.into_iter()
     }
 
-    fn restart(&mut self, end: End, rotation: u64) -> Checked {
+    pub(super) fn restart(&mut self, end: End, rotation: u64) -> Checked {
         let parts = (self.random.clone(), self.clock.clone());
         // What is there is taken before the handles go, which sync it.
         let next = Self::on(end.of(&self.memory), parts, self.durability, rotation)?;
@@ -243,222 +241,6 @@ impl World {
         Ok(())
     }
 
-    /// Does something in a session, and checks that the model foresaw it. Where
-    /// trouble made it fail, it happened or it did not.
-    pub(crate) fn act(
-        &mut self,
-        n: usize,
-        deed: &Deed,
-        trouble: Option<Trouble>,
-        outside: bool,
-    ) -> Checked {
-        let before = self.sessions[n].model.clone();
-        let mut after = before.clone();
-        let (expected, child) = after.act(&self.sessions[n].id, deed);
-        self.script.push(describe(n, deed, trouble));
-        let done = self.perform(n, deed, trouble, outside);
-        let full = trouble.is_some_and(|trouble| trouble.space.is_some());
-        let hit = self.disk.fired() || (full && done.answer.is_err());
-        self.log = self.disk.log();
-        let failed = match &done.answer {
-            Ok(answer) if *answer == expected => false,
-            Err(error) if expected == Answer::Refused(error.kind()) => false,
-            Err(_) if hit => true,
-            other => return Err(format!("{other:?}, not {expected:?}")),
-        };
-        self.hit += u64::from(hit);
-        let begun = done.child.as_ref().map(|child| child.id().clone());
-        let stopped = trouble.filter(|_| self.disk.crashed());
-        match stopped {
-            Some(trouble) => self.restart(trouble.end, self.rotation)?,
-            None => self.after_deed(n, deed, &done, failed)?,
-        }
-        if let Some(id) = begun
-            .clone()
-            .or_else(|| last_spawned(&self.reader(n).ok()?))
-        {
-            after.name_spawned(&id);
-        }
-        let may = match failed {
-            true => either(&before, &after, deed, &done.acknowledged),
-            false => vec![after],
-        };
-        let durable = self.is_durable(&expected, deed);
-        if !durable && !failed {
-            self.sessions[n].doubts.extend(halfway(&before, deed));
-        }
-        let end = stopped.map(|trouble| trouble.end);
-        self.settle(n, may, end, durable)?;
-        if let Some(trouble) = stopped {
-            self.find_again(trouble.end, Some(n))?;
-        }
-        let handle = done.child.filter(|_| stopped.is_none());
-        match child {
-            Some(model) => self.adopt(n, model, begun, handle, failed),
-            None => Ok(()),
-        }
-    }
-
-    fn perform(
-        &mut self,
-        n: usize,
-        deed: &Deed,
-        trouble: Option<Trouble>,
-        outside: bool,
-    ) -> Performed {
-        if let Some(trouble) = trouble {
-            self.disk = self.disk.clone().counting(trouble.count);
-            self.disk.arm(trouble.n, trouble.fault);
-            self.memory.set_space(trouble.space);
-        } else {
-            self.disk.arm(u64::MAX, Fault::Crash { when: When::Before });
-        }
-        let kept = &mut self.sessions[n];
-        if !deed.is_spoken() && (outside || kept.handle.is_none()) {
-            return deed.perform_outside(&self.store, &kept.id);
-        }
-        if kept.handle.is_none() {
-            match self.store.open_session(&kept.id) {
-                Ok(session) => kept.handle = Some(session),
-                Err(error) => return Performed::of(Err(error)),
-            }
-            kept.doubts.clear();
-        }
-        let session = kept.handle.as_ref().expect("it was just opened");
-        deed.perform(session)
-    }
-
-    /// Looks at the handle after a deed on a machine that still runs.
-    fn after_deed(&mut self, n: usize, deed: &Deed, done: &Performed, failed: bool) -> Checked {
-        self.disk.disarm();
-        self.memory.set_space(None);
-        if let Some(trail) = done.trail {
-            let info = self.reader(n)?.info().map_err(|e| told("info", &e))?;
-            if info.trails != trail + 1 {
-                return Err(format!(
-                    "trail {trail} of {} is said to be new",
-                    info.trails
-                ));
-            }
-        }
-        let kept = &mut self.sessions[n];
-        let Some(session) = &kept.handle else {
-            return Ok(());
-        };
-        if !failed {
-            return Ok(());
-        }
-        let unsynced = |line: &String| line.starts_with("sync 0") && line.contains("<- Error");
-        if session.stopped().is_some() {
-            // Nothing more is acknowledged until it is opened again.
-            refusals(session).ok_or("a handle does something after a failed sync")?;
-            kept.handle = None;
-        } else if deed.is_spoken() && self.log.iter().any(unsynced) {
-            return Err("a handle goes on after a failed sync".to_owned());
-        } else if self.dice.once_in(2) {
-            kept.handle = None;
-        }
-        Ok(())
-    }
-
-    /// Returns whether an answer says that something is durable now, and so all
-    /// before it.
-    fn is_durable(&self, answer: &Answer, deed: &Deed) -> bool {
-        match (answer, deed) {
-            (_, Deed::Say { .. } | Deed::Batch(_) | Deed::Compact { .. })
-                if self.durability == Durability::Os =>
-            {
-                false
-            }
-            // A fork writes nothing to the session that it forks.
-            (Answer::Begun, Deed::Fork { .. }) => false,
-            (Answer::Moved(None) | Answer::Refused(_), _) => false,
-            _ => true,
-        }
-    }
-
-    /// Finds out which of several models a session is as, after a deed and after
-    /// the machine stopped, if it did.
-    fn settle(
-        &mut self,
-        n: usize,
-        mut may: Vec<Model>,
-        end: Option<End>,
-        durable: bool,
-    ) -> Checked {
-        let kept = &self.sessions[n];
-        if kept.spoiled {
-            return Ok(());
-        }
-        let failed = may.len() > 1;
-        if let Some(End::Power(_)) = end
-            && (failed || !durable)
-        {
-            may.extend(kept.doubts.iter().cloned());
-        }
-        let reader = self.reader(n)?;
-        let seen = Seen::read(&reader)?;
-        let shuffled = matches!(end, Some(End::Power(Loss::Shuffled { .. })));
-        if seen.damaged && !shuffled {
-            return Err("reading passed over damage".to_owned());
-        }
-        let verdicts: Vec<Checked> = may.iter().map(|model| seen.check(model)).collect();
-        let Some(found) = verdicts.iter().position(Result::is_ok) else {
-            if shuffled && self.durability == Durability::Os {
-                // Anything that nobody synced may be gone from among the rest.
-                self.sessions[n].spoil();
-                return Ok(());
-            }
-            let wrong: Vec<String> = verdicts.into_iter().filter_map(Result::err).collect();
-            return Err(format!("session {n}: {}", wrong.join("\n or ")));
-        };
-        let kept = &mut self.sessions[n];
-        kept.model = may[found].clone();
-        kept.model.take_times(&seen.steps);
-        if shuffled && (seen.damaged || seen.unfinished) {
-            kept.spoil();
-        }
-        self.check_rest(n, &reader)?;
-        self.happened += u64::from(failed && found > 0);
-        let kept = &mut self.sessions[n];
-        if matches!(end, Some(End::Power(_))) || (durable && !failed) {
-            kept.doubts.clear();
-        } else if failed {
-            kept.doubts.append(&mut may);
-        }
-        Ok(())
-    }
-
-    /// Takes in the session that a deed began, or may have begun.
-    fn adopt(
-        &mut self,
-        parent: usize,
-        model: Model,
-        begun: Option<SessionId>,
-        handle: Option<Session>,
-        failed: bool,
-    ) -> Checked {
-        let mut new = self.exist()?;
-        for kept in &self.sessions {
-            new.remove(&kept.id);
-        }
-        let new: Vec<SessionId> = new.into_iter().collect();
-        let id = match (&begun, &new[..]) {
-            (Some(id), [one]) if id == one => id.clone(),
-            (None, [one]) if failed => one.clone(),
-            (None, []) if failed => return Ok(()),
-            _ => return Err(format!("{begun:?} was begun, and there is {new:?}")),
-        };
-        let caller = &self.sessions[parent].model;
-        if matches!(model.origin, Origin::Call(..)) && caller.spawned().last() != Some(&id) {
-            return Err(format!("session {id} was begun by nobody"));
-        }
-        self.sessions.push(Kept::of(id, model, handle));
-        let n = self.sessions.len() - 1;
-        self.open(n)?;
-        self.check(n)
-    }
-
     /// Returns how many operations were begun.
     pub(crate) fn steps(&self) -> usize {
         self.words as usize
@@ -468,13 +250,13 @@ impl World {
         self.sessions[n].spoiled
     }
 
-    fn reader(&self, n: usize) -> Checked<SessionReader> {
+    pub(super) fn reader(&self, n: usize) -> Checked<SessionReader> {
         let id = &self.sessions[n].id;
         let opened = self.store.read_session(id);
         opened.map_err(|e| format!("session {n} is lost: {e:?}"))
     }
 
-    fn exist(&self) -> Checked<HashSet<SessionId>> {
+    pub(super) fn exist(&self) -> Checked<HashSet<SessionId>> {
         let all = self.store.sessions().map_err(|e| told("sessions", &e))?;
         Ok(all.into_iter().collect())
     }
@@ -496,7 +278,7 @@ impl World {
         Ok(())
     }
 
-    fn check_rest(&mut self, n: usize, reader: &SessionReader) -> Checked {
+    pub(super) fn check_rest(&mut self, n: usize, reader: &SessionReader) -> Checked {
         let model = &self.sessions[n].model;
         if !self.sessions[n].spoiled && self.dice.once_in(3) {
             check_parts(reader, model, &mut self.dice)?;
@@ -538,7 +320,7 @@ impl World {
 }
 
 impl Kept {
-    fn of(id: SessionId, model: Model, handle: Option<Session>) -> Self {
+    pub(super) fn of(id: SessionId, model: Model, handle: Option<Session>) -> Self {
         Self {
             id,
             model,
@@ -549,56 +331,13 @@ impl Kept {
         }
     }
 
-    fn spoil(&mut self) {
+    pub(super) fn spoil(&mut self) {
         self.spoiled = true;
         self.rests = true;
         self.handle = None;
     }
 }
 
-/// Returns what a deed that is done without a sync may leave after a power cut.
-fn halfway(before: &Model, deed: &Deed) -> Vec<Model> {
-    let mut all = vec![before.clone()];
-    if let Deed::Batch(said) = deed {
-        for (talk, word) in said {
-            let mut next = all.last().expect("one is there").clone();
-            next.say(talk, word);
-            all.push(next);
-        }
-    }
-    all
-}
-
-/// Returns what a session may be like after a deed that failed: as before, or as
-/// after it. Of several messages, any may be there, and those acknowledged are.
-fn either(before: &Model, after: &Model, deed: &Deed, acknowledged: &[Option<u64>]) -> Vec<Model> {
-    let Deed::Batch(all) = deed else {
-        return vec![before.clone(), after.clone()];
-    };
-    let mut may = vec![before.clone()];
-    for ((talk, word), seq) in all.iter().zip(acknowledged) {
-        let with = may.iter().cloned().filter_map(|mut model| {
-            let given = model.say(talk, word);
-            seq.is_none_or(|seq| seq == given).then_some(model)
-        });
-        let with: Vec<Model> = with.collect();
-        if seq.is_some() {
-            may.clear();
-        }
-        may.extend(with);
-    }
-    // One that is acknowledged in all is not told from one that is not.
-    may.push(may.last().unwrap_or(before).clone());
-    may
-}
-
 fn rotation(dice: &mut Dice) -> u64 {
     dice.pick([1, 400, 900, 3_000, u64::MAX])
-}
-
-fn describe(n: usize, deed: &Deed, trouble: Option<Trouble>) -> String {
-    match trouble {
-        Some(trouble) => format!("session {n}: {deed:?} with {trouble:?}"),
-        None => format!("session {n}: {deed:?}"),
-    }
 }
