@@ -269,7 +269,9 @@ impl World {
         }
         let reader = self.reader(n)?;
         let seen = Seen::read(&reader)?;
-        if seen.damaged || (seen.unfinished && !self.troubled) {
+        // What is written without a sync can be torn without any other trouble.
+        let torn = self.troubled || self.durability == Durability::Os;
+        if seen.damaged || (seen.unfinished && !torn) {
             return Err("reading passed over damage".to_owned());
         }
         seen.check(&kept.model)?;
