@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::parts::{self, MAX_INLINE};
 use super::{Block, Message, check_message};
 use crate::error::{Error, Reason, Result};
 use crate::json::{Fields, Json, write_fields};
@@ -233,6 +234,16 @@ impl Draft {
         Ok((out, message_at))
     }
 
+    /// Returns whether parts of the message, `json` once it is written, may have
+    /// to move to the payload file.
+    pub(crate) fn may_have_parts(&self, json: &[u8]) -> bool {
+        match &self.body {
+            // Most appends are: they need not be searched.
+            Body::Message(message) if message.is_all_text() => json.len() > MAX_INLINE,
+            _ => parts::may_have_parts(json),
+        }
+    }
+
     fn check(&self) -> Result<()> {
         let what = "this message cannot be recorded";
         check_name("id", self.id.as_deref(), what)?;
@@ -381,4 +392,76 @@ fn syntax(error: &serde_json::Error) -> Reason {
 /// Drops "line 1" from a parser's message: here every text is one line.
 fn without_line(text: &str) -> String {
     text.replace("at line 1 column", "at column")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Role, ToolResult, ToolUse, Usage};
+
+    fn json(message: &Message) -> String {
+        let mut out = Vec::new();
+        message.write_json(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn is_searched(message: Message) -> bool {
+        let json = json(&message);
+        let may = Draft::from(message).may_have_parts(json.as_bytes());
+        assert!(may || parts::parts(&json, MAX_INLINE).is_empty(), "{json}");
+        may
+    }
+
+    /// What the search looks for, as somebody would quote it.
+    const QUOTED: &str = r#"{"type":"image","data":"AAAA","payload":"blake3:00"} \u0070"#;
+
+    #[test]
+    fn what_is_all_text_has_no_parts_whatever_it_quotes() {
+        let text = |text: &str| [Block::text(text), Block::thinking(text, Some(text))];
+        let result = ToolResult::ok(QUOTED).answers(QUOTED, QUOTED);
+        for message in [
+            Message::user_text(QUOTED),
+            Message::new(Role::from("\"data\" \"image\""), text(QUOTED)),
+            Message::assistant(text(QUOTED)).usage(Usage::new(1, 2)),
+            Message::tool_result(result),
+        ] {
+            assert!(!is_searched(message));
+        }
+        let long = "x".repeat(MAX_INLINE + 1);
+        assert!(is_searched(Message::user_text(long)));
+    }
+
+    #[test]
+    fn what_may_have_parts_is_searched_for_them() {
+        let fields: Fields = serde_json::from_str(r#"{"x":{"payload":1}}"#).unwrap();
+        let input = serde_json::json!({"payload": 1});
+        let mut result = ToolResult::ok("");
+        result.output = Json::from_value(&[&input]).unwrap();
+        let mut texts = [Message::user_text("a"), Message::user_text("a")];
+        texts[0].extra = fields.clone();
+        texts[1].usage = Some(Usage {
+            extra: fields.clone(),
+            ..Usage::default()
+        });
+        let mut blocks = [Block::text("a"), Block::thinking("a", None)];
+        for block in &mut blocks {
+            match block {
+                Block::Text(block) => block.extra = fields.clone(),
+                Block::Thinking(block) => block.extra = fields.clone(),
+                _ => unreachable!("there is no other"),
+            }
+        }
+        let mut more = ToolResult::ok("");
+        more.extra = fields;
+        let messages = [
+            Message::assistant([ToolUse::new("t", "n", &input).unwrap().into()]),
+            Message::new(Role::User, [Block::image("image/png", "AAAA").unwrap()]),
+            Message::tool_result(result),
+            Message::tool_result(more),
+        ];
+        let blocks = blocks.map(|block| Message::new(Role::User, [block]));
+        for message in messages.into_iter().chain(texts).chain(blocks) {
+            assert!(is_searched(message));
+        }
+    }
 }

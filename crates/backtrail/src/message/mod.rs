@@ -168,6 +168,22 @@ impl Message {
         })
     }
 
+    /// Returns whether all that was said is strings: then nothing in it is a
+    /// medium, or could be taken for a payload.
+    fn is_all_text(&self) -> bool {
+        let no_more = |usage: &Usage| usage.extra.is_empty();
+        self.extra.is_empty()
+            && self.usage.as_ref().is_none_or(no_more)
+            && self.blocks.iter().all(|block| match block {
+                Block::Text(block) => block.extra.is_empty(),
+                Block::Thinking(block) => block.extra.is_empty(),
+                Block::ToolResult(block) => {
+                    block.extra.is_empty() && block.output.as_str().starts_with('"')
+                }
+                Block::ToolUse(_) | Block::Media(_) | Block::Other(_) => false,
+            })
+    }
+
     /// Writes the JSON that `Serialize` gives, with plain text on a faster way.
     pub(crate) fn write_json(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         out.extend_from_slice(b"{\"role\":");

@@ -40,7 +40,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::context::{Context, Shape};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::message::{Draft, parts};
+use crate::message::Draft;
 use crate::random::IdSource;
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener, Present, WorkspaceRef};
@@ -448,7 +448,7 @@ impl Live {
         let (body, at) =
             draft.encode(|| self.store.now(), || self.ids.next(self.store.random()))?;
         Ok(Pending {
-            message_at: parts::may_have_parts(&body[at..]).then_some(at),
+            message_at: draft.may_have_parts(&body[at..]).then_some(at),
             body,
             expect: draft.expected(),
         })
