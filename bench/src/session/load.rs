@@ -221,7 +221,10 @@ pub(crate) fn child(way: Way, file: &Path) -> Result<Value> {
     let took = match way {
         Way::Import | Way::ImportUnsynced => {
             let store = open(&store, way)?;
-            time(|| Ok(messages = store.import(file)?.messages))?
+            time(|| {
+                messages = store.import(file)?.messages;
+                Ok(())
+            })?
         }
         Way::Transcript => time(|| {
             let loaded = black_box(Transcript::load_from_path(file)?);
