@@ -232,7 +232,7 @@ fn one_bad_element_costs_itself() {
 #[test]
 fn what_is_no_session_is_an_error_that_says_where_and_why() {
     let cases: [(&[u8], Reason); 6] = [
-        (b"", Reason::MissingField("message")),
+        (b"", Reason::Syntax("the file is empty".to_owned())),
         (b"\n\n[1]\n", Reason::NotAnObject),
         (b"{\"a\":1}", Reason::MissingType),
         (
