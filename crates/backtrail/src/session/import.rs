@@ -16,7 +16,7 @@ use super::files::SessionFiles;
 use super::first::second_opener;
 use super::lock::AppendLock;
 use super::note::MAX_TEXT;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::legacy::{self, Summary};
 use crate::storage::{StorageFile, append_all, read_full};
@@ -69,7 +69,14 @@ pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
         .map_err(|error| Error::io("cannot open the file", &located.path, error))?;
     if kind_of(file.as_ref(), &located.path)? == Kind::Trail {
         refuse_store(store, &located.path)?;
-        return take_transcript(store, located.path);
+        return take_transcript(store, located.path).map_err(|error| match error.reason() {
+            // As little as that may be anything.
+            Some(Reason::Unfinished) => Error::invalid("this is not a session file")
+                .at_path(path)
+                .at_line(Some(1))
+                .because(Reason::Unfinished),
+            _ => error,
+        });
     }
     let summary = legacy::survey(&file, &located.path)?;
     if summary.is_ours() {

@@ -41,11 +41,7 @@ pub(crate) fn find(store: &Store, files: &SessionFiles, head: u32, seq: u64) -> 
         });
     }
     let mut walk = Walk::new(store, files, head);
-    let mut last = 0;
     while let Some(segment) = walk.next()? {
-        if last == 0 {
-            last = segment.last_position()?.map_or(0, |position| position.seq);
-        }
         let may_hold = segment.after().is_none_or(|after| seq > after) && seq <= segment.until;
         if may_hold && let Some(record) = segment.find(seq)? {
             // A trail of ours leads to what was inherited.
@@ -56,6 +52,7 @@ pub(crate) fn find(store: &Store, files: &SessionFiles, head: u32, seq: u64) -> 
             });
         }
     }
+    let last = end(store, files, head)?.position.seq;
     let what = format!(
         "session {} has no record {seq}; its last is {last}",
         files.id()
