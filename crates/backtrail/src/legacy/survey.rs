@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::index::{read_chunk, read_place};
@@ -46,6 +47,8 @@ pub(crate) struct Summary {
     pub(crate) first_prompt_ms: Option<i64>,
     /// How the user began.
     pub(crate) begins: Option<String>,
+    /// Whether the first message, if there is one, is anybody's but the system's.
+    pub(crate) uninstructed: bool,
     /// BLAKE3 of all bytes.
     pub(crate) hash: [u8; 32],
     pub(crate) bytes: u64,
@@ -122,6 +125,7 @@ struct Walk<'a> {
 #[derive(Default)]
 struct Seen {
     begins: Option<String>,
+    uninstructed: bool,
     meta: Option<Meta>,
     compaction: Option<V1Compaction>,
     messages: u64,
@@ -297,6 +301,9 @@ impl<'a> Walk<'a> {
             Found::Compaction(compaction) => self.seen.compaction = Some(compaction.clone()),
             Found::Message { json } => {
                 self.seen.messages += 1;
+                if self.seen.messages == 1 {
+                    self.seen.uninstructed = !is_of_system(json);
+                }
                 if self.seen.begins.is_none() && self.seen.messages <= LOOKED_AT {
                     self.seen.begins = user_words(json);
                 }
@@ -354,11 +361,21 @@ impl<'a> Walk<'a> {
             last_record: seen.last_record,
             first_prompt_ms: seen.first_prompt_ms,
             begins: seen.begins,
+            uninstructed: seen.uninstructed,
             hash,
             bytes: self.at + self.chunk.len() as u64,
             damage: seen.damage,
         })
     }
+}
+
+/// Returns whether a message is the system's, or may be.
+fn is_of_system(json: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Said {
+        role: Role,
+    }
+    serde_json::from_str(json).is_ok_and(|said: Said| said.role == Role::System)
 }
 
 /// A file in which nobody asks anything for so long is not searched to its end.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::files::SessionFiles;
-use super::first::is_legacy;
+use super::first::{is_legacy, second_opener};
 use super::payloads::Payloads;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
@@ -116,6 +116,16 @@ impl Segment {
     /// process may have files.
     pub(crate) fn file(&self) -> Result<Arc<dyn StorageFile>> {
         self.files.open_read(self.trail)
+    }
+
+    /// Returns whether the trail is known to begin without instructions, without
+    /// a look at it: a file of version 1 is long, and has to be gone through.
+    pub(crate) fn is_uninstructed(&self) -> Result<bool> {
+        if !self.is_legacy() {
+            return Ok(false);
+        }
+        let imported = second_opener(&self.files)?.and_then(|opener| opener.imported);
+        Ok(imported.is_some_and(|imported| imported.uninstructed))
     }
 
     /// Returns where the large parts of its messages are.

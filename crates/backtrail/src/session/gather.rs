@@ -46,7 +46,9 @@ impl SessionReader {
     /// stay in the context, whatever is compacted.
     pub(crate) fn instructions(&self) -> Result<Instructions> {
         let mut instructions = Instructions::default();
-        let mut records = self.first_records()?;
+        let Some(mut records) = self.first_records()? else {
+            return Ok(instructions);
+        };
         // What is wrong with the trails as such is no loss of instructions.
         let known = records.damage().first().len();
         while let Some(record) = records.next()? {

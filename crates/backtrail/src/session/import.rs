@@ -333,6 +333,7 @@ fn begin_second(store: &Store, files: &SessionFiles, summary: &Summary) -> Resul
             hash: hex(&summary.hash),
             bytes: summary.bytes,
             original_id: original_id(summary, files.id()),
+            uninstructed: summary.uninstructed,
             begins: summary.begins.clone(),
             created_at: millis(summary.created_at_ms),
             updated_at: millis(summary.updated_at_ms),

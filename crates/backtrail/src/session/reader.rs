@@ -92,11 +92,18 @@ impl SessionReader {
         Ok(Records::forwards(segments, 0, STREAM_BUFFER, damage, sums))
     }
 
-    /// Reads the history from its beginning, for who wants little of it.
-    pub(super) fn first_records(&self) -> Result<Records> {
+    /// Reads the history from its beginning, for who wants the instructions;
+    /// `None` where it is known that there are none.
+    pub(super) fn first_records(&self) -> Result<Option<Records>> {
         let (segments, damage) = self.walk()?.collect()?;
+        if let Some(first) = segments.first()
+            && first.is_uninstructed()?
+        {
+            return Ok(None);
+        }
         let sums = Sums::Check;
-        Ok(Records::forwards(segments, 0, PEEK_BUFFER, damage, sums))
+        let records = Records::forwards(segments, 0, PEEK_BUFFER, damage, sums);
+        Ok(Some(records))
     }
 
     /// Reads the history from record `seq` on. The cost is that of what is read,

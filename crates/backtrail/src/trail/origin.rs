@@ -56,6 +56,10 @@ pub(crate) struct Imported {
     /// The id that the file itself bears, where the session has another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) original_id: Option<String>,
+    /// Whether its first message is anybody's but the system's: then there are no
+    /// instructions to look for in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) uninstructed: bool,
     /// How the user began, so that a list need not read the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) begins: Option<String>,

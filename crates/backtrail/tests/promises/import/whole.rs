@@ -283,6 +283,15 @@ fn a_list_and_latest_do_not_read_the_file_again() {
     assert!(reads() < 1000, "listing");
     assert_eq!(last_kind(&store.read_session(&id).unwrap()), "note");
     assert!(reads() < 1000, "the last record");
+    // Nor does what a model is sent, once a summary stands for the file.
+    let session = store.open_session(&id).unwrap();
+    session
+        .compact(&backtrail::Compaction::new("so far"))
+        .unwrap();
+    reads();
+    let context = session.context(backtrail::Shape::Anthropic).unwrap();
+    assert!(context.as_json().contains("so far"));
+    assert!(reads() < 2000, "the context");
 }
 
 fn last_kind(reader: &SessionReader) -> String {
