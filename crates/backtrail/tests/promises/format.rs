@@ -230,3 +230,79 @@ fn write_the_fixture() {
         print!("==> {trail}\n{content}");
     }
 }
+
+/// Moves, compactions, payloads, forks, sub-agents and what was taken in, as the
+/// first engine that knew them wrote them: every file of the store, one after the
+/// other.
+const MOVES: &str = include_str!("fixtures/version-2-moves.txt");
+
+/// Ids that are all different, and the same every time.
+#[derive(Debug, Default)]
+struct Counted(std::sync::atomic::AtomicU8);
+
+impl Randomness for Counted {
+    fn fill(&self, bytes: &mut [u8]) -> std::io::Result<()> {
+        for chunk in bytes.chunks_mut(16) {
+            chunk.fill(self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        }
+        Ok(())
+    }
+}
+
+fn move_about_today() -> String {
+    let disk = MemoryStorage::new();
+    let clock = ManualClock::new(1_794_729_600_000);
+    clock.set_step(0);
+    let store = StoreOptions::new()
+        .storage(disk.clone())
+        .clock(clock)
+        .randomness(Counted::default())
+        .open_or_create("/store")
+        .unwrap();
+    let session = store.create_session(SessionOptions::new()).unwrap();
+    let call = ToolUse::new("t1", "task", &serde_json::json!({})).unwrap();
+    session.append(Message::user_text("look")).unwrap();
+    session
+        .append(Message::assistant([
+            Block::image("image/png", "iVBORw==").unwrap(),
+            call.into(),
+        ]))
+        .unwrap();
+    session
+        .spawn("t1", SessionOptions::new().agent("helper"))
+        .unwrap();
+    session
+        .compact(&backtrail::Compaction::new("They looked.").keep(1))
+        .unwrap();
+    session.append(Message::user_text("and now?")).unwrap();
+    session.rewind(2).unwrap();
+    session.undo().unwrap();
+    session.redo().unwrap();
+    session.note(&Note::new().pinned(true)).unwrap();
+    session
+        .fork(&backtrail::ForkOptions::new().at(1).branch_name("try-2"))
+        .unwrap();
+    let old =
+        r#"{"message":{"blocks":[{"text":"hello","type":"text"}],"role":"user"},"type":"message"}"#;
+    let file = std::path::Path::new("/session-1775008161929.jsonl");
+    disk.write(file, format!("{old}\n").as_bytes()).unwrap();
+    store.import(file).unwrap();
+    let mut all = String::new();
+    for path in disk.files() {
+        let name = path.to_string_lossy();
+        if name.starts_with("/store/sessions") && !name.ends_with(".lock") {
+            let bytes = disk.read(&path).unwrap();
+            all += &format!("== {name}\n{}", String::from_utf8_lossy(&bytes));
+        }
+    }
+    all
+}
+
+#[test]
+fn the_same_moves_write_the_same_bytes_as_ever() {
+    let today = move_about_today();
+    for (n, (today, then)) in today.lines().zip(MOVES.lines()).enumerate() {
+        assert_eq!(today, then, "line {}", n + 1);
+    }
+    assert_eq!(today, MOVES);
+}
