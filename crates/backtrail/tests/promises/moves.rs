@@ -1,11 +1,15 @@
 //! Moving the conversation: fork, rewind, undo and redo lead where they should,
 //! whatever came before, and nothing that was said is ever out of reach.
 
+use std::ffi::OsString;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backtrail::{
     Compaction, ErrorKind, ForkOptions, Message, Note, RecordKind, Session, SessionOptions,
-    SessionReader, Shape, StepKind, Storage, Store, StoreOptions,
+    SessionReader, Shape, StepKind, Storage, StorageFile, Store, StoreOptions,
 };
 use backtrail_testkit::MemoryStorage;
 
@@ -408,26 +412,94 @@ fn tags_are_added_to_those_that_are_there_when_the_note_is_written() {
     assert_eq!(session.reader().info().unwrap().tags.len(), 39);
 }
 
-/// Whatever moves meanwhile, a context is one that the session had at some time.
-#[test]
-fn a_context_is_of_one_line_also_while_the_conversation_moves() {
-    let store = store(u64::MAX);
-    let session = play(&store, "a b c d e f compact-2 g");
-    let whole = session.context(Shape::Neutral).unwrap().into_json();
-    session.rewind(3).unwrap();
-    let back = session.context(Shape::Neutral).unwrap().into_json();
-    session.undo().unwrap();
-    let reader = session.reader();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for _ in 0..150 {
-                session.rewind(3).unwrap();
-                session.undo().unwrap();
-            }
-        });
-        for _ in 0..600 {
-            let context = reader.context(Shape::Neutral).unwrap().into_json();
-            assert!(context == whole || context == back, "{context}");
+/// A disk on which something else happens just before the nth look at a
+/// directory.
+struct Meddling {
+    inner: MemoryStorage,
+    looks: AtomicUsize,
+    nth: usize,
+    meddle: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for Meddling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meddling")
+    }
+}
+
+impl Storage for Meddling {
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
+        self.inner.create_new(path)
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
+        self.inner.open_append(path)
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
+        self.inner.open_read(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.inner.create_dir(path)
+    }
+
+    fn link_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.link_new(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove_file(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        if self.looks.fetch_add(1, Ordering::Relaxed) == self.nth {
+            (self.meddle)();
         }
-    });
+        self.inner.list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.inner.exists(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.inner.sync_dir(dir)
+    }
+}
+
+/// Whatever moves meanwhile, what is read is one state that the session had.
+#[test]
+fn a_context_and_an_export_are_of_one_line_also_while_the_conversation_moves() {
+    let read = |reader: &SessionReader| {
+        let mut export = Vec::new();
+        reader.write_json(&mut export).unwrap();
+        let mut export: serde_json::Value = serde_json::from_slice(&export).unwrap();
+        export["updated_at_ms"] = 0.into();
+        let context = reader.context(Shape::Neutral).unwrap().into_json();
+        (context, export)
+    };
+    for nth in 0..12 {
+        let memory = MemoryStorage::new();
+        let session = play(&store_on(&memory, u64::MAX), "a b c d e f compact-2 g");
+        let id = session.id().clone();
+        let before = read(&session.reader());
+        session.rewind(3).unwrap();
+        let after = read(&session.reader());
+        session.undo().unwrap();
+        let disk = Meddling {
+            inner: memory,
+            looks: AtomicUsize::new(0),
+            nth,
+            meddle: Box::new(move || drop(session.rewind(3).unwrap())),
+        };
+        // To open the store and the session takes looks of its own.
+        let store = StoreOptions::new().storage(disk).open("/store").unwrap();
+        let (context, export) = read(&store.read_session(&id).unwrap());
+        assert!(
+            context == before.0 || context == after.0,
+            "{nth}: {context}"
+        );
+        assert!(export == before.1 || export == after.1, "{nth}: {export}");
+    }
 }
