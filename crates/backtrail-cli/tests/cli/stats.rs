@@ -128,7 +128,7 @@ fn damage_is_not_counted_and_said() {
     assert_eq!(
         ran.stderr.replace(&id[..8], "<id>"),
         "\
-warning: 1 place of the history could not be read and is not counted
+warning: 1 place of the history could not be read, or not whole
 hint: backtrail verify <id>
 "
     );
