@@ -51,3 +51,33 @@ fn a_follower_of_a_quiet_session_ends_when_nobody_reads_it() {
     assert!(first.contains("first"));
     assert_eq!(follower.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_follower_tells_moves_and_compactions_as_json_too() {
+    let cli = Cli::new();
+    let session = cli.new_session("first");
+    let mut follower = cli
+        .command(&["show", &session, "--follow", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["seq"], 1);
+    let say = |text: &str| cli.run(&["record", "--session", &session, "--text", text]);
+    say("second");
+    assert_eq!(next()["seq"], 2);
+    let compaction = r#"{"type":"compaction","summary":"They talked.","keep":1}"#;
+    cli.run_with(&["record", "--session", &session], compaction.as_bytes());
+    assert_eq!(next()["compaction"]["summary"], "They talked.");
+    cli.run(&["rewind", &format!("{session}:1"), "--chat"]);
+    say("another way");
+    assert_eq!(next()["blocks"][0]["text"], "another way");
+    let moved = next()["moved"].clone();
+    assert_eq!(
+        moved,
+        serde_json::json!({"because": "rewind", "to": 1, "before": 2})
+    );
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+}

@@ -491,7 +491,9 @@ fn a_context_and_an_export_are_of_one_line_also_while_the_conversation_moves() {
             inner: memory,
             looks: AtomicUsize::new(0),
             nth,
-            meddle: Box::new(move || drop(session.rewind(3).unwrap())),
+            meddle: Box::new(move || {
+                session.rewind(3).unwrap();
+            }),
         };
         // To open the store and the session takes looks of its own.
         let store = StoreOptions::new().storage(disk).open("/store").unwrap();

@@ -289,7 +289,7 @@ fn a_list_and_latest_do_not_read_the_file_again() {
         .compact(&backtrail::Compaction::new("so far"))
         .unwrap();
     reads();
-    let context = session.context(backtrail::Shape::Anthropic).unwrap();
+    let context = session.context(Shape::Anthropic).unwrap();
     assert!(context.as_json().contains("so far"));
     assert!(reads() < 2000, "the context");
 }
