@@ -319,10 +319,12 @@ impl<'a> Parts<'a> {
 
     /// Returns what was not taken, in its order.
     pub(crate) fn rest(self) -> Fields {
-        let owned = |(name, value): (Cow<'_, str>, &RawValue)| {
-            (name.into_owned(), Json::from_raw(value.to_owned()))
-        };
-        Fields(self.0.into_iter().map(owned).collect())
+        // Collected in place, even no fields would keep the room of all.
+        let mut fields = Vec::with_capacity(self.0.len());
+        for (name, value) in self.0 {
+            fields.push((name.into_owned(), Json::from_raw(value.to_owned())));
+        }
+        Fields(fields)
     }
 }
 

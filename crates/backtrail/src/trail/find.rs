@@ -25,18 +25,25 @@ pub(crate) fn find_seq(file: &Arc<dyn StorageFile>, path: &Path, seq: u64) -> Re
     // Every readable record before `low` has a smaller seq, and the record at
     // `best` (or the end) has not.
     let (mut low, mut high, mut best) = (0, len, len);
+    let mut seqs = [None, None];
     let mut passed = 0..0;
+    let mut probes = 0;
     while high - low > NEAR {
-        let middle = low + (high - low) / 2;
+        let middle = probe_at(low..high, seqs, seq, probes);
+        probes += 1;
         let start = line_after_within(file, path, middle, &passed)?;
         passed = middle..start;
         let mut reader =
             TrailReader::forwards(Arc::clone(file), path, start, PEEK_BUFFER, Sums::Check);
         match next_seq(&mut reader)? {
-            Some(found) if found.seq < seq => low = found.line,
+            Some(found) if found.seq < seq => {
+                low = found.line;
+                seqs[0] = Some(found.seq);
+            }
             Some(found) => {
                 best = found.line;
                 high = middle;
+                seqs[1] = Some(found.seq);
             }
             None => high = middle,
         }
@@ -51,6 +58,26 @@ pub(crate) fn find_seq(file: &Arc<dyn StorageFile>, path: &Path, seq: u64) -> Re
         }
     }
     Ok(best)
+}
+
+/// Returns where to look next. Records are mostly of a length, so the numbers at
+/// both ends tell about where it is; every other time the middle is taken, so that
+/// a file of any shape is halved.
+fn probe_at(place: Range<u64>, seqs: [Option<u64>; 2], seq: u64, probes: u32) -> u64 {
+    let len = place.end - place.start;
+    let middle = place.start + len / 2;
+    let [Some(first), Some(last)] = seqs else {
+        return middle;
+    };
+    if probes % 2 == 1 || last <= first {
+        return middle;
+    }
+    let share = seq.saturating_sub(first) as f64 / (last - first) as f64;
+    let guess = place.start + (len as f64 * share) as u64;
+    // A little before it: what is looked for should lie behind, and near.
+    guess
+        .saturating_sub(NEAR / 4)
+        .clamp(place.start + len / 64 + 1, place.end - len / 64 - 1)
 }
 
 struct Probe {
