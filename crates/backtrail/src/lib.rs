@@ -171,8 +171,8 @@ pub use ids::SessionId;
 pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};
 pub use message::{
-    Block, Compaction, Draft, Media, Message, Role, Spoken, TextBlock, Thinking, ToolResult,
-    ToolUse, Usage,
+    Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
+    ToolResult, ToolUse, Usage,
 };
 pub use random::{OsRandomness, Randomness};
 pub use session::{

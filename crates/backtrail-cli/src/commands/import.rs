@@ -41,11 +41,10 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     if failed > 0 {
         let all = args.files.len();
-        ui.status(&format!(
-            "{} of {} taken in; the errors say why the others were not",
-            all - failed,
-            count(all as u64, "file")
-        ));
+        if all > 1 {
+            let files = count(all as u64, "file");
+            ui.status(&format!("{} of {files} taken in", all - failed));
+        }
         return Ok(Answer::No);
     }
     Ok(Answer::Done)

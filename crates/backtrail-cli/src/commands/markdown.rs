@@ -108,14 +108,10 @@ fn write_result(out: &mut dyn Write, result: &ToolResult) -> io::Result<()> {
 }
 
 fn write_compaction(out: &mut dyn Write, record: &RecordRef<'_>) -> io::Result<()> {
-    #[derive(serde::Deserialize)]
-    struct Summary {
-        summary: backtrail::Text,
-    }
     writeln!(out, "\n## {} · compaction\n", record.seq())?;
-    match serde_json::from_slice::<Summary>(record.bytes()) {
-        Ok(stored) => writeln!(out, "{}", clean(stored.summary.trim_end())),
-        Err(_) => writeln!(out, "*a summary that cannot be read*"),
+    match record.compaction() {
+        Ok(Some(stored)) => writeln!(out, "{}", clean(stored.summary.trim_end())),
+        _ => writeln!(out, "*a summary that cannot be read*"),
     }
 }
 

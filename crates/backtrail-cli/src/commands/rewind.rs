@@ -22,8 +22,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     if !args.chat {
-        let what = "files cannot be rewound yet; --chat moves the conversation alone";
-        return Err(CommandError::invalid(what));
+        let what = "only the conversation can be rewound yet, and that must be said";
+        return Err(CommandError::invalid(what).hint("add --chat; files stay as they are"));
     }
     let store = require_store(global)?;
     let id = args.point.resolve(&store)?;

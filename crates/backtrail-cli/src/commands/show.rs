@@ -3,11 +3,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use backtrail::{
-    Block, DamageReport, RecordKind, RecordRef, SessionInfo, SessionReader, Store, Text,
-};
-use serde::{Deserialize, Serialize};
+use backtrail::{Block, DamageReport, RecordRef, SessionInfo, SessionReader, Store};
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::list::info_json;
 use super::{Answer, relative, require_store, resolve, short};
@@ -91,15 +90,13 @@ impl View<'_> {
         let mut compactions = Vec::new();
         let mut separator = "";
         while let Some(record) = records.next()? {
-            if let Some(compaction) = StoredCompaction::of(&record) {
-                compactions.push(compaction);
-            }
+            compactions.extend(compaction_json(&record));
             if write_json(&mut out, &record, separator, &mut unreadable).map_err(broken)? {
                 separator = ",";
             }
         }
         let damaged = records.damage().count() + unreadable.len() as u64;
-        let compactions = serde_json::to_string(&compactions).unwrap_or_default();
+        let compactions = Value::from(compactions);
         writeln!(
             out,
             "],\"compactions\":{compactions},\"damaged\":{damaged}}}"
@@ -128,8 +125,8 @@ impl View<'_> {
                 found = true;
                 last = record.seq();
                 if self.ui.json() {
-                    if let Some(compaction) = StoredCompaction::of(&record) {
-                        let line = serde_json::json!({"compaction": compaction});
+                    if let Some(compaction) = compaction_json(&record) {
+                        let line = json!({"compaction": compaction});
                         writeln!(out, "{line}").map_err(broken)?;
                     }
                     if write_json(&mut out, &record, "", &mut unreadable).map_err(broken)? {
@@ -142,7 +139,7 @@ impl View<'_> {
             }
             let moved = follower.take_moved();
             if let Some(moved) = moved.as_ref().filter(|_| self.ui.json()) {
-                let line = serde_json::json!({"moved": {
+                let line = json!({"moved": {
                     "because": moved.because.as_str(),
                     "to": moved.seq,
                     "before": last,
@@ -172,7 +169,7 @@ impl View<'_> {
         record: &RecordRef<'_>,
         unreadable: &mut Vec<u64>,
     ) -> io::Result<()> {
-        if let Some(compaction) = StoredCompaction::of(record) {
+        if let Ok(Some(compaction)) = record.compaction() {
             write_heading(out, record, "compaction")?;
             return write_indented(out, &compaction.summary);
         }
@@ -349,33 +346,17 @@ fn write_heading(out: &mut impl Write, record: &RecordRef<'_>, who: &str) -> io:
     )
 }
 
-/// A compaction as it stands in its record.
-#[derive(Serialize, Deserialize)]
-struct StoredCompaction {
-    #[serde(default)]
-    seq: u64,
-    #[serde(default)]
-    at: Option<String>,
-    #[serde(default)]
-    count: u64,
-    #[serde(default)]
-    removed_message_count: u64,
-    #[serde(default)]
-    keeps_from: Option<u64>,
-    summary: Text,
-}
-
-impl StoredCompaction {
-    fn of(record: &RecordRef<'_>) -> Option<Self> {
-        if record.kind() != RecordKind::Compaction {
-            return None;
-        }
-        let stored: Self = serde_json::from_slice(record.bytes()).ok()?;
-        Some(Self {
-            seq: record.seq(),
-            ..stored
-        })
-    }
+/// Writes a compaction with what is known of its record.
+fn compaction_json(record: &RecordRef<'_>) -> Option<Value> {
+    let stored = record.compaction().ok()??;
+    Some(json!({
+        "seq": record.seq(),
+        "at": record.at(),
+        "count": stored.count,
+        "removed_message_count": stored.removed_message_count,
+        "keeps_from": stored.keeps_from,
+        "summary": stored.summary,
+    }))
 }
 
 /// Writes a message with what is known of it, after `separator`; returns whether

@@ -347,7 +347,9 @@ err: hint: see the records: backtrail show <id>
             "--color=auto",
             "\
 exit 2
-err: error: files cannot be rewound yet; --chat moves the conversation alone
+err: error: only the conversation can be rewound yet, and that must be said
+err:
+err: hint: add --chat; files stay as they are
 ",
         ),
     ] {

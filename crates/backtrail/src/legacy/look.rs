@@ -45,6 +45,10 @@ pub(crate) struct Meta {
     pub(crate) fork: Option<Fork>,
     pub(crate) model: Option<String>,
     pub(crate) workspace_root: Option<String>,
+    /// These three only an export of ours has.
+    pub(crate) title: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) tags: Vec<String>,
 }
 
 /// Where a version-1 session came from.
@@ -248,6 +252,12 @@ pub(super) fn read_meta(json: &str) -> Result<Meta, Reason> {
         fork,
         model: raw.model.and_then(name),
         workspace_root: raw.workspace_root.and_then(name),
+        title: raw.title.and_then(name),
+        agent: raw.agent.and_then(name),
+        tags: raw
+            .tags
+            .and_then(|tags| serde_json::from_str(tags.get()).ok())
+            .unwrap_or_default(),
     })
 }
 
@@ -351,7 +361,10 @@ raw_fields!(RawMeta {
     updated_at_ms: "updated_at_ms",
     fork: "fork",
     model: "model",
-    workspace_root: "workspace_root"
+    workspace_root: "workspace_root",
+    title: "title",
+    agent: "agent",
+    tags: "tags"
 });
 raw_fields!(RawFork {
     parent_session_id: "parent_session_id",

@@ -38,6 +38,7 @@ fn the_literal_lines_are_read() {
         }),
         model: Some("m".to_owned()),
         workspace_root: Some("/home/u/proj".to_owned()),
+        ..Meta::default()
     };
     assert_eq!(meta, Found::Meta(expected));
     assert_eq!(

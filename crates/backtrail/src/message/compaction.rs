@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::draft::{self, Draft, Known};
 use super::usage::Usage;
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::json::{Fields, write_fields};
+use crate::json::{Fields, Text, write_fields};
 use crate::time::Timestamp;
-use crate::trail::RecordRef;
+use crate::trail::{RecordKind, RecordRef};
 
 /// A summary that shall stand for what was said before.
 ///
@@ -165,26 +165,36 @@ pub(crate) struct Covered {
     pub(crate) keeps_from: u64,
 }
 
-/// A compaction as it stands in its record.
-#[derive(Debug, Deserialize)]
-pub(crate) struct StoredCompaction {
+/// A compaction as it stands in its record; see [`RecordRef::compaction`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StoredCompaction {
+    /// The how many-th it is.
     #[serde(default)]
-    pub(crate) count: u64,
+    pub count: u64,
+    /// How many messages it covers that none before it did.
     #[serde(default)]
-    pub(crate) removed_message_count: u64,
-    /// `None` in version 1, where what was covered is not in the file: all that
-    /// is there stays.
+    pub removed_message_count: u64,
+    /// The first record that stays in the context. `None` in version 1, where
+    /// what was covered is not in the file: all that is there stays.
     #[serde(default)]
-    pub(crate) keeps_from: Option<u64>,
-    pub(crate) summary: crate::json::Text,
+    pub keeps_from: Option<u64>,
+    /// The summary.
+    pub summary: Text,
 }
 
-impl StoredCompaction {
-    pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self> {
-        serde_json::from_slice(record.bytes()).map_err(|error| {
-            let what = format!("cannot read the compaction of record {}", record.seq());
-            Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
-        })
+impl RecordRef<'_> {
+    /// Parses the compaction, if this is a record of one; `None` for other kinds.
+    pub fn compaction(&self) -> Result<Option<StoredCompaction>> {
+        if self.kind() != RecordKind::Compaction {
+            return Ok(None);
+        }
+        serde_json::from_slice(self.bytes())
+            .map(Some)
+            .map_err(|error| {
+                let what = format!("cannot read the compaction of record {}", self.seq());
+                Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
+            })
     }
 }
 

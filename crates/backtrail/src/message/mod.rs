@@ -21,8 +21,8 @@ use crate::escape::write_str;
 use crate::json::{Fields, Json, Key, Text};
 
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
-pub use compaction::{Compaction, Spoken};
-pub(crate) use compaction::{Covered, StoredCompaction};
+pub(crate) use compaction::Covered;
+pub use compaction::{Compaction, Spoken, StoredCompaction};
 pub use draft::Draft;
 pub use usage::Usage;
 

@@ -199,6 +199,7 @@ fn meta_of(info: SessionInfo) -> Meta {
         workspace_root: info
             .workspace_root
             .map(|root| root.to_string_lossy().into_owned()),
+        ..Meta::default()
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::files::SessionFiles;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::legacy::{Form, Found, is_object, look};
 use crate::storage::{StorageFile, read_full};
 use crate::trail::lines::{Forwards, PEEK_BUFFER, STREAM_BUFFER};
@@ -14,7 +14,7 @@ use crate::trail::record::{split_prev, split_sum};
 use crate::trail::{RecordKind, Sums};
 
 /// How every opener of ours begins.
-const OPENING: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
+pub(crate) const OPENING: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
 
 /// Returns whether the first trail of a session is a file of version 1.
 ///
@@ -78,10 +78,10 @@ fn ends_as_ours(line: &[u8]) -> bool {
 
 /// Reads the opener of a session's second trail, where there is one.
 pub(crate) fn second_opener(files: &SessionFiles) -> Result<Option<Opener>> {
-    if !files.trails()?.contains(&1) {
-        return Ok(None);
-    }
-    let file = files.open_read(1)?;
+    let file = match files.open_read(1) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
     let path = files.trail_path(1);
     let mut reader = TrailReader::forwards(file, &path, 0, PEEK_BUFFER, Sums::Check);
     let Some(record) = reader.next_record()? else {

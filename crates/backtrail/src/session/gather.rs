@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::legacy;
 use crate::message::{Message, Role, StoredCompaction};
 use crate::trail::readable::Readable;
-use crate::trail::{Damage, DamageReport, RecordKind, RecordRef};
+use crate::trail::{Damage, DamageReport, RecordRef};
 
 impl SessionReader {
     /// Renders what a model should be sent now: the instructions, the last
@@ -84,8 +84,7 @@ impl SessionReader {
         let mut at = place::end(store, files, head)?.position.compacted;
         while let Some(seq) = at {
             if let Some(record) = self.record(seq)?
-                && record.as_ref().kind() == RecordKind::Compaction
-                && let Ok(stored) = StoredCompaction::read(&record.as_ref())
+                && let Ok(Some(stored)) = record.as_ref().compaction()
             {
                 return Ok(Some((seq, stored)));
             }

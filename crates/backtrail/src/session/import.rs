@@ -9,22 +9,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use super::SessionOptions;
 use super::files::SessionFiles;
 use super::first::second_opener;
-use super::lock::AppendLock;
+use super::lock::{AppendLock, lies_in_store};
 use super::note::MAX_TEXT;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
-use crate::legacy::{self, Summary};
+use crate::legacy::{self, Meta, Summary, id_of_content};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::DamageReport;
 use crate::trail::lines::STREAM_BUFFER;
-use crate::trail::opener::{Because, Continues, Opener, Present, WorkspaceRef};
+use crate::trail::opener::{Because, Continues, Opener, Present, WorkspaceRef, to_hex};
 use crate::trail::origin::{ForkOrigin, Imported};
 use crate::trail::sum::Sum;
 use crate::transcript::{Kind, Transcript, kind_of};
@@ -69,7 +67,7 @@ pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
         .map_err(|error| Error::io("cannot open the file", &located.path, error))?;
     if kind_of(file.as_ref(), &located.path)? == Kind::Trail {
         refuse_store(store, &located.path)?;
-        return take_transcript(store, located.path).map_err(|error| match error.reason() {
+        return take_transcript(store, located.path, None).map_err(|error| match error.reason() {
             // As little as that may be anything.
             Some(Reason::Unfinished) => Error::invalid("this is not a session file")
                 .at_path(path)
@@ -80,14 +78,16 @@ pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
     }
     let summary = legacy::survey(&file, &located.path)?;
     if summary.is_ours() {
-        return take_transcript(store, located.path);
+        return take_transcript(store, located.path, summary.meta.as_ref());
     }
     let source = Source {
         path: located.path,
         file,
         summary,
     };
-    for id in [source.summary.session_id.clone(), source.other_id()] {
+    // Where another session has the file's id, its content gives one.
+    let other = id_of_content(&source.summary.hash);
+    for id in [source.summary.session_id.clone(), other] {
         if let Some(outcome) = source.take_in(store, &id)? {
             return Ok(source.into_import(id, outcome));
         }
@@ -98,11 +98,11 @@ pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
 
 /// Takes in a file that a [`Transcript`] was saved to, or one that was exported
 /// as one object.
-fn take_transcript(store: &Store, path: PathBuf) -> Result<Import> {
+fn take_transcript(store: &Store, path: PathBuf, meta: Option<&Meta>) -> Result<Import> {
     let transcript = Transcript::load_from_place(&path, store.shared_storage())?;
     let id = transcript.session_id().clone();
     let outcome = if store.files(&id).trails()?.is_empty() {
-        let options = exported_options(store, &path);
+        let options = exported_options(meta);
         store.create_session_from(&transcript, options)?.close()?;
         ImportOutcome::New
     } else if store.read_session(&id)?.transcript()?.says(&transcript) {
@@ -122,33 +122,17 @@ fn take_transcript(store: &Store, path: PathBuf) -> Result<Import> {
     })
 }
 
-/// Returns what an export says of the session before its messages.
-fn exported_options(store: &Store, path: &Path) -> SessionOptions {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Head {
-        title: Option<String>,
-        tags: Vec<String>,
-        agent: Option<String>,
-        model: Option<String>,
-        workspace_root: Option<PathBuf>,
-    }
-    let mut bytes = vec![0; STREAM_BUFFER];
-    let read = store.storage().open_read(path);
-    let n = read.and_then(|file| read_full(file.as_ref(), &mut bytes, 0));
-    let bytes = &bytes[..n.unwrap_or(0)];
-    let end = memchr::memmem::find(bytes, b",\"messages\":[").unwrap_or(0);
-    let head = [&bytes[..end], b"}"].concat();
-    let head: Head = serde_json::from_slice(&head).unwrap_or_default();
-    let present = Present {
-        title: head.title,
-        tags: head.tags,
-        agent: head.agent,
-        model: head.model,
-        workspace: head.workspace_root.as_deref().map(WorkspaceRef::new),
-        pinned: false,
+/// Returns what an export says of the session beside its messages.
+fn exported_options(meta: Option<&Meta>) -> SessionOptions {
+    let Some(meta) = meta else {
+        return SessionOptions::new();
     };
-    let options = SessionOptions::of(present);
+    let options = SessionOptions::of(Present {
+        title: meta.title.clone(),
+        tags: meta.tags.clone(),
+        agent: meta.agent.clone(),
+        ..present_of(meta)
+    });
     // Names that no note takes are not worth a failure.
     match options.check() {
         Ok(()) => options,
@@ -156,11 +140,20 @@ fn exported_options(store: &Store, path: &Path) -> SessionOptions {
     }
 }
 
+/// Returns what a file says of the session that can be noted.
+fn present_of(meta: &Meta) -> Present {
+    let root = noted(meta.workspace_root.as_ref());
+    Present {
+        model: noted(meta.model.as_ref()).cloned(),
+        workspace: root.map(|root| WorkspaceRef::new(Path::new(root))),
+        ..Present::default()
+    }
+}
+
 /// Refuses a trail that lies in a store: it may be a part of a session, and large
 /// parts of its messages lie beside it.
 fn refuse_store(store: &Store, path: &Path) -> Result<()> {
-    let lock = path.with_file_name("append.lock");
-    if !store.storage().exists(&lock).unwrap_or(false) {
+    if !lies_in_store(store.storage(), path)? {
         return Ok(());
     }
     let what = "this is a trail of a session in a store; export the session there, \
@@ -216,13 +209,6 @@ struct Source {
 }
 
 impl Source {
-    /// Returns the id that the content gives, for when the file's is taken.
-    fn other_id(&self) -> SessionId {
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&self.summary.hash[..16]);
-        SessionId::from_uuid(uuid::Builder::from_random_bytes(bytes).into_uuid())
-    }
-
     /// Makes the session `id` of the file; `None` where another session has it.
     fn take_in(&self, store: &Store, id: &SessionId) -> Result<Option<ImportOutcome>> {
         let files = store.files(id);
@@ -255,7 +241,7 @@ impl Source {
         if matches!(state, State::Absent | State::Half) {
             begin_second(store, files, &self.summary)?;
         }
-        if state == State::Whole && hash_of(files)? != hex(&self.summary.hash) {
+        if state == State::Whole && hash_of(files)? != to_hex(&self.summary.hash) {
             let what = format!(
                 "session {} was made of this file, but its first trail has changed since",
                 files.id()
@@ -283,7 +269,7 @@ impl Source {
             None => return Ok(State::Taken),
         };
         Ok(match trails.len() {
-            _ if hash != hex(&self.summary.hash) => State::Taken,
+            _ if hash != to_hex(&self.summary.hash) => State::Taken,
             _ if !has_first => State::Headless,
             1 => State::Half,
             _ => State::Whole,
@@ -321,16 +307,11 @@ impl Source {
 fn begin_second(store: &Store, files: &SessionFiles, summary: &Summary) -> Result<()> {
     let meta = summary.meta.as_ref();
     let millis = |ms: i64| Timestamp::from_millis(ms).unwrap_or_else(|| store.now());
-    let workspace = meta.and_then(|meta| noted(meta.workspace_root.as_ref()));
     let opener = Opener {
-        present: Present {
-            model: meta.and_then(|meta| noted(meta.model.as_ref()).cloned()),
-            workspace: workspace.map(|root| WorkspaceRef::new(Path::new(root))),
-            ..Present::default()
-        },
+        present: meta.map(present_of).unwrap_or_default(),
         fork: meta.and_then(|meta| meta.fork.as_ref()).and_then(fork_of),
         imported: Some(Imported {
-            hash: hex(&summary.hash),
+            hash: to_hex(&summary.hash),
             bytes: summary.bytes,
             original_id: original_id(summary, files.id()),
             uninstructed: summary.uninstructed,
@@ -392,7 +373,7 @@ pub(crate) fn hash_of(files: &SessionFiles) -> Result<String> {
         hasher.update(bytes);
         Ok(())
     })?;
-    Ok(hex(hasher.finalize().as_bytes()))
+    Ok(to_hex(hasher.finalize().as_bytes()))
 }
 
 fn each_chunk(
@@ -410,10 +391,6 @@ fn each_chunk(
         take(&buffer[..n])?;
         at += n as u64;
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    crate::trail::opener::to_hex(bytes)
 }
 
 #[cfg(test)]

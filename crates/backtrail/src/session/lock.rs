@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::SessionFiles;
 use crate::error::{Error, Result};
-use crate::storage::{StorageFile, append_all, read_full};
+use crate::storage::{Storage, StorageFile, append_all, read_full};
 use crate::time::Timestamp;
 
 /// Who holds a lock, as far as they left word.
@@ -165,4 +165,12 @@ impl Drop for AppendGuard<'_> {
     fn drop(&mut self) {
         self.0.unlock().ok();
     }
+}
+
+/// Returns whether a file lies in a session's directory of some store: those have
+/// locks beside them.
+pub(crate) fn lies_in_store(storage: &dyn Storage, path: &Path) -> Result<bool> {
+    storage
+        .exists(&path.with_file_name(APPEND))
+        .map_err(|error| Error::io("cannot look at the file's directory", path, error))
 }

@@ -71,8 +71,10 @@ pub use tail::SetAside;
 pub use verify::VerifyReport;
 
 pub(crate) use files::{SessionFiles, is_absent};
+pub(crate) use first::OPENING;
 pub(crate) use fork::fork;
 pub(crate) use import::import;
+pub(crate) use lock::lies_in_store;
 pub(crate) use note::append_note;
 pub(crate) use outgoing::move_out;
 pub(crate) use payloads::{PayloadWriter, Payloads};

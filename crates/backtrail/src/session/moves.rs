@@ -52,19 +52,12 @@ impl Session {
     /// where there is nothing to undo.
     pub fn undo(&self) -> Result<Option<Move>> {
         self.0.move_to(|live, tail| {
-            let Some(taken) = steps::newest(&live.files, here(tail))? else {
+            let Some(taken) = steps::newest(&live.files, tail.spot())? else {
                 return Ok(None);
             };
-            let (_, position) = place::look_at(&live.files, taken.before)?;
             Ok(Some(Target {
                 because: Because::Undo,
-                place: Place {
-                    trail: taken.before.trail,
-                    position: Position {
-                        seq: taken.before.seq,
-                        ..position
-                    },
-                },
+                place: place::at(&live.files, taken.before)?,
                 as_at: Some(taken.before),
                 step: Some(taken.step),
             }))
@@ -75,19 +68,12 @@ impl Session {
     /// is nothing to redo: anything said or done since the undo ends it.
     pub fn redo(&self) -> Result<Option<Move>> {
         self.0.move_to(|live, tail| {
-            let Some((step, ahead)) = steps::undone(&live.files, here(tail))? else {
+            let Some((step, ahead)) = steps::undone(&live.files, tail.spot())? else {
                 return Ok(None);
             };
-            let (_, position) = place::look_at(&live.files, ahead)?;
             Ok(Some(Target {
                 because: Because::Redo,
-                place: Place {
-                    trail: ahead.trail,
-                    position: Position {
-                        seq: ahead.seq,
-                        ..position
-                    },
-                },
+                place: place::at(&live.files, ahead)?,
                 as_at: Some(ahead),
                 step: Some(step),
             }))
@@ -102,14 +88,6 @@ struct Target {
     as_at: Option<Spot>,
     /// The step; a rewind is one itself.
     step: Option<Step>,
-}
-
-fn here(tail: &Tail) -> Spot {
-    Spot {
-        trail: tail.trail,
-        seq: tail.position.seq,
-        sum: tail.position.sum,
-    }
 }
 
 impl Live {
@@ -173,7 +151,7 @@ impl Live {
     /// Returns where the conversation stands. Right after a redo that is where
     /// the redo went: so going back and forth does not pile up.
     fn place_before(&self, tail: &Tail) -> Result<Spot> {
-        let spot = here(tail);
+        let spot = tail.spot();
         let opener = Segment::open(&self.files, spot.trail, spot.seq)?.opener;
         let redone = opener
             .filter(|opener| opener.because == Because::Redo && opener.seq == spot.seq)

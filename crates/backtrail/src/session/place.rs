@@ -104,6 +104,16 @@ pub(crate) fn look_at(files: &SessionFiles, spot: Spot) -> Result<(Segment, Posi
     Ok((segment, position))
 }
 
+/// Returns a place in one of the session's own trails.
+pub(crate) fn at(files: &SessionFiles, spot: Spot) -> Result<Place> {
+    let (_, position) = look_at(files, spot)?;
+    let seq = spot.seq;
+    Ok(Place {
+        trail: spot.trail,
+        position: Position { seq, ..position },
+    })
+}
+
 /// Returns the place right before one of a trail's own records.
 pub(crate) fn before(segment: &Segment, seq: u64) -> Result<Option<Place>> {
     let mut cut = segment.clone();
@@ -141,11 +151,7 @@ pub(crate) fn settle(files: &SessionFiles, mut spot: Spot) -> Result<Spot> {
         };
         match opener.continues {
             Some(from) if from.session_id == *files.id() && from.trail < spot.trail => {
-                spot = Spot {
-                    trail: from.trail,
-                    seq: from.seq,
-                    sum: from.sum,
-                };
+                spot = from.spot();
             }
             _ => return Ok(spot),
         }

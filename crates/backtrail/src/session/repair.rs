@@ -22,7 +22,7 @@ use super::verify::verify;
 use crate::error::{Error, Reason, Result};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
-use crate::trail::opener::{Because, Continues, Opener, Repaired, Spot};
+use crate::trail::opener::{Because, Continues, Opener, Repaired};
 use crate::trail::record::{Position, finish_line, split_prev, split_sum};
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
@@ -108,11 +108,7 @@ impl RepairPlan {
             repaired: survey.repaired.clone(),
             given: Some(tail.position.seq),
             // What was done before it can still be taken back.
-            as_at: Some(Spot {
-                trail: tail.trail,
-                seq: tail.position.seq,
-                sum: tail.position.sum,
-            }),
+            as_at: Some(tail.spot()),
             present: present_at(&store, &files, tail.trail, &tail.position)?,
             ..Opener::new(files.id(), tail.trail + 1, Because::Repair, store.now())
         };

@@ -11,7 +11,6 @@ use super::chain::Segment;
 use super::files::SessionFiles;
 use super::place;
 use crate::error::Result;
-use crate::message::StoredCompaction;
 use crate::time::Timestamp;
 use crate::trail::opener::{Because, Opener, Spot};
 
@@ -204,11 +203,7 @@ fn shared_with(files: &SessionFiles, opener: &Opener) -> Option<Spot> {
         Because::Repair if opener.as_at.is_some() => opener.as_at?,
         _ => {
             let from = opener.continues.as_ref()?;
-            (from.session_id == *files.id()).then_some(Spot {
-                trail: from.trail,
-                seq: from.seq,
-                sum: from.sum,
-            })?
+            (from.session_id == *files.id()).then(|| from.spot())?
         }
     };
     (spot.trail < opener.trail).then_some(spot)
@@ -231,7 +226,7 @@ fn compaction(segment: &Segment, seq: u64) -> Result<Option<Step>> {
         return Ok(None);
     };
     let record = record.as_ref();
-    let Ok(stored) = StoredCompaction::read(&record) else {
+    let Ok(Some(stored)) = record.compaction() else {
         return Ok(None);
     };
     Ok(Some(Step {

@@ -69,6 +69,17 @@ pub(crate) struct Continues {
     pub(crate) sum: Sum,
 }
 
+impl Continues {
+    /// Returns the place, where it is one of the session's own.
+    pub(crate) fn spot(&self) -> Spot {
+        Spot {
+            trail: self.trail,
+            seq: self.seq,
+            sum: self.sum,
+        }
+    }
+}
+
 impl fmt::Display for Continues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seq, trail, .. } = self;

@@ -12,8 +12,9 @@ use super::place::{Known, Place, Refusal};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::{Json, Text};
-use crate::legacy::{At, Found as V1Found, Summary, Visit, derived_id, directory, find_file, walk};
+use crate::legacy::{At, Found as V1Found, Summary, Visit, derived_id, find_file, walk};
 use crate::message::Message;
+use crate::session::{OPENING, lies_in_store};
 use crate::storage::{Storage, StorageFile, read_full};
 use crate::time::Timestamp;
 use crate::trail::ForkOrigin;
@@ -53,10 +54,7 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
             .at_line(Some(1))
             .because(Reason::Unfinished));
     };
-    let lock = directory(&path).join("append.lock");
-    let in_store = storage
-        .exists(&lock)
-        .map_err(|error| Error::io("cannot look at the file's directory", &path, error))?;
+    let in_store = lies_in_store(storage.as_ref(), &path)?;
     let refusal = loaded.refusal.or(in_store.then_some(Refusal::InStore));
     Ok(Transcript {
         content: loaded.content,
@@ -68,15 +66,14 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
 /// Tells a trail by its opener, or by any record near its beginning that has the
 /// sum that version 1 never had.
 pub(crate) fn kind_of(file: &dyn StorageFile, path: &Path) -> Result<Kind> {
-    const OPENER: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
     let mut front = vec![0; 64 << 10];
     let n = read_full(file, &mut front, 0)
         .map_err(|error| Error::io("cannot read the session file", path, error))?;
     let front = &front[..n];
-    let is_trail = match front.strip_prefix(OPENER) {
+    let is_trail = match front.strip_prefix(OPENING) {
         Some(version) => !version.starts_with(b"1,") && !version.starts_with(b"1}"),
         None => {
-            let torn = !front.is_empty() && OPENER.starts_with(front);
+            let torn = !front.is_empty() && OPENING.starts_with(front);
             let mut lines = front.split(|byte| *byte == b'\n');
             torn || lines.any(|line| check_line(line.trim_ascii_end(), Sums::Check).is_ok())
         }

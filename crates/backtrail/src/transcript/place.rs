@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::legacy::directory;
 use crate::message::Message;
 use crate::random::{OsRandomness, new_uuid};
+use crate::session::lies_in_store;
 use crate::storage::{Storage, StorageFile, append_all, read_full};
 use crate::trail::Sums;
 use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
@@ -126,7 +127,7 @@ impl Place {
     }
 
     fn write(&mut self, content: &Content, new: Option<&New<'_>>) -> Result<()> {
-        if self.known.is_none() && self.is_in_store()? {
+        if self.known.is_none() && lies_in_store(self.storage.as_ref(), &self.path)? {
             self.refusal = Some(Refusal::InStore);
         }
         if let Some(refusal) = self.refusal {
@@ -144,14 +145,6 @@ impl Place {
         let written = self.write_rest(&file, content, new);
         drop(held);
         written
-    }
-
-    /// Returns whether the file is one of a store's, which has locks of its own.
-    fn is_in_store(&self) -> Result<bool> {
-        let lock = directory(&self.path).join("append.lock");
-        self.storage
-            .exists(&lock)
-            .map_err(|error| self.failed("cannot look at the file's directory", error))
     }
 
     /// Makes sure that the end of the file is where this value left it.

@@ -17,6 +17,10 @@ use crate::trail::{Damage, DamageReport, RecordKind, RecordRef};
 impl SessionReader {
     /// Returns the history as a plain value: all of it is in memory then.
     pub fn transcript(&self) -> Result<Transcript> {
+        self.pinned()?.transcript_of_line()
+    }
+
+    fn transcript_of_line(&self) -> Result<Transcript> {
         let info = self.info()?;
         let millis = |at: Option<Timestamp>| at.map_or(0, Timestamp::as_millis);
         let mut reading = Reading::default();
@@ -37,6 +41,12 @@ impl SessionReader {
             }
         }
         skipped.take_in(&mut records.damage().clone());
+        if reading.last.is_none()
+            && let Some((_, stored)) = self.newest_compaction()?
+        {
+            // That of a version-1 object is no record of its own.
+            reading.last = Some((stored, millis(info.updated_at), reading.messages.len()));
+        }
         let mut transcript = Transcript::from_content(Content {
             session_id: info.id,
             created_at_ms: millis(info.created_at),
@@ -90,11 +100,11 @@ impl Reading {
                     return Err(Error::new(ErrorKind::Corrupt, what).because(Reason::NotARecord));
                 }
             }
-            RecordKind::Compaction => {
-                let stored = StoredCompaction::read(record)?;
-                self.last = Some((stored, at_ms, self.messages.len()));
+            _ => {
+                if let Some(stored) = record.compaction()? {
+                    self.last = Some((stored, at_ms, self.messages.len()));
+                }
             }
-            _ => {}
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::storage::{StorageFile, append_all};
 use crate::store::Store;
 use crate::trail::Sums;
 use crate::trail::lines::PEEK_BUFFER;
-use crate::trail::opener::{Because, FORMAT_VERSION, Opener};
+use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Spot};
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::record::{Front, MAX_WRITTEN, Position, write_line};
 
@@ -223,6 +223,15 @@ impl Tail {
                         until the session is opened again";
             self.stop(Error::io(what, &self.path, error))
         })
+    }
+
+    /// Returns where the next record goes, as a place.
+    pub(crate) fn spot(&self) -> Spot {
+        Spot {
+            trail: self.trail,
+            seq: self.position.seq,
+            sum: self.position.sum,
+        }
     }
 
     /// Returns why this tail was given up, if it was.

@@ -241,3 +241,17 @@ fn a_follower_goes_from_the_old_trail_into_the_new_and_back() {
     session.undo().unwrap().unwrap();
     assert_eq!(read(), (vec![3, 4], Some(2)));
 }
+
+/// The compaction of a single object is no record of its own, and is there all the
+/// same where the session is given as a plain value.
+#[test]
+fn a_transcript_has_the_summary_that_a_single_object_came_with() {
+    let desk = Desk::new();
+    let object = r#"{"version":1,"messages":[{"role":"user","blocks":[{"type":"text","text":"a"}]}],"compaction":{"count":3,"removed_message_count":7,"summary":"before"}}"#;
+    let id = desk.import("talk.json", object).id;
+    let transcript = desk.reader(&id).transcript().unwrap();
+    let compaction = transcript.compaction().unwrap();
+    assert_eq!((compaction.count, compaction.removed_message_count), (3, 7));
+    assert_eq!(compaction.summary, "before");
+    assert_eq!(transcript.kept_messages().len(), 1);
+}
