@@ -157,8 +157,10 @@ mod ids;
 mod json;
 mod legacy;
 mod message;
+mod objects;
 mod random;
 mod session;
+mod snapshot;
 mod storage;
 mod store;
 mod time;
@@ -174,6 +176,7 @@ pub use message::{
     Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
     ToolResult, ToolUse, Usage,
 };
+pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
 pub use session::{
     Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, History, HistoryItem,
@@ -182,6 +185,7 @@ pub use session::{
     SetAside, Spawned, Stats, Step, StepKind, Steps, ToolCall, ToolCalls, ToolOutcome,
     VerifyReport, format_duration,
 };
+pub use snapshot::{Kind, LeftOutReason, Totals};
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};

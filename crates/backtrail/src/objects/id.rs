@@ -1,0 +1,77 @@
+//! The name of an object.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::{Error, quoted};
+
+/// The BLAKE3 hash of an object's content, which is its name.
+///
+/// Shown as 64 lower-case hexadecimal digits; nothing else is read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId([u8; Self::LEN]);
+
+impl ObjectId {
+    /// The length of an id in bytes.
+    pub(crate) const LEN: usize = 32;
+
+    /// Returns the name of a content.
+    pub fn of(content: &[u8]) -> Self {
+        Self(*blake3::hash(content).as_bytes())
+    }
+
+    /// Returns the name of what went into a hasher.
+    pub(crate) fn finish(hasher: &blake3::Hasher) -> Self {
+        Self(*hasher.finalize().as_bytes())
+    }
+
+    pub(crate) const fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the id as bytes.
+    pub const fn as_bytes(&self) -> &[u8; Self::LEN] {
+        &self.0
+    }
+}
+
+impl FromStr for ObjectId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let hash = blake3::Hash::from_hex(text).ok().filter(|_| lower);
+        hash.map(|hash| Self(*hash.as_bytes())).ok_or_else(|| {
+            let what = "is not an object's name (64 lower-case hexadecimal digits)";
+            Error::invalid(format!("{} {what}", quoted(text)))
+        })
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&blake3::Hash::from_bytes(self.0).to_hex())
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for ObjectId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ObjectId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}

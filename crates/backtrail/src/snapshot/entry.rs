@@ -1,0 +1,159 @@
+//! What a directory holds, as a snapshot keeps it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::objects::ObjectId;
+
+/// One name in a directory, and what it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Not empty, without `/` and NUL, neither `.` nor `..`.
+    pub(crate) name: Box<[u8]>,
+    pub(crate) node: Node,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node {
+    File {
+        /// All twelve permission bits.
+        mode: u32,
+        size: u64,
+        content: ObjectId,
+        /// Whether ignore rules named it when it was captured.
+        ignored: bool,
+    },
+    Link {
+        target: Box<[u8]>,
+        ignored: bool,
+    },
+    Dir(Dir),
+    /// Seen, and not captured.
+    LeftOut(LeftOut),
+}
+
+/// A directory: its mode and what is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dir {
+    pub(crate) mode: u32,
+    /// The topmost node of its listing.
+    pub(crate) listing: ObjectId,
+    pub(crate) totals: Totals,
+}
+
+/// What there is in a directory and all those below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Totals {
+    /// Files and links that were captured.
+    pub files: u64,
+    /// The bytes of those files.
+    pub bytes: u64,
+    /// Entries that were seen and not captured, `.git` aside.
+    pub left_out: u64,
+}
+
+/// An entry that was seen and not captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    pub(crate) reason: LeftOutReason,
+    pub(crate) kind: Kind,
+    /// The length of a file; 0 for everything else.
+    pub(crate) size: u64,
+}
+
+/// What kind of thing a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Link,
+    /// A directory.
+    Dir,
+    /// A socket.
+    Socket,
+    /// A named pipe.
+    Fifo,
+    /// A block or character device.
+    Device,
+}
+
+/// Why an entry was not captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LeftOutReason {
+    /// Ignore rules name it: a directory, a file too large to be kept all the
+    /// same, or anything in `.backtrailignore`.
+    Ignored,
+    /// A file over the cap.
+    TooLarge,
+    /// It could not be read.
+    Unreadable,
+    /// A socket, named pipe or device.
+    Special,
+    /// A file that changed whenever it was read.
+    Unstable,
+    /// A directory on another file system.
+    OtherFileSystem,
+    /// `.git`: the repository's own state, which is never touched.
+    Git,
+    /// The store itself.
+    Store,
+}
+
+impl Totals {
+    /// Adds one entry, with all that is below it.
+    pub(crate) fn add(&mut self, node: &Node) {
+        match node {
+            Node::File { size, .. } => {
+                self.files += 1;
+                self.bytes = self.bytes.saturating_add(*size);
+            }
+            Node::Link { .. } => self.files += 1,
+            Node::Dir(dir) => {
+                self.files += dir.totals.files;
+                self.bytes = self.bytes.saturating_add(dir.totals.bytes);
+                self.left_out += dir.totals.left_out;
+            }
+            Node::LeftOut(left_out) if left_out.reason == LeftOutReason::Git => {}
+            Node::LeftOut(_) => self.left_out += 1,
+        }
+    }
+}
+
+impl LeftOutReason {
+    /// Returns the reason as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ignored => "ignored",
+            Self::TooLarge => "too_large",
+            Self::Unreadable => "unreadable",
+            Self::Special => "special",
+            Self::Unstable => "unstable",
+            Self::OtherFileSystem => "other_file_system",
+            Self::Git => "git",
+            Self::Store => "store",
+        }
+    }
+}
+
+impl fmt::Display for LeftOutReason {
+    /// Says the reason in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ignored => "ignored",
+            Self::TooLarge => "over the cap",
+            Self::Unreadable => "unreadable",
+            Self::Special => "not a file",
+            Self::Unstable => "changing all the time",
+            Self::OtherFileSystem => "another file system",
+            Self::Git => "git's own",
+            Self::Store => "the store itself",
+        })
+    }
+}

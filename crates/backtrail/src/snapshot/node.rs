@@ -1,0 +1,395 @@
+//! How directories are written as objects.
+//!
+//! A listing is a list of entries in the order of their names' bytes. A long one
+//! is cut into nodes after names whose hash says so, and the list of nodes is cut
+//! the same way, so that a change in a directory of a hundred thousand files
+//! writes a few small nodes. Where it is cut depends on the names alone: the same
+//! listing is the same objects, however it came about.
+
+use super::entry::{Dir, Entry, Kind, LeftOut, LeftOutReason, Node, Totals};
+use crate::error::{Error, ErrorKind, Result};
+use crate::objects::ObjectId;
+
+/// The version of nodes that this engine writes.
+const VERSION: u8 = 1;
+const MAGIC: &[u8] = b"btn";
+
+const LEAF: u8 = 1;
+const BRANCH: u8 = 2;
+const ROOT: u8 = 3;
+
+const FILE: u8 = 1;
+const LINK: u8 = 2;
+const DIR: u8 = 3;
+const LEFT_OUT: u8 = 4;
+
+const IGNORED: u8 = 1;
+
+/// A node is cut, on average, after this many bits of its names' hashes.
+const CUT_BITS: u32 = 5;
+
+/// A child of a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Child {
+    /// The last name below it.
+    pub(crate) last: Box<[u8]>,
+    pub(crate) id: ObjectId,
+}
+
+/// What an object of a listing holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Listing {
+    Leaf(Vec<Entry>),
+    Branch(Vec<Child>),
+}
+
+/// Writes a listing and returns its topmost node. `entries` are in the order of
+/// their names' bytes, none twice.
+pub(crate) fn write_listing(
+    entries: &[Entry],
+    put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>,
+) -> Result<ObjectId> {
+    let mut level = Vec::new();
+    let mut bytes = begin(LEAF);
+    for (n, entry) in entries.iter().enumerate() {
+        write_entry(&mut bytes, entry);
+        if n + 1 == entries.len() || is_cut(&entry.name, 0) {
+            level.push(Child {
+                last: entry.name.clone(),
+                id: put(&bytes)?,
+            });
+            bytes = begin(LEAF);
+        }
+    }
+    if level.is_empty() {
+        return put(&bytes);
+    }
+    let mut height = 1;
+    while level.len() > 1 {
+        level = write_branches(&level, height, put)?;
+        height += 1;
+    }
+    Ok(level[0].id)
+}
+
+/// Writes one level of branches above `children`.
+fn write_branches(
+    children: &[Child],
+    height: u32,
+    put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>,
+) -> Result<Vec<Child>> {
+    let mut level = Vec::new();
+    let mut bytes = begin(BRANCH);
+    let mut held = 0;
+    for (n, child) in children.iter().enumerate() {
+        write_bytes(&mut bytes, &child.last);
+        bytes.extend_from_slice(child.id.as_bytes());
+        held += 1;
+        // Two at least, so that every level is shorter than the one below.
+        if n + 1 == children.len() || (held > 1 && is_cut(&child.last, height)) {
+            level.push(Child {
+                last: child.last.clone(),
+                id: put(&bytes)?,
+            });
+            bytes = begin(BRANCH);
+            held = 0;
+        }
+    }
+    Ok(level)
+}
+
+/// Returns whether a node of this height ends after `name`.
+fn is_cut(name: &[u8], height: u32) -> bool {
+    let hash = blake3::hash(name);
+    let bits = u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes"));
+    let shift = (height * CUT_BITS) % (u64::BITS - CUT_BITS);
+    (bits >> shift).trailing_zeros() >= CUT_BITS
+}
+
+/// Writes a snapshot: its topmost directory.
+pub(crate) fn write_root(root: &Dir) -> Vec<u8> {
+    let mut bytes = begin(ROOT);
+    write_dir(&mut bytes, root);
+    bytes
+}
+
+fn begin(kind: u8) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(64);
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&[VERSION, kind]);
+    bytes
+}
+
+fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
+    write_bytes(out, &entry.name);
+    match &entry.node {
+        Node::File {
+            mode,
+            size,
+            content,
+            ignored,
+        } => {
+            out.extend_from_slice(&[FILE, flags(*ignored)]);
+            write_number(out, u64::from(*mode));
+            write_number(out, *size);
+            out.extend_from_slice(content.as_bytes());
+        }
+        Node::Link { target, ignored } => {
+            out.extend_from_slice(&[LINK, flags(*ignored)]);
+            write_bytes(out, target);
+        }
+        Node::Dir(dir) => {
+            out.push(DIR);
+            write_dir(out, dir);
+        }
+        Node::LeftOut(left_out) => {
+            out.extend_from_slice(&[
+                LEFT_OUT,
+                reason_code(left_out.reason),
+                kind_code(left_out.kind),
+            ]);
+            write_number(out, left_out.size);
+        }
+    }
+}
+
+fn write_dir(out: &mut Vec<u8>, dir: &Dir) {
+    write_number(out, u64::from(dir.mode));
+    write_number(out, dir.totals.files);
+    write_number(out, dir.totals.bytes);
+    write_number(out, dir.totals.left_out);
+    out.extend_from_slice(dir.listing.as_bytes());
+}
+
+fn flags(ignored: bool) -> u8 {
+    if ignored { IGNORED } else { 0 }
+}
+
+fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    write_number(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Writes a number seven bits at a time, the lowest first.
+fn write_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Reads an object of a listing.
+pub(crate) fn read_listing(id: &ObjectId, bytes: &[u8]) -> Result<Listing> {
+    let mut input = Input(bytes);
+    let listing = match input.kind(id)? {
+        LEAF => input.entries().map(Listing::Leaf),
+        BRANCH => input.children().map(Listing::Branch),
+        _ => None,
+    };
+    listing.ok_or_else(|| malformed(id))
+}
+
+/// Reads a snapshot: its topmost directory.
+pub(crate) fn read_root(id: &ObjectId, bytes: &[u8]) -> Result<Dir> {
+    let mut input = Input(bytes);
+    match input.kind(id)? {
+        ROOT => input.dir().filter(|_| input.0.is_empty()),
+        _ => None,
+    }
+    .ok_or_else(|| malformed(id))
+}
+
+fn malformed(id: &ObjectId) -> Error {
+    let what = format!("object {id} is not the part of a snapshot that it should be");
+    Error::new(ErrorKind::Corrupt, what)
+}
+
+/// What is left to be read of an object.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    /// Reads what stands before every node, and returns its kind.
+    fn kind(&mut self, id: &ObjectId) -> Result<u8> {
+        let header = self.take(MAGIC.len() + 2).ok_or_else(|| malformed(id))?;
+        let (magic, rest) = header.split_at(MAGIC.len());
+        if magic != MAGIC {
+            return Err(malformed(id));
+        }
+        if rest[0] > VERSION {
+            let what = format!(
+                "object {id} has version {}, and this program knows {VERSION}; \
+                 use the program that wrote it",
+                rest[0]
+            );
+            return Err(Error::new(ErrorKind::NewerFormat, what));
+        }
+        Ok(rest[1])
+    }
+
+    fn entries(&mut self) -> Option<Vec<Entry>> {
+        let mut entries: Vec<Entry> = Vec::new();
+        while !self.0.is_empty() {
+            let name = self.name()?;
+            if entries.last().is_some_and(|last| last.name >= name) {
+                return None;
+            }
+            let node = self.node()?;
+            entries.push(Entry { name, node });
+        }
+        Some(entries)
+    }
+
+    fn children(&mut self) -> Option<Vec<Child>> {
+        let mut children: Vec<Child> = Vec::new();
+        while !self.0.is_empty() {
+            let last = self.name()?;
+            if children.last().is_some_and(|child| child.last >= last) {
+                return None;
+            }
+            let id = self.id()?;
+            children.push(Child { last, id });
+        }
+        (!children.is_empty()).then_some(children)
+    }
+
+    fn node(&mut self) -> Option<Node> {
+        match self.byte()? {
+            FILE => {
+                let ignored = self.ignored()?;
+                Some(Node::File {
+                    mode: self.mode()?,
+                    size: self.number()?,
+                    content: self.id()?,
+                    ignored,
+                })
+            }
+            LINK => {
+                let ignored = self.ignored()?;
+                let target = self.bytes()?.into();
+                Some(Node::Link { target, ignored })
+            }
+            DIR => self.dir().map(Node::Dir),
+            LEFT_OUT => {
+                let reason = reason_of(self.byte()?)?;
+                let kind = kind_of(self.byte()?)?;
+                let size = self.number()?;
+                Some(Node::LeftOut(LeftOut { reason, kind, size }))
+            }
+            _ => None,
+        }
+    }
+
+    fn dir(&mut self) -> Option<Dir> {
+        let mode = self.mode()?;
+        let totals = Totals {
+            files: self.number()?,
+            bytes: self.number()?,
+            left_out: self.number()?,
+        };
+        let listing = self.id()?;
+        Some(Dir {
+            mode,
+            listing,
+            totals,
+        })
+    }
+
+    /// Reads a name that may be used as one: nothing that leads elsewhere.
+    fn name(&mut self) -> Option<Box<[u8]>> {
+        let name = self.bytes()?;
+        let usable = !name.is_empty()
+            && name != b"."
+            && name != b".."
+            && !name.iter().any(|byte| matches!(byte, 0 | b'/'));
+        usable.then(|| name.into())
+    }
+
+    fn ignored(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            IGNORED => Some(true),
+            _ => None,
+        }
+    }
+
+    fn mode(&mut self) -> Option<u32> {
+        let mode = u32::try_from(self.number()?).ok()?;
+        (mode <= 0o7777).then_some(mode)
+    }
+
+    fn id(&mut self) -> Option<ObjectId> {
+        let bytes = self.take(ObjectId::LEN)?;
+        bytes.try_into().ok().map(ObjectId::from_bytes)
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let len = self.number()?;
+        self.take(usize::try_from(len).ok()?)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            let part = u64::from(byte & 0x7f);
+            // One way to write each number: no bits lost, no empty last byte.
+            if part << shift >> shift != part || (byte == 0 && shift > 0) {
+                return None;
+            }
+            number |= part << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+}
+
+const REASONS: [LeftOutReason; 8] = [
+    LeftOutReason::Ignored,
+    LeftOutReason::TooLarge,
+    LeftOutReason::Unreadable,
+    LeftOutReason::Special,
+    LeftOutReason::Unstable,
+    LeftOutReason::OtherFileSystem,
+    LeftOutReason::Git,
+    LeftOutReason::Store,
+];
+
+const KINDS: [Kind; 6] = [
+    Kind::File,
+    Kind::Link,
+    Kind::Dir,
+    Kind::Socket,
+    Kind::Fifo,
+    Kind::Device,
+];
+
+fn reason_code(reason: LeftOutReason) -> u8 {
+    let at = REASONS.iter().position(|known| *known == reason);
+    at.expect("every reason is listed") as u8
+}
+
+fn reason_of(code: u8) -> Option<LeftOutReason> {
+    REASONS.get(usize::from(code)).copied()
+}
+
+fn kind_code(kind: Kind) -> u8 {
+    let at = KINDS.iter().position(|known| *known == kind);
+    at.expect("every kind is listed") as u8
+}
+
+fn kind_of(code: u8) -> Option<Kind> {
+    KINDS.get(usize::from(code)).copied()
+}
