@@ -89,3 +89,72 @@ impl<'de> Deserialize<'de> for SessionId {
             .map_err(serde::de::Error::custom)
     }
 }
+
+/// The name of a workspace: a version 4 UUID.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkspaceId(SessionId);
+
+impl WorkspaceId {
+    pub(crate) fn from_uuid(id: uuid::Uuid) -> Self {
+        Self(SessionId::from_uuid(id))
+    }
+
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Returns the id as that of a chain of trails.
+    pub(crate) fn as_trail_id(&self) -> &SessionId {
+        &self.0
+    }
+}
+
+impl FromStr for WorkspaceId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let id = text.parse().map(Self);
+        id.map_err(|_| Error::invalid(format!("{} is not a workspace's id", quoted(text))))
+    }
+}
+
+impl fmt::Display for WorkspaceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// The name of a checkpoint: a version 4 UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CheckpointId(uuid::Uuid);
+
+impl CheckpointId {
+    pub(crate) fn from_uuid(id: uuid::Uuid) -> Self {
+        Self(id)
+    }
+
+    /// Returns the first `len` characters, or all of them.
+    pub fn prefix(&self, len: usize) -> String {
+        let mut text = self.0.hyphenated().to_string();
+        text.truncate(len);
+        text
+    }
+}
+
+impl FromStr for CheckpointId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let id = uuid::Uuid::try_parse(text).map(Self);
+        id.map_err(|_| Error::invalid(format!("{} is not a checkpoint's id", quoted(text))))
+    }
+}
+
+impl fmt::Display for CheckpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.hyphenated().to_string())
+    }
+}

@@ -341,7 +341,7 @@ impl Walk {
         let allowed = if own {
             continues.trail < segment.trail
         } else {
-            segment.trail == 0
+            segment.trail == 0 && !files.is_of_workspace()
         };
         let place = (continues.session_id.clone(), continues.trail);
         if !allowed || self.visited.contains(&place) {
@@ -349,7 +349,7 @@ impl Walk {
             return self.trail_below(files, segment.trail, until, &segment.path);
         }
         Ok(Some(Target {
-            files: self.store.files(&continues.session_id),
+            files: files.of(&self.store, &continues.session_id),
             trail: continues.trail,
             until,
             said_in: Some(segment.path.clone()),

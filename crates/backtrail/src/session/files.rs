@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::SessionId;
+use crate::ids::{SessionId, WorkspaceId};
 use crate::storage::{Storage, StorageFile, append_all, read_full};
+use crate::store::Store;
+use crate::time::Timestamp;
 use crate::trail::lines::STREAM_BUFFER;
-use crate::trail::opener::Opener;
+use crate::trail::opener::{Because, Opener, Owner};
 use crate::trail::record::Position;
 use crate::trail::{file_name, trail_number};
 
@@ -17,6 +19,7 @@ use crate::trail::{file_name, trail_number};
 #[derive(Debug, Clone)]
 pub(crate) struct SessionFiles {
     storage: Arc<dyn Storage>,
+    owner: Owner,
     id: SessionId,
     dir: PathBuf,
 }
@@ -25,9 +28,44 @@ impl SessionFiles {
     pub(crate) fn new(storage: Arc<dyn Storage>, sessions: &Path, id: &SessionId) -> Self {
         Self {
             storage,
+            owner: Owner::Session,
             dir: sessions.join(id.as_str()),
             id: id.clone(),
         }
+    }
+
+    /// Returns the files of a workspace, which keeps a trail as a session does.
+    pub(crate) fn of_workspace(
+        storage: Arc<dyn Storage>,
+        workspaces: &Path,
+        id: &WorkspaceId,
+    ) -> Self {
+        Self {
+            owner: Owner::Workspace,
+            ..Self::new(storage, workspaces, id.as_trail_id())
+        }
+    }
+
+    /// Makes the opener of a trail that continues nothing yet.
+    pub(crate) fn opener(&self, trail: u32, because: Because, at: Timestamp) -> Opener {
+        Opener {
+            owner: self.owner,
+            ..Opener::new(&self.id, trail, because, at)
+        }
+    }
+
+    /// Returns the files of whoever a trail of this one continues.
+    pub(crate) fn of(&self, store: &Store, id: &SessionId) -> Self {
+        if *id == self.id {
+            self.clone()
+        } else {
+            store.files(id)
+        }
+    }
+
+    /// Returns whether the trails are those of a workspace.
+    pub(crate) fn is_of_workspace(&self) -> bool {
+        self.owner == Owner::Workspace
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -52,11 +90,7 @@ impl SessionFiles {
             Ok(names) => names,
             Err(error) if is_absent(&error) => Vec::new(),
             Err(error) => {
-                return Err(Error::io(
-                    "cannot list the session's files",
-                    &self.dir,
-                    error,
-                ));
+                return Err(Error::io("cannot list the trails", &self.dir, error));
             }
         };
         let mut trails: Vec<u32> = names.iter().filter_map(|name| trail_number(name)).collect();
@@ -73,7 +107,7 @@ impl SessionFiles {
     }
 
     pub(crate) fn not_found(&self) -> Error {
-        let what = format!("there is no session {}", self.id);
+        let what = format!("there is no {} {}", self.owner.noun(), self.id);
         Error::new(ErrorKind::NotFound, what).at_path(&self.dir)
     }
 
@@ -226,7 +260,7 @@ impl SessionFiles {
         let names = self
             .storage
             .list(&self.dir)
-            .map_err(|error| Error::io("cannot list the session's files", &self.dir, error))?;
+            .map_err(|error| Error::io("cannot list the trails", &self.dir, error))?;
         let mut asides: Vec<PathBuf> = names
             .into_iter()
             .filter(|name| name.to_str().is_some_and(is_aside))

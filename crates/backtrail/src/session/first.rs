@@ -21,6 +21,9 @@ pub(crate) const OPENING: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
 /// The second trail says so. Where that is not there yet, or its opener was lost,
 /// the file itself must tell.
 pub(crate) fn is_legacy(files: &SessionFiles, file: &Arc<dyn StorageFile>) -> Result<bool> {
+    if files.is_of_workspace() {
+        return Ok(false);
+    }
     let path = files.trail_path(0);
     if let Some(version) = opening_version(file.as_ref(), &path)? {
         return Ok(version == 1);

@@ -8,8 +8,9 @@ use super::{Durability, Session};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::store::Store;
-use crate::trail::opener::{Because, Opener, Present};
+use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::ForkOrigin;
+use crate::trail::present::Present;
 
 /// Where a session is forked, and what the fork is called.
 #[derive(Debug, Clone, Default)]

@@ -22,8 +22,9 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::DamageReport;
 use crate::trail::lines::STREAM_BUFFER;
-use crate::trail::opener::{Because, Continues, Opener, Present, WorkspaceRef, to_hex};
+use crate::trail::opener::{Because, Continues, Opener};
 use crate::trail::origin::{ForkOrigin, Imported};
+use crate::trail::present::{Present, WorkspaceRef, to_hex};
 use crate::trail::sum::Sum;
 use crate::transcript::{Kind, Transcript, kind_of};
 

@@ -12,7 +12,7 @@ use crate::ids::SessionId;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::PEEK_BUFFER;
-use crate::trail::opener::Present;
+use crate::trail::present::Present;
 use crate::trail::record::Position;
 use crate::trail::{ForkOrigin, RecordKind, RecordRef, SpawnedBy, Sums};
 

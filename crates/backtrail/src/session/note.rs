@@ -13,7 +13,7 @@ use crate::json::write_fields;
 use crate::random::new_uuid;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::opener::{Present, WorkspaceRef};
+use crate::trail::present::{Present, WorkspaceRef};
 
 /// A change of what is known about a session.
 ///

@@ -110,7 +110,7 @@ impl RepairPlan {
             // What was done before it can still be taken back.
             as_at: Some(tail.spot()),
             present: present_at(&store, &files, tail.trail, &tail.position)?,
-            ..Opener::new(files.id(), tail.trail + 1, Because::Repair, store.now())
+            ..files.opener(tail.trail + 1, Because::Repair, store.now())
         };
         let opener = match survey.continues.clone() {
             Some((from, compacted)) => opener.continuing(from, compacted),

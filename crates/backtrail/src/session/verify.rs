@@ -169,7 +169,7 @@ impl Check<'_> {
     }
 
     fn is_linked(&self, continues: &Continues) -> Result<bool> {
-        let files = self.store.files(&continues.session_id);
+        let files = self.files.of(self.store, &continues.session_id);
         let path = files.trail_path(continues.trail);
         let there = files.storage().exists(&path);
         if !there.map_err(|error| Error::io("cannot look for the trail", &path, error))? {

@@ -15,6 +15,7 @@ pub(crate) mod legacy;
 pub(crate) mod lines;
 pub(crate) mod opener;
 pub(crate) mod origin;
+pub(crate) mod present;
 pub(crate) mod readable;
 pub(crate) mod reader;
 pub(crate) mod record;

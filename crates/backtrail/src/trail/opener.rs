@@ -1,12 +1,12 @@
 //! A trail's first record: whose it is and what it continues.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::damage::Damage;
 use super::origin::{ForkOrigin, Imported, SpawnedBy};
+use super::present::Present;
 use super::record::{Front, RecordRef, write_line};
 use super::sum::Sum;
 use crate::error::{Error, ErrorKind, Reason, Result};
@@ -99,75 +99,40 @@ pub(crate) struct Spot {
     pub(crate) sum: Sum,
 }
 
-/// What is known of a session and may change: carried whole by each opener and
-/// each note, so that the newest of them says all.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Present {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) workspace: Option<WorkspaceRef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) agent: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) title: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) tags: Vec<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) pinned: bool,
+/// Whose trail it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Owner {
+    #[default]
+    Session,
+    Workspace,
 }
 
-/// The directory that a session works in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct WorkspaceRef {
-    /// The root as text; lossy where `root_hex` is there.
-    root: String,
-    /// The bytes of a root that is not UTF-8.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    root_hex: Option<String>,
-}
-
-impl WorkspaceRef {
-    pub(crate) fn new(root: &Path) -> Self {
-        Self {
-            root: root.to_string_lossy().into_owned(),
-            root_hex: root
-                .to_str()
-                .is_none()
-                .then(|| to_hex(root.as_os_str().as_encoded_bytes())),
+impl Owner {
+    /// Returns the type of its openers.
+    fn opener_type(self) -> &'static str {
+        match self {
+            Self::Session => "session_meta",
+            Self::Workspace => WORKSPACE_META,
         }
     }
 
-    /// Returns the root as it stands in a record.
-    pub(crate) fn text(&self) -> &String {
-        &self.root
-    }
-
-    pub(crate) fn root(&self) -> PathBuf {
-        #[cfg(unix)]
-        if let Some(bytes) = self.root_hex.as_deref().and_then(from_hex) {
-            use std::os::unix::ffi::OsStringExt;
-            return std::ffi::OsString::from_vec(bytes).into();
+    /// Returns what it is called.
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Workspace => "workspace",
         }
-        PathBuf::from(&self.root)
     }
 }
 
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(unix)]
-fn from_hex(hex: &str) -> Option<Vec<u8>> {
-    (0..hex.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
-        .collect()
-}
+/// The type of the openers of a workspace's trails.
+pub(crate) const WORKSPACE_META: &str = "workspace_meta";
 
 /// A trail's first record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Opener {
+    #[serde(skip)]
+    pub(crate) owner: Owner,
     #[serde(skip_serializing)]
     pub(crate) version: u32,
     #[serde(skip_serializing)]
@@ -175,7 +140,10 @@ pub(crate) struct Opener {
     /// The newest compaction on the line that the trail goes on from.
     #[serde(default, skip_serializing)]
     pub(crate) compacted: Option<u64>,
+    #[serde(skip_serializing)]
     pub(crate) at: Timestamp,
+    /// The session that the trail is of, or the workspace.
+    #[serde(skip_serializing, alias = "workspace_id")]
     pub(crate) session_id: SessionId,
     #[serde(default)]
     pub(crate) trail: u32,
@@ -233,6 +201,7 @@ impl Opener {
     /// Makes the opener of a trail that continues nothing.
     pub(crate) fn new(session_id: &SessionId, trail: u32, because: Because, at: Timestamp) -> Self {
         Self {
+            owner: Owner::Session,
             version: FORMAT_VERSION,
             seq: 0,
             compacted: None,
@@ -306,12 +275,18 @@ impl Opener {
     /// Writes the opener as a line, and returns its sum.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<Sum> {
         let mut body = Vec::new();
-        write_fields(&mut body, self).map_err(|error| {
-            Error::new(ErrorKind::Invalid, "cannot write the trail's opener")
-                .because(Reason::Syntax(error.to_string()))
-        })?;
+        let named = match self.owner {
+            Owner::Session => write_fields(&mut body, &OfSession::from(self)),
+            Owner::Workspace => write_fields(&mut body, &OfWorkspace::from(self)),
+        };
+        named
+            .and_then(|()| write_fields(&mut body, self))
+            .map_err(|error| {
+                Error::new(ErrorKind::Invalid, "cannot write the trail's opener")
+                    .because(Reason::Syntax(error.to_string()))
+            })?;
         let front = Front {
-            kind: "session_meta",
+            kind: self.owner.opener_type(),
             version: Some(self.version),
             seq: self.seq,
             noted: None,
@@ -319,5 +294,33 @@ impl Opener {
         };
         let prev = self.continues.as_ref().map_or(Sum::ZERO, |from| from.sum);
         Ok(write_line(out, front, &body, prev))
+    }
+}
+
+/// What comes first in the opener of a session's trail.
+#[derive(Serialize)]
+struct OfSession<'a> {
+    at: Timestamp,
+    session_id: &'a SessionId,
+}
+
+impl<'a> From<&'a Opener> for OfSession<'a> {
+    fn from(opener: &'a Opener) -> Self {
+        let (at, session_id) = (opener.at, &opener.session_id);
+        Self { at, session_id }
+    }
+}
+
+/// What comes first in the opener of a workspace's trail.
+#[derive(Serialize)]
+struct OfWorkspace<'a> {
+    at: Timestamp,
+    workspace_id: &'a SessionId,
+}
+
+impl<'a> From<&'a Opener> for OfWorkspace<'a> {
+    fn from(opener: &'a Opener) -> Self {
+        let (at, workspace_id) = (opener.at, &opener.session_id);
+        Self { at, workspace_id }
     }
 }

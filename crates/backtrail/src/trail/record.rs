@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::envelope::{Envelope, LegacyKind, SlowEnvelope, Span, read_envelope, string};
+use super::opener::WORKSPACE_META;
 use super::sum::{HEX, Sum};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::message::{Message, MessageOf, parts};
@@ -26,7 +27,7 @@ pub(crate) const MAX_READ: usize = 256 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecordKind<'a> {
-    /// A trail's first record, `session_meta`.
+    /// A trail's first record, `session_meta` or `workspace_meta`.
     Opener,
     /// Something said.
     Message,
@@ -55,7 +56,7 @@ impl<'a> RecordKind<'a> {
 
     fn from_name(name: &'a str) -> Self {
         match name {
-            "session_meta" => Self::Opener,
+            "session_meta" | WORKSPACE_META => Self::Opener,
             "message" => Self::Message,
             "compaction" => Self::Compaction,
             "note" => Self::Note,

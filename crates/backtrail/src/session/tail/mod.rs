@@ -254,7 +254,9 @@ impl Tail {
         let present = present_at(&self.store, &self.files, self.trail, &self.position)?;
         let id = self.files.id();
         let from = continues_at(id, self.trail, &self.position);
-        let opener = Opener::new(id, self.trail + 1, Because::Rotation, self.store.now());
+        let opener = self
+            .files
+            .opener(self.trail + 1, Because::Rotation, self.store.now());
         let opener = Opener { present, ..opener }.continuing(from, self.position.compacted);
         // What the new trail continues must not be less durable than itself.
         self.sync()?;

@@ -127,12 +127,9 @@ impl Tail {
         }
         let mut opener = Opener {
             seq: self.position.seq,
-            ..Opener::new(
-                self.files.id(),
-                self.trail,
-                Because::Repair,
-                self.store.now(),
-            )
+            ..self
+                .files
+                .opener(self.trail, Because::Repair, self.store.now())
         };
         if let Some((trail, position)) = before {
             opener.continues = Some(continues_at(self.files.id(), trail, &position));

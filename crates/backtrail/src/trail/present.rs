@@ -1,0 +1,94 @@
+//! What is known of a session and may change.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::WorkspaceId;
+
+/// What is known of a session and may change: carried whole by each opener and
+/// each note, so that the newest of them says all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Present {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) workspace: Option<WorkspaceRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) pinned: bool,
+}
+
+/// The directory that a session works in, or that a workspace is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WorkspaceRef {
+    /// The workspace, where it is one that the store keeps checkpoints of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<WorkspaceId>,
+    /// The root as text; lossy where `root_hex` is there.
+    root: String,
+    /// The bytes of a root that is not UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    root_hex: Option<String>,
+    /// What tells the directory from others of its name, on a workspace's trail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<DirectoryId>,
+}
+
+/// What the file system calls a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DirectoryId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl WorkspaceRef {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self {
+            id: None,
+            root: root.to_string_lossy().into_owned(),
+            root_hex: root
+                .to_str()
+                .is_none()
+                .then(|| to_hex(root.as_os_str().as_encoded_bytes())),
+            directory: None,
+        }
+    }
+
+    /// Returns the root as it stands in a record.
+    pub(crate) fn text(&self) -> &String {
+        &self.root
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        path_of(&self.root, self.root_hex.as_deref())
+    }
+}
+
+/// Returns a path as it was before it was written as text, and, where it is not
+/// UTF-8, as the hexadecimal digits of its bytes.
+pub(crate) fn path_of(text: &str, hex: Option<&str>) -> PathBuf {
+    #[cfg(unix)]
+    if let Some(bytes) = hex.and_then(from_hex) {
+        use std::os::unix::ffi::OsStringExt;
+        return std::ffi::OsString::from_vec(bytes).into();
+    }
+    PathBuf::from(text)
+}
+
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(unix)]
+fn from_hex(hex: &str) -> Option<Vec<u8>> {
+    (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
+        .collect()
+}
