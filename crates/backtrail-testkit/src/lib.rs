@@ -53,3 +53,7 @@ mod splitmix;
 pub use faulty::{Count, Fault, FaultyStorage, When};
 pub use memory::{Loss, MemoryStorage};
 pub use seams::{ManualClock, SeededRandomness};
+
+// For unit tests of the engine, to which its own traits are others.
+#[doc(hidden)]
+pub use backtrail::{Randomness, Storage, StorageFile};

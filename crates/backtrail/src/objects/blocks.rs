@@ -1,0 +1,136 @@
+//! Going through a pack block by block, damage or not.
+
+use std::io;
+
+use memchr::memmem;
+
+use super::format::{BLOCK_HEADER, Block, MARK, PACK_HEADER, Salt};
+use crate::storage::{StorageFile, read_full};
+
+const WINDOW: usize = 64 << 10;
+
+/// Goes through the blocks of a pack from its beginning.
+#[derive(Debug)]
+pub(super) struct Blocks<'a> {
+    file: &'a dyn StorageFile,
+    salt: Salt,
+    at: u64,
+    len: u64,
+    /// Bytes of the file from `start` on.
+    window: Vec<u8>,
+    start: u64,
+}
+
+/// What stands at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Block {
+        at: u64,
+        block: Block,
+    },
+    /// Bytes that are no block, before the next one or the end.
+    Gap {
+        from: u64,
+        to: u64,
+    },
+    /// A block that goes on behind the end.
+    Torn {
+        at: u64,
+    },
+}
+
+impl Found {
+    pub(super) fn at(self) -> u64 {
+        match self {
+            Self::Block { at, .. } | Self::Torn { at } | Self::Gap { from: at, .. } => at,
+        }
+    }
+
+    /// Returns where it ends; a torn block at its beginning.
+    pub(super) fn end(self) -> u64 {
+        match self {
+            Self::Block { at, block } => block.end(at),
+            Self::Gap { to, .. } => to,
+            Self::Torn { at } => at,
+        }
+    }
+}
+
+impl<'a> Blocks<'a> {
+    pub(super) fn new(file: &'a dyn StorageFile, salt: Salt, len: u64) -> Self {
+        Self {
+            file,
+            salt,
+            at: PACK_HEADER as u64,
+            len,
+            window: Vec::new(),
+            start: 0,
+        }
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
+        let at = self.at;
+        if at >= self.len {
+            return Ok(None);
+        }
+        if at + BLOCK_HEADER as u64 > self.len {
+            self.at = self.len;
+            return Ok(Some(Found::Torn { at }));
+        }
+        if let Some(block) = self.block(at)? {
+            self.at = block.end(at);
+            if self.at > self.len {
+                return Ok(Some(Found::Torn { at }));
+            }
+            return Ok(Some(Found::Block { at, block }));
+        }
+        self.at = self.search(at + 1)?;
+        Ok(Some(Found::Gap {
+            from: at,
+            to: self.at,
+        }))
+    }
+
+    fn block(&mut self, at: u64) -> io::Result<Option<Block>> {
+        let salt = self.salt;
+        let bytes = self.bytes(at, BLOCK_HEADER)?;
+        Ok(Block::parse(bytes, salt, at))
+    }
+
+    /// Returns where the next block begins, at `from` or behind it.
+    fn search(&mut self, mut from: u64) -> io::Result<u64> {
+        loop {
+            let bytes = self.bytes(from, MARK.len())?;
+            if bytes.len() < MARK.len() {
+                return Ok(self.len);
+            }
+            let Some(skip) = memmem::find(bytes, &MARK) else {
+                from += (bytes.len() - 1) as u64;
+                continue;
+            };
+            from += skip as u64;
+            if self.block(from)?.is_some() {
+                return Ok(from);
+            }
+            from += 1;
+        }
+    }
+
+    /// Returns what is known from `at` on: at least `least` bytes, unless the
+    /// file ends before.
+    fn bytes(&mut self, at: u64, least: usize) -> io::Result<&[u8]> {
+        let skipped = at
+            .checked_sub(self.start)
+            .and_then(|skipped| usize::try_from(skipped).ok())
+            .filter(|skipped| skipped + least <= self.window.len());
+        if let Some(skipped) = skipped {
+            return Ok(&self.window[skipped..]);
+        }
+        let rest = usize::try_from(self.len.saturating_sub(at)).unwrap_or(usize::MAX);
+        self.window.resize(rest.min(WINDOW), 0);
+        self.start = at;
+        let n = read_full(self.file, &mut self.window, at)?;
+        self.window.truncate(n);
+        Ok(&self.window)
+    }
+}

@@ -1,0 +1,267 @@
+//! All packs of a store: which there are, and what is known of them.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::ObjectId;
+use super::codec::Codec;
+use super::entry::{Entry, proven_id, read_entry};
+use super::name::PackName;
+use super::pack::{Look, Pack};
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::{Storage, StorageFile};
+
+/// How many packs are kept open; a store may have more than a process may open.
+const OPEN_FILES: usize = 48;
+
+pub(super) type Packs = Arc<[Arc<Pack>]>;
+
+/// The packs in a directory.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) dir: PathBuf,
+    pub(super) codec: Codec,
+    files: Mutex<VecDeque<(u64, Arc<dyn StorageFile>)>>,
+    known: Mutex<Known>,
+    /// Held while the directory is listed, so that threads do it once.
+    listing: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    packs: Option<Packs>,
+    /// Files that hold nothing yet, for the next writer.
+    empty: Vec<PackName>,
+    /// A pack of a newer version.
+    newer: Option<PathBuf>,
+    /// How far this process made a pack durable, or saw that it is.
+    settled: HashMap<u64, u64>,
+    /// Entries that were read and are not what they should be.
+    broken: HashSet<(u64, u32)>,
+    /// Packs that were looked at closely, by their length then.
+    closely: HashSet<(u64, u64)>,
+}
+
+impl Shelf {
+    pub(super) fn new(storage: Arc<dyn Storage>, dir: &Path) -> Self {
+        Self {
+            storage,
+            dir: dir.to_owned(),
+            codec: Codec::default(),
+            files: Mutex::default(),
+            known: Mutex::default(),
+            listing: Mutex::default(),
+        }
+    }
+
+    /// Returns the packs as they were last listed, or lists them.
+    pub(super) fn packs(&self) -> Result<Packs> {
+        let known = self.known().packs.clone();
+        known.map_or_else(|| self.refresh(), Ok)
+    }
+
+    /// Lists the packs, and looks at those that are new or have changed.
+    pub(super) fn refresh(&self) -> Result<Packs> {
+        let _listing = lock(&self.listing);
+        let before = self.known().packs.clone().unwrap_or_default();
+        let before: HashMap<u64, &Arc<Pack>> =
+            before.iter().map(|pack| (pack.name.stem, pack)).collect();
+        let (mut packs, mut empty, mut newer) = (Vec::new(), Vec::new(), None);
+        for name in self.names()? {
+            let known = before.get(&name.stem).copied();
+            match self.look(name, known) {
+                Ok(Seen::Same(pack)) => packs.push(pack),
+                Ok(Seen::New(Look::Pack(mut pack))) => {
+                    self.apply_settled(&mut pack);
+                    packs.push(Arc::new(pack));
+                }
+                Ok(Seen::New(Look::Empty)) if !name.is_sealed => empty.push(name),
+                Ok(Seen::New(Look::Newer)) => newer = Some(name.path(&self.dir)),
+                Ok(Seen::New(Look::Empty | Look::Foreign)) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let path = name.path(&self.dir);
+                    return Err(Error::io("cannot read a pack of objects", &path, error));
+                }
+            }
+        }
+        let packs = Packs::from(packs);
+        let mut known = self.known();
+        known.packs = Some(Arc::clone(&packs));
+        (known.empty, known.newer) = (empty, newer);
+        Ok(packs)
+    }
+
+    /// Reads every block of every pack for entries that damage hides.
+    pub(super) fn look_closely(&self) -> Result<Packs> {
+        let _listing = lock(&self.listing);
+        let mut packs: Vec<_> = self.known().packs.iter().flat_map(|p| p.to_vec()).collect();
+        for pack in &mut packs {
+            let seen = (pack.name.stem, pack.len);
+            if self.known().closely.contains(&seen) {
+                continue;
+            }
+            let closely = self.file(pack.name).and_then(|file| {
+                let found = pack.look_closely(file.as_ref(), &self.codec)?;
+                Ok(found)
+            });
+            match closely {
+                Ok(found) => {
+                    self.known().closely.insert(seen);
+                    if let Some(mut found) = found {
+                        self.apply_settled(&mut found);
+                        *pack = Arc::new(found);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let path = pack.name.path(&self.dir);
+                    return Err(Error::io("cannot read a pack of objects", &path, error));
+                }
+            }
+        }
+        let packs = Packs::from(packs);
+        self.known().packs = Some(Arc::clone(&packs));
+        Ok(packs)
+    }
+
+    /// Returns the names of all packs, each once: sealed where it has both.
+    pub(super) fn names(&self) -> Result<Vec<PackName>> {
+        let listed = match self.storage.list(&self.dir) {
+            Ok(listed) => listed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(Error::io("cannot list the objects", &self.dir, error)),
+        };
+        let mut names: Vec<_> = listed
+            .iter()
+            .filter_map(|name| PackName::parse(name))
+            .collect();
+        names.sort_unstable_by_key(|name| (name.stem, !name.is_sealed));
+        names.dedup_by_key(|name| name.stem);
+        Ok(names)
+    }
+
+    fn look(&self, name: PackName, known: Option<&Arc<Pack>>) -> io::Result<Seen> {
+        if let Some(pack) = known.filter(|pack| pack.name.is_sealed) {
+            return Ok(Seen::Same(Arc::clone(pack)));
+        }
+        let file = self.file(name)?;
+        if let Some(pack) = known.filter(|pack| pack.name == name)
+            && !pack.has_changed(file.as_ref())?
+        {
+            return Ok(Seen::Same(Arc::clone(pack)));
+        }
+        Pack::look(file.as_ref(), name, &self.codec).map(Seen::New)
+    }
+
+    pub(super) fn apply_settled(&self, pack: &mut Pack) {
+        let settled = self.known().settled.get(&pack.name.stem).copied();
+        if let Some(settled) = settled.filter(|settled| *settled <= pack.end) {
+            pack.settled = pack.settled.max(settled);
+        }
+    }
+
+    /// Returns a pack's file, under whichever name it has now.
+    pub(super) fn file(&self, name: PackName) -> io::Result<Arc<dyn StorageFile>> {
+        {
+            let files = lock(&self.files);
+            if let Some((_, file)) = files.iter().find(|(stem, _)| *stem == name.stem) {
+                return Ok(Arc::clone(file));
+            }
+        }
+        let file = match self.storage.open_read(&name.path(&self.dir)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !name.is_sealed => {
+                self.storage.open_read(&name.sealed().path(&self.dir))?
+            }
+            opened => opened?,
+        };
+        let mut files = lock(&self.files);
+        files.push_front((name.stem, Arc::clone(&file)));
+        files.truncate(OPEN_FILES);
+        Ok(file)
+    }
+
+    /// Reads the entry at a place, if it is the object that it should be.
+    pub(super) fn entry(&self, pack: &Pack, at: u32, id: &ObjectId) -> io::Result<Option<Entry>> {
+        let file = self.file(pack.name)?;
+        let entry = read_entry(file.as_ref(), pack.salt(), at.into(), &self.codec)?;
+        let entry = entry.filter(|entry| proven_id(entry) == *id);
+        if entry.is_none() {
+            self.mark_broken(pack, at);
+        }
+        Ok(entry)
+    }
+
+    /// Remembers that what stands at a place is not what it should be.
+    pub(super) fn mark_broken(&self, pack: &Pack, at: u32) {
+        self.known().broken.insert((pack.name.stem, at));
+    }
+
+    pub(super) fn find(&self, pack: &Pack, id: &ObjectId) -> io::Result<Vec<u32>> {
+        pack.find(|| self.file(pack.name), id)
+    }
+
+    pub(super) fn is_broken(&self, pack: &Pack, at: u32) -> bool {
+        self.known().broken.contains(&(pack.name.stem, at))
+    }
+
+    /// Remembers that all of a pack up to `end` is durable.
+    pub(super) fn settle(&self, name: PackName, end: u64) {
+        self.known().settled.insert(name.stem, end);
+    }
+
+    /// Returns files that hold nothing yet.
+    pub(super) fn empty(&self) -> Vec<PackName> {
+        self.known().empty.clone()
+    }
+
+    /// Says why an object may not be found, if a newer program wrote here.
+    pub(super) fn newer(&self) -> Option<Error> {
+        let path = self.known().newer.clone()?;
+        let what =
+            "a pack of objects was written by a newer version; use the program that wrote it";
+        Some(Error::new(ErrorKind::NewerFormat, what).at_path(&path))
+    }
+
+    /// Gives a pack whose seal is written its final name.
+    ///
+    /// Its lock is held. It has one of both names at any time, durably.
+    pub(super) fn promote(&self, name: PackName, file: &dyn StorageFile) -> io::Result<()> {
+        file.sync()?;
+        let (open, sealed) = (name.path(&self.dir), name.sealed().path(&self.dir));
+        match self.storage.link_new(&open, &sealed) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            linked => linked?,
+        }
+        self.storage.sync_dir(&self.dir)?;
+        match self.storage.remove_file(&open) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// Makes durable the names that lead to packs.
+    pub(super) fn sync_names(&self) -> io::Result<()> {
+        self.storage.sync_dir(&self.dir)?;
+        match self.dir.parent() {
+            Some(store) if store != Path::new("") => self.storage.sync_dir(store),
+            _ => self.storage.sync_dir(Path::new(".")),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        lock(&self.known)
+    }
+}
+
+enum Seen {
+    Same(Arc<Pack>),
+    New(Look),
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

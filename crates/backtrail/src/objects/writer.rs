@@ -1,0 +1,255 @@
+//! Storing objects.
+
+use std::collections::HashSet;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use fastcdc::v2020::StreamCDC;
+
+use super::entry::Entry;
+use super::format::{BLOCK_HEADER, Kind, List};
+use super::held::Held;
+use super::outlet::{Limits, Outlet};
+use super::pack::Pack;
+use super::shelf::{Packs, Shelf, lock};
+use super::{ObjectId, Objects};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Contents up to this length are stored in one piece.
+const PIECE: usize = 4 << 20;
+/// A stream that ends before this is stored in one piece.
+const SHORT_STREAM: usize = 1 << 20;
+const CHUNK_MIN: usize = 256 << 10;
+const CHUNK_MEAN: usize = 1 << 20;
+const CHUNK_MAX: usize = 4 << 20;
+
+/// Stores objects; shared between the threads of one snapshot.
+///
+/// Each is hashed, looked up and compressed by the thread that puts it; only
+/// adding it to the pack takes turns. Dropped without
+/// [`finish`](Self::finish), it stores nothing that anybody relies on.
+#[derive(Debug)]
+pub(crate) struct ObjectWriter {
+    objects: Objects,
+    limits: Limits,
+    /// The packs as they were when the writer began. What others store
+    /// meanwhile may be stored twice.
+    packs: Packs,
+    /// What was put already, found or stored.
+    put: Mutex<HashSet<ObjectId>>,
+    held: Held,
+    outlet: Mutex<Option<Outlet>>,
+    /// A full pack is sealed while the next one is written.
+    sealing: Mutex<Option<JoinHandle<Result<()>>>>,
+    has_failed: AtomicBool,
+    written: AtomicU64,
+}
+
+impl ObjectWriter {
+    pub(super) fn new(objects: &Objects, limits: Limits) -> Result<Self> {
+        Ok(Self {
+            packs: objects.0.shelf.refresh()?,
+            objects: objects.clone(),
+            limits,
+            put: Mutex::default(),
+            held: Held::default(),
+            outlet: Mutex::default(),
+            sealing: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+        })
+    }
+
+    /// Stores a content unless it is stored already, and returns its name.
+    pub(crate) fn put(&self, content: &[u8]) -> Result<ObjectId> {
+        let id = ObjectId::of(content);
+        if content.len() <= PIECE {
+            self.put_piece(id, content)?;
+            return Ok(id);
+        }
+        match self.put_stream(&mut { content })? {
+            Ok((id, _)) => Ok(id),
+            Err(error) => Err(Error::machine("cannot read from memory", error)),
+        }
+    }
+
+    /// Stores what a reader gives until its end, in content-defined chunks, and
+    /// returns its name and length. Failures to read are given back as they are,
+    /// by the inner result.
+    pub(crate) fn put_stream(&self, content: &mut dyn Read) -> Result<io::Result<(ObjectId, u64)>> {
+        let mut begin = Vec::new();
+        let read = content.take(SHORT_STREAM as u64).read_to_end(&mut begin);
+        match read {
+            Err(error) => return Ok(Err(error)),
+            Ok(len) if len < SHORT_STREAM => {
+                return Ok(Ok((self.put(&begin)?, len as u64)));
+            }
+            Ok(_) => {}
+        }
+        let whole = io::Cursor::new(begin).chain(content);
+        self.put_chunks(StreamCDC::new(whole, CHUNK_MIN, CHUNK_MEAN, CHUNK_MAX))
+    }
+
+    fn put_chunks<R: Read>(&self, source: StreamCDC<R>) -> Result<io::Result<(ObjectId, u64)>> {
+        let mut hasher = blake3::Hasher::new();
+        let (mut len, mut chunks) = (0, Vec::new());
+        for chunk in source {
+            let chunk = match chunk {
+                Ok(chunk) => chunk.data,
+                Err(error) => return Ok(Err(error.into())),
+            };
+            hasher.update(&chunk);
+            len += chunk.len() as u64;
+            let id = ObjectId::of(&chunk);
+            self.put_piece(id, &chunk)?;
+            chunks.push(id);
+        }
+        let id = ObjectId::finish(&hasher);
+        if chunks != [id] {
+            self.put_list(List { id, len, chunks })?;
+        }
+        Ok(Ok((id, len)))
+    }
+
+    /// Returns how many bytes this writer added to the store so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Makes durable all that was put, and all that was found to be there already.
+    ///
+    /// If it fails, none of it counts as stored.
+    pub(crate) fn finish(self) -> Result<()> {
+        if self.has_failed.load(Ordering::SeqCst) {
+            let what = "cannot store objects: an earlier one could not be written";
+            return Err(Error::new(ErrorKind::Io, what).at_path(&self.shelf().dir));
+        }
+        self.join_sealing()?;
+        // Before the commit: what it names may be made of what was found.
+        self.held.sync(self.shelf())?;
+        match lock(&self.outlet).take() {
+            Some(outlet) => outlet.commit(),
+            None => Ok(()),
+        }
+    }
+
+    fn put_piece(&self, id: ObjectId, content: &[u8]) -> Result<()> {
+        self.put_once(id, || {
+            let mut compressed = Vec::new();
+            let kind = self.shelf().codec.compress(content, &mut compressed);
+            let kind = kind.map_err(|error| Error::machine("cannot compress", error))?;
+            let stored = if kind == Kind::Zstd {
+                &compressed
+            } else {
+                content
+            };
+            self.append(id, kind, content.len(), stored)
+        })
+    }
+
+    fn put_list(&self, list: List) -> Result<()> {
+        self.put_once(list.id, || {
+            let body = list.encode();
+            self.append(list.id, Kind::List, body.len(), &body)
+        })
+    }
+
+    /// Stores an object unless it was put or is there.
+    ///
+    /// A thread may return before another has stored what both put; where that
+    /// fails, so does [`finish`](Self::finish).
+    fn put_once(&self, id: ObjectId, store: impl FnOnce() -> Result<()>) -> Result<()> {
+        if !lock(&self.put).insert(id) || self.is_stored(&id) {
+            return Ok(());
+        }
+        store().inspect_err(|_| self.has_failed.store(true, Ordering::SeqCst))
+    }
+
+    /// Returns whether an object is there and will be after a power cut, once
+    /// this writer has finished.
+    ///
+    /// What cannot be read now is not relied on: it is stored again.
+    fn is_stored(&self, id: &ObjectId) -> bool {
+        self.packs.iter().any(|pack| {
+            let places = self.shelf().find(pack, id).unwrap_or_default();
+            places.into_iter().any(|at| self.is_reliable(pack, at, id))
+        })
+    }
+
+    fn is_reliable(&self, pack: &Arc<Pack>, at: u32, id: &ObjectId) -> bool {
+        let place = u64::from(at);
+        if self.shelf().is_broken(pack, at) {
+            return false;
+        }
+        if place < pack.settled {
+            return true;
+        }
+        if !self.held.hold(self.shelf(), pack) {
+            return false;
+        }
+        place < pack.durable()
+            || match self.shelf().entry(pack, at, id) {
+                Ok(Some(Entry::Piece(_))) => true,
+                // Its chunks were put before it, and so are there.
+                Ok(Some(Entry::List(list))) => {
+                    let put = lock(&self.put);
+                    list.chunks.iter().all(|id| put.contains(id))
+                }
+                _ => false,
+            }
+    }
+
+    fn append(&self, id: ObjectId, kind: Kind, raw: usize, stored: &[u8]) -> Result<()> {
+        let mut slot = lock(&self.outlet);
+        let mut outlet = match slot.take() {
+            Some(outlet) => outlet,
+            None => self.held.outlet(&self.objects, self.limits, &self.packs)?,
+        };
+        outlet.append(id, kind, raw, stored).map_err(|error| {
+            let what = "cannot store objects; nothing that was stored before is lost";
+            Error::io(what, &self.shelf().dir, error)
+        })?;
+        let added = (BLOCK_HEADER + stored.len()) as u64;
+        self.written.fetch_add(added, Ordering::Relaxed);
+        if outlet.is_full() {
+            self.seal(outlet)
+        } else {
+            *slot = Some(outlet);
+            Ok(())
+        }
+    }
+
+    /// Seals a pack in the background, one at a time.
+    fn seal(&self, outlet: Outlet) -> Result<()> {
+        self.join_sealing()?;
+        let thread = thread::Builder::new().name("seal".to_owned());
+        let sealing = thread
+            .spawn(move || outlet.seal())
+            .map_err(|error| Error::machine("cannot start a thread to write objects", error))?;
+        *lock(&self.sealing) = Some(sealing);
+        Ok(())
+    }
+
+    fn join_sealing(&self) -> Result<()> {
+        let Some(sealing) = lock(&self.sealing).take() else {
+            return Ok(());
+        };
+        sealing.join().unwrap_or_else(|_| {
+            let what = "cannot store objects: sealing a pack panicked";
+            Err(Error::new(ErrorKind::Io, what).at_path(&self.shelf().dir))
+        })
+    }
+
+    fn shelf(&self) -> &Arc<Shelf> {
+        &self.objects.0.shelf
+    }
+}
+
+impl Drop for ObjectWriter {
+    fn drop(&mut self) {
+        // So that no lock of ours is held when the caller goes on.
+        self.join_sealing().ok();
+    }
+}
