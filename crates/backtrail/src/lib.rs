@@ -185,7 +185,10 @@ pub use session::{
     SetAside, Spawned, Stats, Step, StepKind, Steps, ToolCall, ToolCalls, ToolOutcome,
     VerifyReport, format_duration,
 };
-pub use snapshot::{Kind, LeftOutReason, Totals};
+pub use snapshot::{
+    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LeftOutReason, NotCaptured,
+    NotCapturedEntries, Snapshot, TextDiff, Totals,
+};
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};

@@ -1,6 +1,32 @@
 //! The state of a workspace, by content.
 
+mod change;
+mod compare;
+mod cursor;
+mod diff;
+#[cfg(test)]
+mod diff_tests;
 pub(crate) mod entry;
+mod name;
 pub(crate) mod node;
+#[cfg(test)]
+mod node_tests;
+mod patch;
+#[cfg(test)]
+mod patch_tests;
+mod renames;
+pub(crate) mod source;
+#[cfg(test)]
+mod testing;
+mod text;
+mod tree;
+#[cfg(test)]
+mod tree_tests;
+mod walk;
 
+pub use change::{Change, ChangeKind, FileState};
+pub use diff::{ChangeCounts, Diff};
 pub use entry::{Kind, LeftOutReason, Totals};
+pub use patch::TextDiff;
+pub use tree::Snapshot;
+pub use walk::{Entries, NotCaptured, NotCapturedEntries};

@@ -1,0 +1,273 @@
+//! Finds what differs between two trees, reading only what differs.
+//!
+//! Equal ids are equal states and are never read. Long listings are merged node by
+//! node: of two different nodes the one that reaches further is opened, until equal
+//! ones face each other again, however the listings are cut.
+//!
+//! What counts as a change:
+//! - A file with another content, or a link with another target, is modified; a
+//!   file or directory with another mode alone is a mode change.
+//! - What becomes something else (file, link, directory) changes its kind, and what
+//!   was or is in the directory is deleted or added besides.
+//! - A directory shows by what is in it. One in which nothing was captured is added
+//!   or deleted itself, or else nobody would see it come and go.
+//! - What was left out, on either side, is no change, and nothing below it is: it
+//!   is not known what was there. Whether ignore rules named a file is no change.
+
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+
+use super::change::{Change, ChangeKind, FileState};
+use super::cursor::{Cursor, Next, find};
+use super::entry::{Dir, Entry, Node};
+use super::name::{names_of, os_str};
+use super::source::Nodes;
+use super::walk::check_depth;
+use crate::error::Result;
+use crate::objects::ObjectId;
+
+/// A comparison that is under way.
+pub(super) struct Comparison<'a> {
+    before: &'a dyn Nodes,
+    after: &'a dyn Nodes,
+    /// Directories that are still to be compared.
+    ahead: Vec<Pair>,
+    changes: Vec<Change>,
+}
+
+/// A directory on one side or on both.
+struct Pair {
+    path: PathBuf,
+    depth: usize,
+    before: Option<ObjectId>,
+    after: Option<ObjectId>,
+    /// What there is to say of the directory itself if nothing was captured in it.
+    if_empty: Option<Change>,
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(before: &'a dyn Nodes, after: &'a dyn Nodes) -> Self {
+        Self {
+            before,
+            after,
+            ahead: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Compares two workspaces, at some paths or everywhere.
+    pub(super) fn run(
+        mut self,
+        before: &Dir,
+        after: &Dir,
+        only: Option<&[&Path]>,
+    ) -> Result<Vec<Change>> {
+        match only.map(outermost).transpose()? {
+            Some(only) if only.first().is_some_and(|path| !path.is_empty()) => {
+                for names in only {
+                    self.walk_down(before, after, &names)?;
+                }
+            }
+            _ => self.look(
+                ".".into(),
+                0,
+                Some(Node::Dir(*before)),
+                Some(Node::Dir(*after)),
+            ),
+        }
+        while let Some(pair) = self.ahead.pop() {
+            self.merge(pair)?;
+        }
+        Ok(self.changes)
+    }
+
+    /// Goes to one path on both sides, and compares what is there.
+    fn walk_down(&mut self, before: &Dir, after: &Dir, names: &[&[u8]]) -> Result<()> {
+        let mut path = PathBuf::new();
+        let mut found = (Some(Node::Dir(*before)), Some(Node::Dir(*after)));
+        for name in names {
+            if found.0 == found.1 || is_left_out(&found.0) || is_left_out(&found.1) {
+                return Ok(());
+            }
+            path.push(os_str(name));
+            found = (
+                step_down(self.before, found.0, name)?,
+                step_down(self.after, found.1, name)?,
+            );
+        }
+        self.look(path, names.len(), found.0, found.1);
+        Ok(())
+    }
+
+    /// Compares what two listings hold.
+    fn merge(&mut self, pair: Pair) -> Result<()> {
+        check_depth(pair.depth, &pair.path)?;
+        let mut before = pair.before.map(Cursor::new).unwrap_or_default();
+        let mut after = pair.after.map(Cursor::new).unwrap_or_default();
+        let mut empty = true;
+        loop {
+            let (take_before, take_after) = match (before.peek(), after.peek()) {
+                (Next::End, Next::End) => break,
+                (Next::Node(old, old_last), Next::Node(new, new_last)) => {
+                    if old == new {
+                        before.skip();
+                        after.skip();
+                        continue;
+                    }
+                    let order = reach(old_last, new_last);
+                    if order.is_ge() {
+                        before.open(self.before)?;
+                    }
+                    if order.is_le() {
+                        after.open(self.after)?;
+                    }
+                    continue;
+                }
+                (Next::Node(..), _) => {
+                    before.open(self.before)?;
+                    continue;
+                }
+                (_, Next::Node(..)) => {
+                    after.open(self.after)?;
+                    continue;
+                }
+                (Next::Entry(old), Next::Entry(new)) => match old.name.cmp(&new.name) {
+                    Ordering::Less => (true, false),
+                    Ordering::Equal => (true, true),
+                    Ordering::Greater => (false, true),
+                },
+                (Next::Entry(_), Next::End) => (true, false),
+                (Next::End, Next::Entry(_)) => (false, true),
+            };
+            let old = take_before.then(|| before.take()).flatten();
+            let new = take_after.then(|| after.take()).flatten();
+            empty &= !was_captured(&old) && !was_captured(&new);
+            self.look_at_entries(&pair, old, new);
+        }
+        self.changes.extend(pair.if_empty.filter(|_| empty));
+        Ok(())
+    }
+
+    fn look_at_entries(&mut self, pair: &Pair, before: Option<Entry>, after: Option<Entry>) {
+        if before == after {
+            return;
+        }
+        let Some(entry) = before.as_ref().or(after.as_ref()) else {
+            return;
+        };
+        let path = pair.path.join(os_str(&entry.name));
+        let [before, after] = [before, after].map(|entry| entry.map(|entry| entry.node));
+        self.look(path, pair.depth + 1, before, after);
+    }
+
+    /// Compares what stands at one path, and notes directories for later.
+    fn look(&mut self, path: PathBuf, depth: usize, before: Option<Node>, after: Option<Node>) {
+        if is_left_out(&before) || is_left_out(&after) {
+            return;
+        }
+        let change = difference(&before, &after).map(|kind| {
+            let [before, after] =
+                [&before, &after].map(|node| node.as_ref().and_then(FileState::of));
+            Change::new(path.clone(), kind, before, after)
+        });
+        let [old, new] = [&before, &after].map(listing);
+        let one_sided = before.is_none() || after.is_none();
+        let is_dir = old.is_some() || new.is_some();
+        let (now, if_empty) = if one_sided && is_dir {
+            (None, change)
+        } else {
+            (change, None)
+        };
+        self.changes.extend(now);
+        if old != new {
+            let path = if path == Path::new(".") {
+                PathBuf::new()
+            } else {
+                path
+            };
+            self.ahead.push(Pair {
+                path,
+                depth,
+                before: old,
+                after: new,
+                if_empty,
+            });
+        }
+    }
+}
+
+/// Returns what happened to a path, apart from what is below it.
+fn difference(before: &Option<Node>, after: &Option<Node>) -> Option<ChangeKind> {
+    let (before, after) = match (before, after) {
+        (Some(before), Some(after)) => (before, after),
+        (None, Some(_)) => return Some(ChangeKind::Added),
+        (Some(_), None) => return Some(ChangeKind::Deleted),
+        (None, None) => return None,
+    };
+    match (before, after) {
+        (
+            Node::File { mode, content, .. },
+            Node::File {
+                mode: new_mode,
+                content: new_content,
+                ..
+            },
+        ) => {
+            let mode = (mode != new_mode).then_some(ChangeKind::Mode);
+            (content != new_content)
+                .then_some(ChangeKind::Modified)
+                .or(mode)
+        }
+        (Node::Link { target, .. }, Node::Link { target: new, .. }) => {
+            (target != new).then_some(ChangeKind::Modified)
+        }
+        (Node::Dir(dir), Node::Dir(new)) => (dir.mode != new.mode).then_some(ChangeKind::Mode),
+        _ => Some(ChangeKind::Kind),
+    }
+}
+
+/// Compares how far two nodes reach; a topmost one reaches to the end.
+fn reach(before: Option<&[u8]>, after: Option<&[u8]>) -> Ordering {
+    match (before, after) {
+        (Some(before), Some(after)) => before.cmp(after),
+        (None, None) => Ordering::Equal,
+        (None, Some(_)) => Ordering::Greater,
+        (Some(_), None) => Ordering::Less,
+    }
+}
+
+fn listing(node: &Option<Node>) -> Option<ObjectId> {
+    match node {
+        Some(Node::Dir(dir)) => Some(dir.listing),
+        _ => None,
+    }
+}
+
+fn is_left_out(node: &Option<Node>) -> bool {
+    matches!(node, Some(Node::LeftOut(_)))
+}
+
+fn was_captured(entry: &Option<Entry>) -> bool {
+    entry
+        .as_ref()
+        .is_some_and(|entry| !matches!(entry.node, Node::LeftOut(_)))
+}
+
+fn step_down(nodes: &dyn Nodes, node: Option<Node>, name: &[u8]) -> Result<Option<Node>> {
+    match node {
+        Some(Node::Dir(dir)) => find(nodes, dir.listing, name),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the names along each path, without paths that lie beneath others.
+fn outermost<'p>(paths: &[&'p Path]) -> Result<Vec<Vec<&'p [u8]>>> {
+    let mut all = Vec::new();
+    for path in paths {
+        all.push(names_of(path)?);
+    }
+    all.sort();
+    // What lies beneath a path comes right behind it in this order.
+    all.dedup_by(|path, kept| path.starts_with(kept));
+    Ok(all)
+}

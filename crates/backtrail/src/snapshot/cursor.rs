@@ -1,0 +1,153 @@
+//! Going along a directory's listing, node by node.
+
+use std::vec;
+
+use super::entry::{Entry, Node};
+use super::node::{Listing, read_listing};
+use super::source::Nodes;
+use crate::error::{Error, ErrorKind, Result};
+use crate::objects::ObjectId;
+
+/// Listings are never this high, even with names that were chosen to make them so.
+const MAX_HEIGHT: u32 = 64;
+
+/// A place in a listing. Nodes are read only when they are opened.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    /// Nodes that are still ahead, the next one last.
+    ahead: Vec<Ahead>,
+    leaf: vec::IntoIter<Entry>,
+    /// The last name of what was opened or skipped.
+    floor: Option<Box<[u8]>>,
+}
+
+#[derive(Debug)]
+struct Ahead {
+    id: ObjectId,
+    /// The last name below it; not known of the topmost.
+    last: Option<Box<[u8]>>,
+    depth: u32,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Next<'a> {
+    Entry(&'a Entry),
+    /// A node that was not opened yet, and the last name below it.
+    Node(ObjectId, Option<&'a [u8]>),
+    End,
+}
+
+impl Cursor {
+    pub(crate) fn new(listing: ObjectId) -> Self {
+        Self {
+            ahead: vec![Ahead {
+                id: listing,
+                last: None,
+                depth: 0,
+            }],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn peek(&self) -> Next<'_> {
+        match (self.leaf.as_slice().first(), self.ahead.last()) {
+            (Some(entry), _) => Next::Entry(entry),
+            (None, Some(node)) => Next::Node(node.id, node.last.as_deref()),
+            (None, None) => Next::End,
+        }
+    }
+
+    /// Returns the entry that is next, if one is.
+    pub(crate) fn take(&mut self) -> Option<Entry> {
+        self.leaf.next()
+    }
+
+    /// Passes over the node that is next.
+    pub(crate) fn skip(&mut self) {
+        if let Some(node) = self.ahead.pop() {
+            self.floor = node.last;
+        }
+    }
+
+    /// Opens the node that is next.
+    pub(crate) fn open(&mut self, nodes: &dyn Nodes) -> Result<()> {
+        let Some(node) = self.ahead.pop() else {
+            return Ok(());
+        };
+        match read_listing(&node.id, &nodes.node(&node.id)?)? {
+            Listing::Leaf(entries) => {
+                let first = entries.first().map(|entry| &entry.name);
+                let last = entries.last().map(|entry| &entry.name);
+                self.check(&node, first, last)?;
+                self.floor = last.cloned();
+                self.leaf = entries.into_iter();
+            }
+            Listing::Branch(children) => {
+                let first = children.first().map(|child| &child.last);
+                self.check(&node, first, children.last().map(|child| &child.last))?;
+                let depth = node.depth + 1;
+                self.ahead
+                    .extend(children.into_iter().rev().map(|child| Ahead {
+                        id: child.id,
+                        last: Some(child.last),
+                        depth,
+                    }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next entry, opening what is in the way.
+    pub(crate) fn advance(&mut self, nodes: &dyn Nodes) -> Result<Option<Entry>> {
+        loop {
+            match self.peek() {
+                Next::Entry(_) => return Ok(self.take()),
+                Next::Node(..) => self.open(nodes)?,
+                Next::End => return Ok(None),
+            }
+        }
+    }
+
+    /// Checks that a node's names are those that stand here.
+    fn check(
+        &self,
+        node: &Ahead,
+        first: Option<&Box<[u8]>>,
+        last: Option<&Box<[u8]>>,
+    ) -> Result<()> {
+        let follows = self.floor.is_none() || first > self.floor.as_ref();
+        let ends = node.last.is_none() || last == node.last.as_ref();
+        if follows && ends && node.depth < MAX_HEIGHT {
+            Ok(())
+        } else {
+            Err(misplaced(&node.id))
+        }
+    }
+}
+
+/// Finds one name, reading only the nodes that lead to it.
+pub(crate) fn find(nodes: &dyn Nodes, listing: ObjectId, name: &[u8]) -> Result<Option<Node>> {
+    let mut id = listing;
+    for _ in 0..MAX_HEIGHT {
+        match read_listing(&id, &nodes.node(&id)?)? {
+            Listing::Leaf(mut entries) => {
+                let at = entries.binary_search_by(|entry| (*entry.name).cmp(name));
+                return Ok(at.ok().map(|at| entries.swap_remove(at).node));
+            }
+            Listing::Branch(children) => {
+                let at = children.partition_point(|child| *child.last < *name);
+                match children.get(at) {
+                    Some(child) => id = child.id,
+                    None => return Ok(None),
+                }
+            }
+        }
+    }
+    Err(misplaced(&listing))
+}
+
+fn misplaced(id: &ObjectId) -> Error {
+    let what = format!("object {id} stands in a directory where it does not belong");
+    Error::new(ErrorKind::Corrupt, what)
+}

@@ -1,0 +1,243 @@
+//! Changes as a patch, in the form that git writes and `git apply` takes.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::change::{Change, ChangeKind, FileState};
+use super::diff::Diff;
+use super::entry::Kind;
+use super::name::{bytes_of, quoted_for_patch};
+use super::text::{Hunks, compare, is_binary};
+use crate::error::Result;
+
+/// Larger files are not compared line by line.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// One change as part of a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TextDiff {
+    /// Text that was compared line by line, or nothing but names and modes.
+    Text {
+        /// The patch, in the bytes of the texts.
+        unified: Vec<u8>,
+        /// How many lines are new.
+        added: u64,
+        /// How many lines are gone.
+        removed: u64,
+    },
+    /// One side is not text.
+    Binary {
+        /// Says so, as a patch does.
+        unified: Vec<u8>,
+        /// The bytes before; `None` if there was no file.
+        before: Option<u64>,
+        /// The bytes after; `None` if there is no file.
+        after: Option<u64>,
+    },
+    /// One side is over 16 MiB.
+    TooLarge {
+        /// Says so in words.
+        unified: Vec<u8>,
+        /// The bytes before; `None` if there was no file.
+        before: Option<u64>,
+        /// The bytes after; `None` if there is no file.
+        after: Option<u64>,
+    },
+}
+
+impl TextDiff {
+    /// Returns the part of the patch, with its headers.
+    pub fn unified(&self) -> &[u8] {
+        match self {
+            Self::Text { unified, .. }
+            | Self::Binary { unified, .. }
+            | Self::TooLarge { unified, .. } => unified,
+        }
+    }
+
+    /// Returns the sizes before and after, where they are told.
+    fn sizes(&self) -> [Option<u64>; 2] {
+        match *self {
+            Self::Binary { before, after, .. } | Self::TooLarge { before, after, .. } => {
+                [before, after]
+            }
+            Self::Text { .. } => [None, None],
+        }
+    }
+}
+
+/// What a patch can tell of one side: a file or a link.
+struct Side {
+    name: String,
+    mode: String,
+    bytes: u64,
+}
+
+impl Side {
+    fn new(prefix: &str, path: &Path, state: Option<&FileState>) -> Option<Self> {
+        let state = state.filter(|state| state.kind != Kind::Dir)?;
+        Some(Self {
+            name: quoted_for_patch(prefix, bytes_of(path)),
+            mode: match state.mode {
+                Some(mode) => format!("100{mode:03o}"),
+                None => "120000".to_owned(),
+            },
+            bytes: state.bytes,
+        })
+    }
+}
+
+/// Shows one change.
+pub(super) fn text(diff: &Diff, change: &Change, context: usize) -> Result<TextDiff> {
+    if change.is_dir() {
+        return Ok(plain(in_words(change)));
+    }
+    if change.kind != ChangeKind::Kind {
+        return one(diff, change, context);
+    }
+    // What became something else is taken away and made anew.
+    let mut gone = change.clone();
+    gone.after = None;
+    let mut made = change.clone();
+    made.before = None;
+    let gone = one(diff, &gone, context)?;
+    let made = one(diff, &made, context)?;
+    Ok(join(gone, made))
+}
+
+fn plain(unified: Vec<u8>) -> TextDiff {
+    TextDiff::Text {
+        unified,
+        added: 0,
+        removed: 0,
+    }
+}
+
+/// Shows a change whose sides are both, as far as there, a file or both a link.
+fn one(diff: &Diff, change: &Change, context: usize) -> Result<TextDiff> {
+    let before = Side::new("a/", change.old_path(), change.before.as_ref());
+    let after = Side::new("b/", &change.path, change.after.as_ref());
+    if before.is_none() && after.is_none() {
+        return Ok(plain(Vec::new()));
+    }
+    let mut unified = header(change, &before, &after);
+    if matches!(change.kind, ChangeKind::Mode | ChangeKind::Renamed) {
+        return Ok(plain(unified));
+    }
+    let sizes = [&before, &after].map(|side| side.as_ref().map(|side| side.bytes));
+    if sizes.iter().flatten().any(|bytes| *bytes > MAX_BYTES) {
+        let [name, new_name] = labels([&before, &after]);
+        writeln!(unified, "Files {name} and {new_name} differ").ok();
+        writeln!(unified, "(over 16 MiB: not compared line by line)").ok();
+        let [before, after] = sizes;
+        return Ok(TextDiff::TooLarge {
+            unified,
+            before,
+            after,
+        });
+    }
+    let old = diff.before(change)?.unwrap_or_default();
+    let new = diff.after(change)?.unwrap_or_default();
+    if is_binary(&old) || is_binary(&new) {
+        let [name, new_name] = labels([&before, &after]);
+        writeln!(unified, "Binary files {name} and {new_name} differ").ok();
+        let [before, after] = sizes;
+        return Ok(TextDiff::Binary {
+            unified,
+            before,
+            after,
+        });
+    }
+    let hunks = compare(&old, &new, context);
+    Ok(with_hunks(unified, labels([&before, &after]), &hunks))
+}
+
+fn with_hunks(mut unified: Vec<u8>, labels: [String; 2], hunks: &Hunks) -> TextDiff {
+    if !hunks.bytes.is_empty() {
+        for (sign, label) in ["---", "+++"].iter().zip(&labels) {
+            // A tab ends a name that has a space in it, for other readers of patches.
+            let tab = if label.contains(' ') { "\t" } else { "" };
+            writeln!(unified, "{sign} {label}{tab}").ok();
+        }
+        unified.extend_from_slice(&hunks.bytes);
+    }
+    TextDiff::Text {
+        unified,
+        added: hunks.added,
+        removed: hunks.removed,
+    }
+}
+
+/// Returns what both sides are called above the hunks.
+fn labels(sides: [&Option<Side>; 2]) -> [String; 2] {
+    sides.map(|side| match side {
+        Some(side) => side.name.clone(),
+        None => "/dev/null".to_owned(),
+    })
+}
+
+/// Writes the lines before the hunks: names, modes and where it was before.
+fn header(change: &Change, before: &Option<Side>, after: &Option<Side>) -> Vec<u8> {
+    let old = quoted_for_patch("a/", bytes_of(change.old_path()));
+    let new = quoted_for_patch("b/", bytes_of(&change.path));
+    let mut lines = vec![format!("diff --git {old} {new}")];
+    match (before, after) {
+        (Some(before), Some(after)) if before.mode != after.mode => {
+            lines.push(format!("old mode {}", before.mode));
+            lines.push(format!("new mode {}", after.mode));
+        }
+        (None, Some(after)) => lines.push(format!("new file mode {}", after.mode)),
+        (Some(before), None) => lines.push(format!("deleted file mode {}", before.mode)),
+        _ => {}
+    }
+    if change.kind == ChangeKind::Renamed {
+        let [from, to] =
+            [change.old_path(), &change.path].map(|path| quoted_for_patch("", bytes_of(path)));
+        lines.push("similarity index 100%".to_owned());
+        lines.push(format!("rename from {from}"));
+        lines.push(format!("rename to {to}"));
+    }
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// Tells a change of a directory itself.
+fn in_words(change: &Change) -> Vec<u8> {
+    let name = quoted_for_patch("", bytes_of(&change.path));
+    let mode = |state: &Option<FileState>| state.as_ref().and_then(|state| state.mode).unwrap_or(0);
+    let line = match change.kind {
+        ChangeKind::Added => format!("new directory {name}"),
+        ChangeKind::Deleted => format!("deleted directory {name}"),
+        _ => format!(
+            "mode of directory {name} {:03o} → {:03o}",
+            mode(&change.before),
+            mode(&change.after)
+        ),
+    };
+    format!("{line}\n").into_bytes()
+}
+
+/// Puts together what went and what came at one path.
+fn join(gone: TextDiff, made: TextDiff) -> TextDiff {
+    let unified = [gone.unified(), made.unified()].concat();
+    let (before, after) = (gone.sizes()[0], made.sizes()[1]);
+    match (gone, made) {
+        (TextDiff::Text { removed, .. }, TextDiff::Text { added, .. }) => TextDiff::Text {
+            unified,
+            added,
+            removed,
+        },
+        (TextDiff::TooLarge { .. }, _) | (_, TextDiff::TooLarge { .. }) => TextDiff::TooLarge {
+            unified,
+            before,
+            after,
+        },
+        _ => TextDiff::Binary {
+            unified,
+            before,
+            after,
+        },
+    }
+}

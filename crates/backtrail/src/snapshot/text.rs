@@ -1,0 +1,119 @@
+//! Differences between two texts, line by line.
+//!
+//! A text is bytes: nothing is decoded, so what is not UTF-8 comes out as it went
+//! in.
+
+use std::io::Write;
+use std::ops::Range;
+
+use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
+
+/// What holds a NUL in its first bytes is not text, as git has it.
+const LOOKED_AT: usize = 8000;
+
+/// The histogram finds diffs that read better, and takes time that can grow with
+/// the square of the lines; past this many another algorithm is used.
+const MANY_LINES: usize = 100_000;
+
+/// The hunks of a unified diff.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Hunks {
+    pub(super) bytes: Vec<u8>,
+    pub(super) added: u64,
+    pub(super) removed: u64,
+}
+
+/// Returns whether a content is not text.
+pub(super) fn is_binary(content: &[u8]) -> bool {
+    let start = &content[..content.len().min(LOOKED_AT)];
+    memchr::memchr(0, start).is_some()
+}
+
+/// Compares two texts, and shows each difference among `context` equal lines.
+pub(super) fn compare(before: &[u8], after: &[u8], context: usize) -> Hunks {
+    let input = InternedInput::new(before, after);
+    let algorithm = match input.before.len().max(input.after.len()) {
+        lines if lines > MANY_LINES => Algorithm::Myers,
+        _ => Algorithm::Histogram,
+    };
+    let mut diff = Diff::compute(algorithm, &input);
+    diff.postprocess_lines(&input);
+    let mut hunks = Hunks::default();
+    let mut near: Vec<Hunk> = Vec::new();
+    for hunk in diff.hunks() {
+        let gap = near
+            .last()
+            .map(|last| (hunk.before.start - last.before.end) as usize);
+        if gap.is_some_and(|gap| gap > context.saturating_mul(2)) {
+            hunks.write(&input, &near, context);
+            near.clear();
+        }
+        near.push(hunk);
+    }
+    if !near.is_empty() {
+        hunks.write(&input, &near, context);
+    }
+    hunks
+}
+
+impl Hunks {
+    /// Writes changes that are near each other as one hunk.
+    fn write(&mut self, input: &InternedInput<&[u8]>, near: &[Hunk], context: usize) {
+        let [
+            Range { start: from, .. },
+            Range {
+                start: new_from, ..
+            },
+        ] = near
+            .first()
+            .map(|hunk| [usizes(&hunk.before), usizes(&hunk.after)])
+            .unwrap_or_default();
+        let [Range { end: to, .. }, Range { end: new_to, .. }] = near
+            .last()
+            .map(|hunk| [usizes(&hunk.before), usizes(&hunk.after)])
+            .unwrap_or_default();
+        // What precedes and follows is equal on both sides, so equally long.
+        let lead = context.min(from);
+        let trail = context.min(input.before.len() - to);
+        let old = from - lead..to + trail;
+        let new = new_from - lead..new_to + trail;
+        self.write_header(&old, &new);
+        let mut at = old.start;
+        for hunk in near {
+            let (before, after) = (usizes(&hunk.before), usizes(&hunk.after));
+            self.write_lines(b' ', input, &input.before[at..before.start]);
+            self.write_lines(b'-', input, &input.before[before.clone()]);
+            self.write_lines(b'+', input, &input.after[after.clone()]);
+            self.removed += before.len() as u64;
+            self.added += after.len() as u64;
+            at = before.end;
+        }
+        self.write_lines(b' ', input, &input.before[at..old.end]);
+    }
+
+    fn write_header(&mut self, old: &Range<usize>, new: &Range<usize>) {
+        let [old, new] = [old, new].map(|lines| match lines.len() {
+            // An empty range is told by the line before it.
+            0 => format!("{},0", lines.start),
+            1 => format!("{}", lines.start + 1),
+            len => format!("{},{len}", lines.start + 1),
+        });
+        writeln!(self.bytes, "@@ -{old} +{new} @@").ok();
+    }
+
+    fn write_lines(&mut self, sign: u8, input: &InternedInput<&[u8]>, lines: &[imara_diff::Token]) {
+        for line in lines {
+            let line = input.interner[*line];
+            self.bytes.push(sign);
+            self.bytes.extend_from_slice(line);
+            if !line.ends_with(b"\n") {
+                self.bytes
+                    .extend_from_slice(b"\n\\ No newline at end of file\n");
+            }
+        }
+    }
+}
+
+fn usizes(lines: &Range<u32>) -> Range<usize> {
+    lines.start as usize..lines.end as usize
+}
