@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ids::SessionId;
 use crate::session::Holder;
+use crate::snapshot::TooMuch;
 
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -33,6 +34,8 @@ pub enum ErrorKind {
     Corrupt,
     /// Written by a newer version, which this one must not change.
     NewerFormat,
+    /// More than may be stored unasked; see [`Error::too_much`].
+    TooMuch,
 }
 
 impl ErrorKind {
@@ -48,6 +51,7 @@ impl ErrorKind {
             Self::DiskFull => "disk_full",
             Self::Corrupt => "corrupt",
             Self::NewerFormat => "newer_format",
+            Self::TooMuch => "too_much",
         }
     }
 }
@@ -75,6 +79,7 @@ enum Detail {
     Holder(Option<Holder>),
     Head(u64),
     Candidates(Vec<SessionId>),
+    TooMuch(TooMuch),
 }
 
 impl Error {
@@ -129,6 +134,13 @@ impl Error {
     pub(crate) fn ambiguous(message: String, candidates: Vec<SessionId>) -> Self {
         let mut error = Self::new(ErrorKind::Ambiguous, message);
         error.0.detail = Detail::Candidates(candidates);
+        error
+    }
+
+    /// Makes the error of a snapshot that its limits stopped.
+    pub(crate) fn stopped(message: String, too_much: TooMuch) -> Self {
+        let mut error = Self::new(ErrorKind::TooMuch, message);
+        error.0.detail = Detail::TooMuch(too_much);
         error
     }
 
@@ -203,6 +215,14 @@ impl Error {
         }
     }
 
+    /// Returns what would have been stored, with [`ErrorKind::TooMuch`].
+    pub fn too_much(&self) -> Option<&TooMuch> {
+        match &self.0.detail {
+            Detail::TooMuch(too_much) => Some(too_much),
+            _ => None,
+        }
+    }
+
     /// Copies the error for another waiter of the same group commit.
     pub(crate) fn duplicate(&self) -> Self {
         let inner = &self.0;
@@ -218,6 +238,7 @@ impl Error {
                 Detail::Holder(holder) => Detail::Holder(holder.clone()),
                 Detail::Head(seq) => Detail::Head(*seq),
                 Detail::Candidates(ids) => Detail::Candidates(ids.clone()),
+                Detail::TooMuch(too_much) => Detail::TooMuch(too_much.clone()),
             },
             source: inner.source.as_ref().map(duplicate_io),
         }))

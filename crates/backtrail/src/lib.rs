@@ -186,8 +186,9 @@ pub use session::{
     VerifyReport, format_duration,
 };
 pub use snapshot::{
-    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LeftOutReason, NotCaptured,
-    NotCapturedEntries, Snapshot, TextDiff, Totals,
+    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutReason,
+    Limits, NotCaptured, NotCapturedEntries, Progress, ScanProgress, ScanStage, Snapshot, TextDiff,
+    TooMuch, Totals,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Store, StoreOptions};

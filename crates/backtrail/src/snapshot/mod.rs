@@ -23,6 +23,7 @@ mod tree;
 #[cfg(test)]
 mod tree_tests;
 mod walk;
+pub(crate) mod scan;
 
 pub use change::{Change, ChangeKind, FileState};
 pub use diff::{ChangeCounts, Diff};
@@ -30,3 +31,4 @@ pub use entry::{Kind, LeftOutReason, Totals};
 pub use patch::TextDiff;
 pub use tree::Snapshot;
 pub use walk::{Entries, NotCaptured, NotCapturedEntries};
+pub use scan::{LargeDir, Limits, Progress, ScanProgress, ScanStage, TooMuch};

@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 use serde::ser::SerializeMap;
 
 use crate::error::{Error, Result};
-use crate::trail::opener::to_hex;
+use crate::trail::present::to_hex;
 
 /// Returns a name's bytes as part of a path.
 pub(crate) fn os_str(name: &[u8]) -> &OsStr {

@@ -1,0 +1,373 @@
+//! What was found, as a snapshot: listings from the bottom up, and the next cache.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::super::entry::{Dir, Entry, Kind, LeftOut, LeftOutReason, Node, Totals};
+use super::super::node::write_listing;
+use super::cache::{Head, Known, StatCache, What, Writer};
+use super::look::{Item, State};
+use super::rules::Verdict;
+use super::walk::{Changed, Found, Walked, join, replay};
+use crate::error::Result;
+use crate::objects::ObjectId;
+
+/// How many entries that were left out are told by name.
+const TOLD: usize = 10;
+
+/// Stores a node.
+pub(super) type Put<'a> = dyn FnMut(&[u8]) -> Result<ObjectId> + 'a;
+
+/// What the directories came to.
+pub(super) struct Built {
+    pub(super) root: Dir,
+    pub(super) left_out: Vec<(PathBuf, LeftOut)>,
+    pub(super) cache: Option<StatCache>,
+}
+
+/// What one directory came to.
+enum Outcome {
+    /// A directory with these directories in it.
+    Dir {
+        dir: Dir,
+        subdirs: Vec<u32>,
+        record: Recorded,
+        /// The cache has the same.
+        same: bool,
+    },
+    /// Something else, or nothing.
+    Other(Option<Item>),
+}
+
+/// A directory's bytes in the next cache.
+enum Recorded {
+    /// Those of the last one.
+    As(u32),
+    New(Vec<u8>),
+}
+
+/// Builds the listings of all directories. Each stands before those in it.
+pub(super) fn build(
+    dirs: Vec<Walked>,
+    old: &StatCache,
+    device: u64,
+    put: &mut Put<'_>,
+) -> Result<Built> {
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    outcomes.resize_with(dirs.len(), || Outcome::Other(None));
+    let mut left_out = Told::default();
+    for (number, walked) in dirs.into_iter().enumerate().rev() {
+        let builder = Builder {
+            old,
+            outcomes: &outcomes,
+            left_out: &mut left_out,
+        };
+        outcomes[number] = builder.dir(walked, put)?;
+    }
+    let Some(Outcome::Dir { dir, .. }) = outcomes.first() else {
+        unreachable!("a scan without its root fails earlier")
+    };
+    Ok(Built {
+        root: *dir,
+        left_out: left_out.finish(),
+        cache: next_cache(&outcomes, old, device),
+    })
+}
+
+struct Builder<'a> {
+    old: &'a StatCache,
+    /// Those of the directories below are there already.
+    outcomes: &'a [Outcome],
+    left_out: &'a mut Told,
+}
+
+impl Builder<'_> {
+    fn dir(mut self, walked: Walked, put: &mut Put<'_>) -> Result<Outcome> {
+        let before = walked.record.and_then(|number| self.old.record(number));
+        match walked.found {
+            Found::Gone => Ok(Outcome::Other(None)),
+            Found::Replaced(item) => Ok(Outcome::Other(Some(item))),
+            Found::LeftOut(reason) => Ok(Outcome::Other(Some(Item {
+                name: Box::default(),
+                verdict: Verdict::Plain,
+                state: State::left_out(reason, Kind::Dir, 0),
+            }))),
+            Found::Changed(changed) => {
+                let before = before.map(|record| record.head.dir());
+                self.changed(&walked.path, changed, before, put)
+            }
+            Found::Same(subdirs) => {
+                let (Some(number), Some(record)) = (walked.record, before) else {
+                    unreachable!("only what the cache knows is the same")
+                };
+                if self.all_same(&record, &subdirs) {
+                    self.tell(&walked.path, &record, &subdirs);
+                    let subdirs = self.only_dirs(subdirs);
+                    return Ok(Outcome::Dir {
+                        dir: record.head.dir(),
+                        subdirs,
+                        record: Recorded::As(number),
+                        same: true,
+                    });
+                }
+                let head = record.head;
+                let changed = Changed {
+                    stamp: head.stamp,
+                    racy: head.racy,
+                    files: head.files,
+                    key: head.key,
+                    items: replay(&record, u64::MAX, &subdirs),
+                };
+                self.changed(&walked.path, changed, Some(head.dir()), put)
+            }
+        }
+    }
+
+    /// Returns whether every directory in one is as the cache has it.
+    fn all_same(&self, record: &super::cache::Record<'_>, subdirs: &[u32]) -> bool {
+        let is_same = |number: &u32| {
+            let outcome = &self.outcomes[*number as usize];
+            matches!(outcome, Outcome::Dir { same: true, .. })
+        };
+        if subdirs.iter().all(is_same) {
+            return true;
+        }
+        let mut walked = record.entries().flatten().filter(Known::is_walked);
+        subdirs.iter().all(|number| {
+            let before = walked.next().map(|known| known.what);
+            match (&self.outcomes[*number as usize], before) {
+                (Outcome::Dir { same, .. }, Some(What::Dir(_))) => *same,
+                (Outcome::Other(Some(item)), Some(What::LeftOut(before))) => {
+                    matches!(item.state, State::LeftOut(now) if now == before)
+                }
+                _ => false,
+            }
+        })
+    }
+
+    fn only_dirs(&self, mut subdirs: Vec<u32>) -> Vec<u32> {
+        let is_dir = |number: &u32| matches!(self.outcomes[*number as usize], Outcome::Dir { .. });
+        subdirs.retain(is_dir);
+        subdirs
+    }
+
+    /// Tells what an unchanged directory left out, if anything.
+    fn tell(&mut self, path: &[u8], record: &super::cache::Record<'_>, subdirs: &[u32]) {
+        let below: u64 = subdirs
+            .iter()
+            .map(|number| match &self.outcomes[*number as usize] {
+                Outcome::Dir { dir, .. } => dir.totals.left_out,
+                Outcome::Other(_) => 0,
+            })
+            .sum();
+        if record.head.totals.left_out == below {
+            return;
+        }
+        for known in record.entries().flatten() {
+            if let What::LeftOut(left_out) = known.what {
+                self.left_out.add(path, known.name.to_bytes(), left_out);
+            }
+        }
+    }
+
+    fn changed(
+        self,
+        path: &[u8],
+        changed: Changed,
+        before: Option<Dir>,
+        put: &mut Put<'_>,
+    ) -> Result<Outcome> {
+        let mut totals = Totals::default();
+        let mut entries = Vec::with_capacity(changed.items.len());
+        let mut known = Vec::with_capacity(changed.items.len() * 80);
+        let mut subdirs = Vec::new();
+        for mut item in changed.items {
+            let mut below = None;
+            if let State::Dir(number) = item.state {
+                match &self.outcomes[number as usize] {
+                    Outcome::Dir { dir, .. } => {
+                        subdirs.push(number);
+                        below = Some(*dir);
+                    }
+                    Outcome::Other(Some(now)) => item = copy(now, item.name),
+                    Outcome::Other(None) => continue,
+                }
+            }
+            let Some(node) = node(&item, below) else {
+                continue;
+            };
+            if let Node::LeftOut(left_out) = node {
+                self.left_out.add(path, item.name.to_bytes(), left_out);
+            }
+            totals.add(&node);
+            write_known(&item, &mut known);
+            let name = item.name.to_bytes().into();
+            entries.push(Entry { name, node });
+        }
+        let head = Head {
+            stamp: changed.stamp,
+            racy: changed.racy,
+            files: changed.files,
+            key: changed.key,
+            listing: write_listing(&entries, put)?,
+            totals,
+        };
+        let mut record = Vec::with_capacity(known.len() + 128);
+        head.write(&mut record);
+        record.extend_from_slice(&known);
+        Ok(Outcome::Dir {
+            dir: head.dir(),
+            subdirs,
+            record: Recorded::New(record),
+            same: before == Some(head.dir()),
+        })
+    }
+}
+
+/// Gives the name of a directory to what it is now.
+fn copy(now: &Item, name: Box<std::ffi::CStr>) -> Item {
+    let state = match &now.state {
+        State::LeftOut(left_out) => State::LeftOut(*left_out),
+        State::File {
+            stamp,
+            racy,
+            content,
+        } => State::File {
+            stamp: *stamp,
+            racy: *racy,
+            content: *content,
+        },
+        State::Link {
+            stamp,
+            racy,
+            target,
+        } => State::Link {
+            stamp: *stamp,
+            racy: *racy,
+            target: target.clone(),
+        },
+        State::Dir(_) | State::Unread(_) | State::Gone => State::Gone,
+    };
+    Item {
+        name,
+        verdict: now.verdict,
+        state,
+    }
+}
+
+/// Makes the entry of an item; `below` is what a directory came to.
+fn node(item: &Item, below: Option<Dir>) -> Option<Node> {
+    let ignored = item.verdict != Verdict::Plain;
+    match &item.state {
+        State::Dir(_) => below.map(Node::Dir),
+        State::File { stamp, content, .. } => Some(Node::File {
+            mode: stamp.mode,
+            size: stamp.size,
+            content: *content,
+            ignored,
+        }),
+        State::Link { target, .. } => Some(Node::Link {
+            target: target.clone(),
+            ignored,
+        }),
+        State::LeftOut(left_out) => Some(Node::LeftOut(*left_out)),
+        State::Unread(_) | State::Gone => None,
+    }
+}
+
+/// Writes what the next scan may know of an item.
+fn write_known(item: &Item, out: &mut Vec<u8>) {
+    let (racy, what) = match &item.state {
+        State::Dir(_) => (false, What::Dir(0)),
+        State::File {
+            stamp,
+            racy,
+            content,
+        } => (
+            *racy,
+            What::File {
+                stamp: *stamp,
+                content: *content,
+            },
+        ),
+        State::Link {
+            stamp,
+            racy,
+            target,
+        } => (
+            *racy,
+            What::Link {
+                stamp: *stamp,
+                target,
+            },
+        ),
+        State::LeftOut(left_out) => (false, What::LeftOut(*left_out)),
+        State::Unread(_) | State::Gone => return,
+    };
+    let known = Known {
+        name: &item.name,
+        verdict: item.verdict,
+        racy,
+        what,
+    };
+    known.write(out);
+}
+
+/// Puts the next cache together; `None` if it would be the same.
+fn next_cache(outcomes: &[Outcome], old: &StatCache, device: u64) -> Option<StatCache> {
+    let is_new = |outcome: &Outcome| {
+        let recorded = |record: &Recorded| matches!(record, Recorded::New(_));
+        matches!(outcome, Outcome::Dir { record, .. } if recorded(record))
+    };
+    if !outcomes.iter().any(is_new) {
+        return None;
+    }
+    let mut writer = Writer::default();
+    let mut line = VecDeque::from([0_u32]);
+    let mut next = 1_u32;
+    while let Some(number) = line.pop_front() {
+        let Outcome::Dir {
+            subdirs, record, ..
+        } = &outcomes[number as usize]
+        else {
+            return None;
+        };
+        let bytes = match record {
+            Recorded::As(number) => old.raw(*number)?,
+            Recorded::New(bytes) => bytes,
+        };
+        writer.add(bytes, next)?;
+        next = next.checked_add(u32::try_from(subdirs.len()).ok()?)?;
+        line.extend(subdirs);
+    }
+    writer.finish(old.generation(), device)
+}
+
+/// The first entries that were left out, by path.
+#[derive(Default)]
+struct Told(Vec<(PathBuf, LeftOut)>);
+
+impl Told {
+    fn add(&mut self, dir: &[u8], name: &[u8], left_out: LeftOut) {
+        if left_out.reason == LeftOutReason::Git {
+            return;
+        }
+        let path = PathBuf::from(OsStr::from_bytes(&join(dir, name)));
+        self.0.push((path, left_out));
+        if self.0.len() >= 100 * TOLD {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.0.sort_by(|a, b| a.0.cmp(&b.0));
+        self.0.truncate(TOLD);
+    }
+
+    fn finish(mut self) -> Vec<(PathBuf, LeftOut)> {
+        self.cut();
+        self.0
+    }
+}

@@ -1,0 +1,508 @@
+//! What the last scan knew: a hint, never the truth.
+//!
+//! One buffer, read in place. Directories stand breadth first, so that those of one
+//! parent follow each other and an unchanged directory is the same bytes in the
+//! next cache, wherever it stands. A check over the whole stands in front; whatever
+//! does not fit it counts as no cache.
+
+use std::ffi::CStr;
+
+use super::super::entry::{Dir, Kind, LeftOut, LeftOutReason, Totals};
+use super::rules::{RuleFiles, RulesKey, Verdict};
+use super::sys::Stamp;
+use crate::objects::ObjectId;
+
+const MAGIC: &[u8; 4] = b"btsc";
+const VERSION: u8 = 1;
+const CHECK: usize = 32;
+/// Magic, version, check, generation, device, number of directories.
+const FRONT: usize = MAGIC.len() + 1 + CHECK + 8 + 8 + 4;
+/// A directory's length, and the number of its first child.
+const PLACE: usize = 8;
+
+const FILE: u8 = 0;
+const LINK: u8 = 1;
+const DIR: u8 = 2;
+const LEFT_OUT: u8 = 3;
+const KIND_BITS: u8 = 0b0000_0011;
+const VERDICT_SHIFT: u8 = 2;
+const VERDICT_BITS: u8 = 0b0000_1100;
+const RACY: u8 = 0b0001_0000;
+/// Both times are the same, and stand once.
+const ONE_TIME: u8 = 0b0010_0000;
+
+/// The stat cache of one workspace.
+#[derive(Debug)]
+pub(crate) struct StatCache {
+    bytes: Vec<u8>,
+    generation: u64,
+    device: u64,
+    places: Vec<Place>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    at: usize,
+    len: usize,
+    first_child: u32,
+}
+
+impl StatCache {
+    /// Returns a cache that knows nothing. `generation` is that of the store's
+    /// objects: a cache of another one may name what is gone.
+    pub(crate) fn empty(generation: u64) -> Self {
+        Self {
+            bytes: Vec::new(),
+            generation,
+            device: 0,
+            places: Vec::new(),
+        }
+    }
+
+    /// Reads a cache; `None` if it is of another generation or version, or damaged.
+    pub(crate) fn decode(bytes: Vec<u8>, generation: u64) -> Option<Self> {
+        let mut input = Input(bytes.get(..FRONT)?);
+        let right = input.take(MAGIC.len())? == MAGIC && input.byte()? == VERSION;
+        let check = input.take(CHECK)?;
+        let checked = &bytes[MAGIC.len() + 1 + CHECK..];
+        if !right || blake3::hash(checked).as_bytes() != check {
+            return None;
+        }
+        if input.fixed()? != generation {
+            return None;
+        }
+        let device = input.fixed()?;
+        let count = u32::from_le_bytes(input.take(4)?.try_into().ok()?) as usize;
+        let places = places(bytes.get(FRONT..)?, count)?;
+        Some(Self {
+            bytes,
+            generation,
+            device,
+            places,
+        })
+    }
+
+    /// Returns the cache as it is kept.
+    pub(crate) fn encode(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Returns whether it is about the file system that the root is on.
+    pub(super) fn is_of(&self, device: u64) -> bool {
+        !self.places.is_empty() && self.device == device
+    }
+
+    /// Returns what was known of a directory; 0 is the root.
+    pub(super) fn record(&self, number: u32) -> Option<Record<'_>> {
+        let place = self.places.get(number as usize)?;
+        Record::read(self.raw(number)?, place.first_child)
+    }
+
+    /// Returns a directory's bytes.
+    pub(super) fn raw(&self, number: u32) -> Option<&[u8]> {
+        let place = self.places.get(number as usize)?;
+        self.bytes.get(place.at..place.at + place.len)
+    }
+}
+
+/// Finds where the directories stand.
+fn places(body: &[u8], count: usize) -> Option<Vec<Place>> {
+    let table = body.get(..count.checked_mul(PLACE)?)?;
+    let mut at = FRONT + table.len();
+    let end = FRONT + body.len();
+    let mut places = Vec::with_capacity(count);
+    for place in table.chunks_exact(PLACE) {
+        let number = |from: usize| Some(u32::from_le_bytes(place[from..from + 4].try_into().ok()?));
+        let len = number(0)? as usize;
+        places.push(Place {
+            at,
+            len,
+            first_child: number(4)?,
+        });
+        at = at.checked_add(len).filter(|at| *at <= end)?;
+    }
+    (at == end).then_some(places)
+}
+
+/// Puts a cache together, directory by directory, breadth first.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    table: Vec<u8>,
+    body: Vec<u8>,
+    count: u32,
+}
+
+impl Writer {
+    /// Adds a directory; `None` if the cache grows past what it can hold.
+    pub(super) fn add(&mut self, record: &[u8], first_child: u32) -> Option<()> {
+        let len = u32::try_from(record.len()).ok()?;
+        self.table.extend_from_slice(&len.to_le_bytes());
+        self.table.extend_from_slice(&first_child.to_le_bytes());
+        self.body.extend_from_slice(record);
+        self.count = self.count.checked_add(1)?;
+        Some(())
+    }
+
+    pub(super) fn finish(self, generation: u64, device: u64) -> Option<StatCache> {
+        let mut bytes = Vec::with_capacity(FRONT + self.table.len() + self.body.len());
+        bytes.extend_from_slice(MAGIC);
+        bytes.push(VERSION);
+        bytes.extend_from_slice(&[0; CHECK]);
+        bytes.extend_from_slice(&generation.to_le_bytes());
+        bytes.extend_from_slice(&device.to_le_bytes());
+        bytes.extend_from_slice(&self.count.to_le_bytes());
+        bytes.extend_from_slice(&self.table);
+        bytes.extend_from_slice(&self.body);
+        let (front, checked) = bytes.split_at_mut(MAGIC.len() + 1 + CHECK);
+        front[MAGIC.len() + 1..].copy_from_slice(blake3::hash(checked).as_bytes());
+        let places = places(&bytes[FRONT..], self.count as usize)?;
+        Some(StatCache {
+            bytes,
+            generation,
+            device,
+            places,
+        })
+    }
+}
+
+/// What was known of one directory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub(super) head: Head,
+    /// The number of its first child that is a directory with a record.
+    pub(super) first_child: u32,
+    entries: &'a [u8],
+}
+
+/// What stands before a directory's entries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    /// Its own inode and times; the size counts for nothing.
+    pub(super) stamp: Stamp,
+    pub(super) racy: bool,
+    pub(super) files: RuleFiles,
+    pub(super) key: RulesKey,
+    pub(super) listing: ObjectId,
+    pub(super) totals: Totals,
+}
+
+impl Head {
+    /// Returns the directory as its parent lists it.
+    pub(super) fn dir(&self) -> Dir {
+        Dir {
+            mode: self.stamp.mode,
+            listing: self.listing,
+            totals: self.totals,
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(self.racy));
+        out.push(self.files.bits());
+        out.extend_from_slice(&self.key);
+        out.extend_from_slice(self.listing.as_bytes());
+        out.extend_from_slice(&self.stamp.mtime.to_le_bytes());
+        out.extend_from_slice(&self.stamp.ctime.to_le_bytes());
+        write_number(out, self.stamp.ino);
+        write_number(out, u64::from(self.stamp.mode));
+        write_number(out, self.totals.files);
+        write_number(out, self.totals.bytes);
+        write_number(out, self.totals.left_out);
+    }
+}
+
+impl<'a> Record<'a> {
+    fn read(bytes: &'a [u8], first_child: u32) -> Option<Self> {
+        let mut input = Input(bytes);
+        let racy = input.byte()? != 0;
+        let files = RuleFiles::from_bits(input.byte()?)?;
+        let key = input.take(size_of::<RulesKey>())?.try_into().ok()?;
+        let listing = input.id()?;
+        let mut stamp = Stamp {
+            mtime: input.fixed()?,
+            ctime: input.fixed()?,
+            ino: input.number()?,
+            ..Stamp::default()
+        };
+        stamp.mode = input.mode()?;
+        let totals = Totals {
+            files: input.number()?,
+            bytes: input.number()?,
+            left_out: input.number()?,
+        };
+        let head = Head {
+            stamp,
+            racy,
+            files,
+            key,
+            listing,
+            totals,
+        };
+        Some(Self {
+            head,
+            first_child,
+            entries: input.0,
+        })
+    }
+
+    /// Returns what was in it, by name; an item is `None` where the bytes make no
+    /// sense, and then nothing of the directory holds.
+    pub(super) fn entries(&self) -> Entries<'a> {
+        Entries {
+            input: Input(self.entries),
+            next_child: self.first_child,
+        }
+    }
+}
+
+/// What was known of one name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) name: &'a CStr,
+    pub(super) verdict: Verdict,
+    /// Its times were too young to tell a later change.
+    pub(super) racy: bool,
+    pub(super) what: What<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What<'a> {
+    File {
+        stamp: Stamp,
+        content: ObjectId,
+    },
+    Link {
+        stamp: Stamp,
+        target: &'a [u8],
+    },
+    /// The number of its record.
+    Dir(u32),
+    LeftOut(LeftOut),
+}
+
+impl Known<'_> {
+    /// Returns whether the scan looks for itself what became of this directory.
+    pub(super) fn is_walked(&self) -> bool {
+        match self.what {
+            What::Dir(_) => true,
+            What::LeftOut(left_out) => is_walked(&left_out),
+            _ => false,
+        }
+    }
+
+    pub(super) fn is_dir(&self) -> bool {
+        match self.what {
+            What::Dir(_) => true,
+            What::LeftOut(left_out) => left_out.kind == Kind::Dir,
+            _ => false,
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let verdict = (self.verdict as u8) << VERDICT_SHIFT;
+        let racy = if self.racy { RACY } else { 0 };
+        let (kind, stamp) = match self.what {
+            What::File { stamp, .. } => (FILE, Some(stamp)),
+            What::Link { stamp, .. } => (LINK, Some(stamp)),
+            What::Dir(_) => (DIR, None),
+            What::LeftOut(_) => (LEFT_OUT, None),
+        };
+        let one_time = stamp.is_some_and(|stamp| stamp.mtime == stamp.ctime);
+        out.push(kind | verdict | racy | if one_time { ONE_TIME } else { 0 });
+        out.extend_from_slice(self.name.to_bytes_with_nul());
+        if let Some(stamp) = stamp {
+            write_stamp(out, &stamp, one_time);
+        }
+        match self.what {
+            What::File { content, .. } => out.extend_from_slice(content.as_bytes()),
+            What::Link { target, .. } => {
+                write_number(out, target.len() as u64);
+                out.extend_from_slice(target);
+            }
+            What::Dir(_) => {}
+            What::LeftOut(left_out) => {
+                out.push(left_out.reason as u8);
+                out.push(left_out.kind as u8);
+                write_number(out, left_out.size);
+            }
+        }
+    }
+}
+
+/// Returns whether only opening a directory tells that it is left out.
+pub(super) fn is_walked(left_out: &LeftOut) -> bool {
+    use LeftOutReason::{OtherFileSystem, Store, Unreadable};
+    let reason = matches!(left_out.reason, Unreadable | OtherFileSystem | Store);
+    left_out.kind == Kind::Dir && reason
+}
+
+/// The entries of one directory, by name.
+#[derive(Debug, Clone)]
+pub(super) struct Entries<'a> {
+    input: Input<'a>,
+    next_child: u32,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Option<Known<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.input.0.is_empty() {
+            return None;
+        }
+        let known = self.input.known(self.next_child);
+        match known {
+            Some(known) if matches!(known.what, What::Dir(_)) => {
+                self.next_child = self.next_child.saturating_add(1);
+            }
+            Some(_) => {}
+            None => self.input.0 = &[],
+        }
+        Some(known)
+    }
+}
+
+fn write_stamp(out: &mut Vec<u8>, stamp: &Stamp, one_time: bool) {
+    out.extend_from_slice(&stamp.mtime.to_le_bytes());
+    if !one_time {
+        out.extend_from_slice(&stamp.ctime.to_le_bytes());
+    }
+    write_number(out, stamp.ino);
+    write_number(out, stamp.size);
+    write_number(out, u64::from(stamp.mode));
+}
+
+fn write_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// What is left to be read.
+#[derive(Debug, Clone)]
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn known(&mut self, next_child: u32) -> Option<Known<'a>> {
+        let flags = self.byte()?;
+        let name = CStr::from_bytes_until_nul(self.0).ok()?;
+        self.take(name.count_bytes() + 1)?;
+        if !is_name(name.to_bytes()) {
+            return None;
+        }
+        let what = match flags & KIND_BITS {
+            FILE => What::File {
+                stamp: self.stamp(flags)?,
+                content: self.id()?,
+            },
+            LINK => {
+                let stamp = self.stamp(flags)?;
+                let len = usize::try_from(self.number()?).ok()?;
+                let target = self.take(len)?;
+                What::Link { stamp, target }
+            }
+            DIR => What::Dir(next_child),
+            _ => What::LeftOut(LeftOut {
+                reason: reason_of(self.byte()?)?,
+                kind: kind_of(self.byte()?)?,
+                size: self.number()?,
+            }),
+        };
+        Some(Known {
+            name,
+            verdict: match (flags & VERDICT_BITS) >> VERDICT_SHIFT {
+                0 => Verdict::Plain,
+                1 => Verdict::Ignored,
+                _ => Verdict::Excluded,
+            },
+            racy: flags & RACY != 0,
+            what,
+        })
+    }
+
+    fn stamp(&mut self, flags: u8) -> Option<Stamp> {
+        let mtime = self.fixed()?;
+        let ctime = match flags & ONE_TIME {
+            0 => self.fixed()?,
+            _ => mtime,
+        };
+        Some(Stamp {
+            mtime,
+            ctime,
+            ino: self.number()?,
+            size: self.number()?,
+            mode: self.mode()?,
+        })
+    }
+
+    fn id(&mut self) -> Option<ObjectId> {
+        let bytes = self.take(ObjectId::LEN)?;
+        bytes.try_into().ok().map(ObjectId::from_bytes)
+    }
+
+    fn mode(&mut self) -> Option<u32> {
+        let mode = u32::try_from(self.number()?).ok()?;
+        (mode <= 0o7777).then_some(mode)
+    }
+
+    fn fixed(&mut self) -> Option<u64> {
+        let bytes = self.take(8)?;
+        bytes.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+}
+
+/// Returns whether it is a name in a directory, and leads nowhere else.
+fn is_name(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/')
+}
+
+fn reason_of(code: u8) -> Option<LeftOutReason> {
+    use LeftOutReason as R;
+    let all = [
+        R::Ignored,
+        R::TooLarge,
+        R::Unreadable,
+        R::Special,
+        R::Unstable,
+        R::OtherFileSystem,
+        R::Git,
+        R::Store,
+    ];
+    all.into_iter().find(|reason| *reason as u8 == code)
+}
+
+fn kind_of(code: u8) -> Option<Kind> {
+    use Kind as K;
+    let all = [K::File, K::Link, K::Dir, K::Socket, K::Fifo, K::Device];
+    all.into_iter().find(|kind| *kind as u8 == code)
+}

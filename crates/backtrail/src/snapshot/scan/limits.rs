@@ -1,0 +1,217 @@
+//! What is too much to store unasked.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::read::Unread;
+use super::sys;
+use super::walk::{Walked, split};
+use crate::error::{Error, Result, quoted};
+
+/// How many directories are named.
+const NAMED: usize = 5;
+
+/// What a snapshot may store without being asked to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes that are not stored yet.
+    pub bytes: u64,
+    /// Files that are not stored yet.
+    pub files: u64,
+    /// Bytes that must stay free on the store's file system.
+    pub free: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 5 << 30,
+            files: 500_000,
+            free: 2 << 30,
+        }
+    }
+}
+
+/// What a snapshot would have stored that was stopped by its limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TooMuch {
+    /// How many files.
+    pub files: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// How many bytes are free where the store is.
+    pub free: u64,
+    /// What was allowed.
+    pub limits: Limits,
+    /// The directories with most of it, the largest first, none inside another.
+    pub largest: Vec<LargeDir>,
+}
+
+/// A directory with much to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LargeDir {
+    /// Where it is, from the workspace's root.
+    pub path: PathBuf,
+    /// How many files in it would be stored.
+    pub files: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl LargeDir {
+    /// Returns the line for `.backtrailignore` that leaves it out; `None` where no
+    /// line can name it.
+    pub fn ignore_line(&self) -> Option<String> {
+        let path = self
+            .path
+            .to_str()
+            .filter(|path| !path.contains(['\n', '\r']))?;
+        let mut line = String::from("/");
+        for c in path.chars() {
+            if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+                line.push('\\');
+            }
+            line.push(c);
+        }
+        line.push('/');
+        Some(line)
+    }
+}
+
+/// Stops a scan that would store too much, before anything is read.
+pub(super) fn check(limits: Limits, store: &Path, dirs: &[Walked], all: &[Unread]) -> Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let files = all.len() as u64;
+    let bytes = all.iter().map(|unread| unread.size).sum::<u64>();
+    let free = sys::free_space(store)?;
+    if bytes <= limits.bytes && files <= limits.files && free.saturating_sub(bytes) >= limits.free {
+        return Ok(());
+    }
+    let by_files = bytes <= limits.bytes && files > limits.files;
+    let too_much = TooMuch {
+        files,
+        bytes,
+        free,
+        limits,
+        largest: largest(dirs, all, by_files),
+    };
+    Err(Error::stopped(too_much.to_string(), too_much))
+}
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bytes, limits) = (Size(self.bytes), &self.limits);
+        write!(
+            f,
+            "a snapshot would store {bytes} in {} files, ",
+            self.files
+        )?;
+        if self.bytes > limits.bytes {
+            write!(f, "over the limit of {}", Size(limits.bytes))?;
+        } else if self.files > limits.files {
+            write!(f, "over the limit of {} files", limits.files)?;
+        } else {
+            let (free, kept) = (Size(self.free), Size(limits.free));
+            write!(f, "with {free} free, of which {kept} must stay")?;
+        }
+        for (n, large) in self.largest.iter().enumerate() {
+            let before = if n == 0 { "; most of it is in" } else { "," };
+            let path = quoted(&large.path.to_string_lossy());
+            write!(f, "{before} {path} ({})", Size(large.bytes))?;
+        }
+        let line = self.largest.iter().find_map(LargeDir::ignore_line);
+        let line = quoted(&line.unwrap_or_else(|| "/large/".to_owned()));
+        write!(
+            f,
+            "; what need not be kept goes into `.backtrailignore`, as the line {line}"
+        )
+    }
+}
+
+/// A number of bytes, for reading.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+        match units.into_iter().find(|(shift, _)| self.0 >> shift > 0) {
+            Some((shift, unit)) => {
+                let tenths = u128::from(self.0) * 10 >> shift;
+                write!(f, "{}.{} {unit}", tenths / 10, tenths % 10)
+            }
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}
+
+/// What is to be stored in a directory and below it.
+#[derive(Default, Clone)]
+struct Sum<'a> {
+    files: u64,
+    bytes: u64,
+    below: Vec<&'a [u8]>,
+}
+
+impl Sum<'_> {
+    fn weight(&self, by_files: bool) -> u64 {
+        if by_files { self.files } else { self.bytes }
+    }
+}
+
+fn largest(dirs: &[Walked], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
+    let mut sums: HashMap<&[u8], Sum<'_>> = HashMap::new();
+    for unread in all {
+        let path = &*dirs[unread.dir as usize].path;
+        let sum = sums.entry(path).or_default();
+        sum.files += 1;
+        sum.bytes = sum.bytes.saturating_add(unread.size);
+    }
+    // Every directory stands before those in it: backwards, each is complete when
+    // it is added to the one above.
+    for walked in dirs.iter().skip(1).rev() {
+        let Some(own) = sums.get(&*walked.path).cloned() else {
+            continue;
+        };
+        let above = sums.entry(split(&walked.path).0).or_default();
+        above.files += own.files;
+        above.bytes = above.bytes.saturating_add(own.bytes);
+        above.below.push(&walked.path);
+    }
+    let none: &[&[u8]] = &[];
+    let top = sums.get(&b""[..]).map_or(none, |root| &root.below);
+    let mut named: Vec<&[u8]> = top
+        .iter()
+        .map(|path| narrow(path, &sums, by_files))
+        .collect();
+    named.sort_by_key(|path| (std::cmp::Reverse(sums[path].weight(by_files)), *path));
+    named.truncate(NAMED);
+    let large = |path: &[u8]| LargeDir {
+        path: PathBuf::from(OsStr::from_bytes(path)),
+        files: sums[path].files,
+        bytes: sums[path].bytes,
+    };
+    named.into_iter().map(large).collect()
+}
+
+/// Goes down while one directory holds nine tenths: its name says more.
+fn narrow<'a>(mut path: &'a [u8], sums: &HashMap<&'a [u8], Sum<'a>>, by_files: bool) -> &'a [u8] {
+    loop {
+        let sum = &sums[path];
+        let enough = sum.weight(by_files) / 10 * 9;
+        let holds = |below: &&&'a [u8]| {
+            let weight = sums[**below].weight(by_files);
+            weight > 0 && weight >= enough
+        };
+        match sum.below.iter().find(holds) {
+            Some(below) => path = below,
+            None => return path,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A list of work that grows while it is done.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::error::Result;
+
+/// Work for several threads, the newest first: what was found last is still warm,
+/// and the list stays short.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    jobs: Vec<T>,
+    /// How many jobs are being done, and may bring more.
+    running: usize,
+    waiting: usize,
+    /// Whether a thread gave up.
+    stopped: bool,
+}
+
+impl<T: Send> Queue<T> {
+    pub(super) fn new(first: T) -> Self {
+        let state = State {
+            jobs: vec![first],
+            running: 0,
+            waiting: 0,
+            stopped: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Lets `threads` threads work until nothing is left, and returns what each
+    /// brought back. The first failure ends it.
+    pub(super) fn work<R: Send>(
+        &self,
+        threads: usize,
+        worker: impl Fn(&Self) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        in_parallel(threads, || {
+            let stop = StopOnDrop(self);
+            let done = worker(self);
+            if done.is_ok() {
+                std::mem::forget(stop);
+            }
+            done
+        })
+    }
+
+    /// Takes a job; waits while others may still bring some. `None` when all is
+    /// done.
+    pub(super) fn next(&self) -> Option<(T, Running<'_, T>)> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(job) = state.jobs.pop() {
+                state.running += 1;
+                return Some((job, Running(self)));
+            }
+            if state.running == 0 {
+                return None;
+            }
+            state.waiting += 1;
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A job that is being done.
+pub(super) struct Running<'a, T: Send>(&'a Queue<T>);
+
+impl<T: Send> Running<'_, T> {
+    /// Ends the job, with the work that it brought.
+    pub(super) fn finish(self, found: Vec<T>) {
+        self.0.lock().jobs.extend(found);
+    }
+}
+
+impl<T: Send> Drop for Running<'_, T> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.running -= 1;
+        if state.waiting > 0 && (!state.jobs.is_empty() || state.running == 0) {
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+/// Ends the others' work when a thread fails, also by a panic.
+struct StopOnDrop<'a, T: Send>(&'a Queue<T>);
+
+impl<T: Send> Drop for StopOnDrop<'_, T> {
+    fn drop(&mut self) {
+        self.0.lock().stopped = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Does the same in several threads, this one among them, and returns what each
+/// brought back.
+pub(super) fn in_parallel<R: Send>(
+    threads: usize,
+    worker: impl Fn() -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    thread::scope(|scope| {
+        // Where the system gives no more threads, fewer do the same.
+        let other = |_| thread::Builder::new().spawn_scoped(scope, &worker).ok();
+        let others: Vec<_> = (1..threads.max(1)).filter_map(other).collect();
+        let mut results = vec![worker()];
+        for other in others {
+            match other.join() {
+                Ok(result) => results.push(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results.into_iter().collect()
+    })
+}

@@ -1,0 +1,352 @@
+//! Reading what changed: every file is opened, compared before and after, and
+//! hashed, by several threads.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+use super::super::entry::{Kind, LeftOutReason};
+use super::look::{Item, State};
+use super::queue::in_parallel;
+use super::rules::Verdict;
+use super::sys::{self, Seen};
+use super::walk::{Found, Walk, Walked, join};
+use super::{ScanProgress, Sink, Step};
+use crate::error::Result;
+use crate::objects::ObjectId;
+
+/// A longer file is read piece by piece.
+const WHOLE: u64 = 2 * 1024 * 1024;
+/// How much one thread takes at a time.
+const BATCH_BYTES: u64 = 4 * 1024 * 1024;
+const BATCH_FILES: usize = 256;
+/// How much of a long file is read at a time.
+const PIECE: usize = 256 * 1024;
+
+/// A file to be read: the number of its directory, and its place in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unread {
+    pub(super) dir: u32,
+    item: u32,
+    pub(super) size: u64,
+}
+
+/// What was read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    /// Files that were read.
+    pub(crate) files: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// Directories whose names were read.
+    pub(crate) dirs: u64,
+}
+
+/// Lists what is to be read.
+pub(super) fn unread(dirs: &[Walked]) -> Vec<Unread> {
+    let mut all = Vec::new();
+    for (dir, walked) in dirs.iter().enumerate() {
+        for (item, found) in items(&walked.found).iter().enumerate() {
+            if let State::Unread(size) = found.state {
+                let (dir, item) = (dir as u32, item as u32);
+                all.push(Unread { dir, item, size });
+            }
+        }
+    }
+    all
+}
+
+fn items(found: &Found) -> &[Item] {
+    match found {
+        Found::Changed(changed) => &changed.items,
+        Found::Replaced(item) => std::slice::from_ref(item),
+        _ => &[],
+    }
+}
+
+fn items_mut(found: &mut Found) -> &mut [Item] {
+    match found {
+        Found::Changed(changed) => &mut changed.items,
+        Found::Replaced(item) => std::slice::from_mut(item),
+        _ => &mut [],
+    }
+}
+
+/// Reads all that is to be read, and notes in `dirs` what it was.
+pub(super) fn read_all(
+    walk: &Walk<'_>,
+    dirs: &mut [Walked],
+    mut all: Vec<Unread>,
+    sink: &Sink<'_>,
+) -> Result<Counts> {
+    let batches = batches(&mut all);
+    let reading = Reading {
+        walk,
+        dirs,
+        sink,
+        all: &all,
+        total_bytes: all.iter().map(|unread| unread.size).sum(),
+        files: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+    };
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let threads = walk.options.threads.min(batches.len());
+    let done = in_parallel(threads, || {
+        let mut hand = Hand::default();
+        while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed))
+            && !stop.load(Ordering::Relaxed)
+        {
+            let read = reading.batch(batch.clone(), &mut hand);
+            read.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+        }
+        Ok(hand.done)
+    })?;
+    let counts = Counts {
+        files: reading.files.load(Ordering::Relaxed),
+        bytes: reading.bytes.load(Ordering::Relaxed),
+        dirs: 0,
+    };
+    for (unread, state) in done.into_iter().flatten() {
+        items_mut(&mut dirs[unread.dir as usize].found)[unread.item as usize].state = state;
+    }
+    Ok(counts)
+}
+
+/// Cuts the list into what one thread takes at a time. Long files come first, so
+/// that none is begun when the others are done.
+fn batches(all: &mut [Unread]) -> Vec<Range<usize>> {
+    all.sort_by_key(|unread| std::cmp::Reverse(if unread.size > WHOLE { unread.size } else { 0 }));
+    let mut batches = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (n, unread) in all.iter().enumerate() {
+        bytes += unread.size;
+        if bytes >= BATCH_BYTES || unread.size > WHOLE || n + 1 - start >= BATCH_FILES {
+            batches.push(start..n + 1);
+            (start, bytes) = (n + 1, 0);
+        }
+    }
+    if start < all.len() {
+        batches.push(start..all.len());
+    }
+    batches
+}
+
+/// What all threads that read share.
+struct Reading<'a> {
+    walk: &'a Walk<'a>,
+    dirs: &'a [Walked],
+    sink: &'a Sink<'a>,
+    all: &'a [Unread],
+    total_bytes: u64,
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// What one thread has in its hands.
+#[derive(Default)]
+struct Hand {
+    buffer: Vec<u8>,
+    done: Vec<(Unread, State)>,
+}
+
+impl Reading<'_> {
+    fn batch(&self, batch: Range<usize>, hand: &mut Hand) -> Result<()> {
+        let mut open: Option<(u32, Option<OwnedFd>)> = None;
+        let (mut files, mut bytes) = (0, 0);
+        for unread in &self.all[batch] {
+            let dir = &self.dirs[unread.dir as usize];
+            // What became of a directory stands beside the directory's name.
+            let path = match dir.found {
+                Found::Replaced(_) => super::walk::split(&dir.path).0,
+                _ => &dir.path,
+            };
+            if open
+                .as_ref()
+                .is_none_or(|(number, _)| *number != unread.dir)
+            {
+                open = Some((unread.dir, self.open_dir(path)?));
+            }
+            let item = &items(&dir.found)[unread.item as usize];
+            let state = match &open {
+                Some((_, Some(fd))) => self.file(fd, path, item, &mut hand.buffer)?,
+                _ => State::Gone,
+            };
+            files += 1;
+            if let State::File { stamp, .. } = &state {
+                bytes += stamp.size;
+            }
+            hand.done.push((*unread, state));
+        }
+        self.count(files, bytes);
+        Ok(())
+    }
+
+    /// Opens a directory again; `None` if it went away.
+    fn open_dir(&self, path: &[u8]) -> Result<Option<OwnedFd>> {
+        match self.walk.root.open_dir(path) {
+            Ok(fd) => Ok(Some(fd)),
+            Err(error) if sys::is_fatal(error) => Err(self.walk.fatal(path, error)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn count(&self, files: u64, bytes: u64) {
+        let files = self.files.fetch_add(files, Ordering::Relaxed) + files;
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if let Some(progress) = &self.walk.options.progress {
+            let total_files = self.all.len() as u64;
+            progress.update(ScanProgress::reading(
+                (files, total_files),
+                (bytes, self.total_bytes),
+            ));
+        }
+    }
+
+    /// Reads one file until it holds still.
+    fn file(&self, dir: &OwnedFd, path: &[u8], item: &Item, buffer: &mut Vec<u8>) -> Result<State> {
+        let mut size = 0;
+        for _ in 0..sys::TRIES {
+            let fd = match sys::open_file(dir, &item.name) {
+                Ok(fd) => fd,
+                Err(Errno::NOENT) => return Ok(State::Gone),
+                Err(error) if sys::is_fatal(error) => {
+                    return Err(self.walk.fatal(&join(path, item.name.to_bytes()), error));
+                }
+                Err(error) => match self.not_opened(dir, item, error) {
+                    Some(state) => return Ok(state),
+                    None => continue,
+                },
+            };
+            let Ok(before) = sys::seen(&fd) else { continue };
+            if before.kind != Kind::File {
+                match self.not_opened(dir, item, Errno::LOOP) {
+                    Some(state) => return Ok(state),
+                    None => continue,
+                }
+            }
+            size = before.len();
+            if let Some(reason) = self.walk.sizes().refuse(item.verdict, &before) {
+                return Ok(State::left_out(reason, Kind::File, size));
+            }
+            self.step(path, &item.name);
+            let file = File::from(fd);
+            let read = match size {
+                ..=WHOLE => self.whole(&file, size, buffer)?,
+                _ => self.pieces(&file, size, buffer)?,
+            };
+            match read {
+                Ok(Some(content)) if is_still(&file, &before) => {
+                    return Ok(State::File {
+                        stamp: before.stamp,
+                        racy: before.is_racy(self.walk.horizon),
+                        content,
+                    });
+                }
+                Ok(_) => {}
+                Err(_) => return Ok(State::left_out(LeftOutReason::Unreadable, Kind::File, size)),
+            }
+        }
+        Ok(State::left_out(LeftOutReason::Unstable, Kind::File, size))
+    }
+
+    fn step(&self, path: &[u8], name: &CStr) {
+        if cfg!(test) {
+            let path = join(path, name.to_bytes());
+            self.walk.options.step(Step::ReadFile, &path);
+        }
+    }
+
+    /// Says what a name is that could not be opened as a file; `None` if it is one
+    /// now.
+    fn not_opened(&self, dir: &OwnedFd, item: &Item, error: Errno) -> Option<State> {
+        let seen = match sys::seen_at(dir, &item.name) {
+            Ok(seen) => seen,
+            Err(Errno::NOENT) => return Some(State::Gone),
+            Err(_) => return Some(State::left_out(LeftOutReason::Unreadable, Kind::File, 0)),
+        };
+        match seen.kind {
+            Kind::File if error == Errno::LOOP => None,
+            Kind::File => Some(State::left_out(
+                LeftOutReason::Unreadable,
+                Kind::File,
+                seen.len(),
+            )),
+            // The walk is over; the next one looks into it.
+            Kind::Dir => Some(State::left_out(LeftOutReason::Unstable, Kind::Dir, 0)),
+            Kind::Link => self.link(dir, item, &seen),
+            kind => Some(State::left_out(LeftOutReason::Special, kind, 0)),
+        }
+    }
+
+    fn link(&self, dir: &OwnedFd, item: &Item, seen: &Seen) -> Option<State> {
+        if item.verdict == Verdict::Excluded {
+            return Some(State::left_out(LeftOutReason::Ignored, Kind::Link, 0));
+        }
+        let target = sys::link_target(dir, &item.name).ok()?;
+        Some(State::Link {
+            stamp: seen.stamp,
+            racy: seen.is_racy(self.walk.horizon),
+            target,
+        })
+    }
+
+    /// Reads a file at once; `None` if it has not the length that it should have.
+    fn whole(&self, mut file: &File, size: u64, buffer: &mut Vec<u8>) -> Content {
+        // One more than there should be: a file that grew shows.
+        buffer.resize(size as usize + 1, 0);
+        let mut len = 0;
+        while len < buffer.len() {
+            match file.read(&mut buffer[len..]) {
+                Ok(0) => break,
+                Ok(read) => len += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        if len as u64 != size {
+            return Ok(Ok(None));
+        }
+        let content = &buffer[..len];
+        let id = match self.sink {
+            Sink::Store(writer) => writer.put(content)?,
+            Sink::Look => ObjectId::of(content),
+        };
+        Ok(Ok(Some(id)))
+    }
+
+    /// Reads a long file piece by piece.
+    fn pieces(&self, file: &File, size: u64, buffer: &mut Vec<u8>) -> Content {
+        let mut bounded = file.take(size + 1);
+        let read = match self.sink {
+            Sink::Store(writer) => writer.put_stream(&mut bounded)?,
+            Sink::Look => hash(&mut bounded, buffer),
+        };
+        Ok(read.map(|(id, len)| (len == size).then_some(id)))
+    }
+}
+
+/// What a file holds; the inner failure is the file's, the outer one the store's.
+type Content = Result<io::Result<Option<ObjectId>>>;
+
+fn hash(file: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<(ObjectId, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    buffer.resize(PIECE, 0);
+    loop {
+        match file.read(buffer) {
+            Ok(0) => return Ok((ObjectId::finish(&hasher), hasher.count())),
+            Ok(read) => _ = hasher.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Returns whether a file is as it was before it was read.
+fn is_still(file: &File, before: &Seen) -> bool {
+    sys::seen(file).is_ok_and(|after| after.stamp == before.stamp)
+}

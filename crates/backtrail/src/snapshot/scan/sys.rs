@@ -1,0 +1,353 @@
+//! The workspace's files, as the system shows them.
+//!
+//! Everything is reached from a handle on the root, beneath it and without
+//! following a link: a name that is swapped for a link while the scan goes on leads
+//! nowhere.
+
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use super::super::entry::Kind;
+use crate::error::{Error, ErrorKind, Result};
+
+/// A path that is longer is opened in pieces: the system takes no more at once.
+const LONGEST_PATH: usize = 4000;
+
+/// How often what moved under a call is tried again.
+pub(super) const TRIES: usize = 3;
+
+/// What tells whether a file is still the one that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Stamp {
+    pub(super) ino: u64,
+    pub(super) size: u64,
+    /// Nanoseconds, modulo 2^64: they are compared, never ordered.
+    pub(super) mtime: u64,
+    pub(super) ctime: u64,
+    /// All twelve permission bits.
+    pub(super) mode: u32,
+}
+
+/// What the system says about a name or a handle.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) kind: Kind,
+    pub(super) dev: u64,
+    pub(super) stamp: Stamp,
+    /// The later of the two times, in seconds and nanoseconds.
+    newest: (i64, i64),
+}
+
+/// The latest time at which a file may have changed and still be told by its times.
+///
+/// What is younger may be changed once more within one tick of the file system's
+/// clock, and look the same.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Horizon(i64, i64);
+
+impl Horizon {
+    const AGE_MILLIS: i64 = 2000;
+
+    /// Returns the horizon of a scan that starts now.
+    pub(super) fn of(now_millis: i64) -> Self {
+        let at = now_millis.saturating_sub(Self::AGE_MILLIS);
+        Self(at.div_euclid(1000), at.rem_euclid(1000) * 1_000_000)
+    }
+}
+
+impl Seen {
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::useless_conversion,
+        reason = "the fields' types differ between platforms"
+    )]
+    fn new(stat: &Stat) -> Self {
+        let mtime = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+        let ctime = (stat.st_ctime as i64, stat.st_ctime_nsec as i64);
+        let nanos = |(s, n): (i64, i64)| s.wrapping_mul(1_000_000_000).wrapping_add(n) as u64;
+        Self {
+            kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
+            dev: stat.st_dev as u64,
+            stamp: Stamp {
+                ino: stat.st_ino as u64,
+                size: u64::try_from(stat.st_size).unwrap_or(0),
+                mtime: nanos(mtime),
+                ctime: nanos(ctime),
+                mode: stat.st_mode as u32 & 0o7777,
+            },
+            newest: mtime.max(ctime),
+        }
+    }
+
+    /// Returns whether its times are too young to tell a later change.
+    pub(super) fn is_racy(&self, horizon: Horizon) -> bool {
+        self.newest > (horizon.0, horizon.1)
+    }
+
+    /// Returns the length of a file, 0 of anything else.
+    pub(super) fn len(&self) -> u64 {
+        match self.kind {
+            Kind::File => self.stamp.size,
+            _ => 0,
+        }
+    }
+}
+
+fn kind_of(kind: FileType) -> Kind {
+    match kind {
+        FileType::RegularFile => Kind::File,
+        FileType::Symlink => Kind::Link,
+        FileType::Directory => Kind::Dir,
+        FileType::Socket => Kind::Socket,
+        FileType::Fifo => Kind::Fifo,
+        _ => Kind::Device,
+    }
+}
+
+/// A handle on the workspace's topmost directory.
+#[derive(Debug)]
+pub(super) struct Root {
+    fd: OwnedFd,
+    pub(super) dev: u64,
+    /// Whether the system opens a path beneath a handle in one step.
+    whole: AtomicBool,
+}
+
+impl Root {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let failed = |error: Errno| Error::io("cannot read the workspace", path, error.into());
+        let fd = rustix::fs::open(path, DIRECTORY, Mode::empty()).map_err(failed)?;
+        let dev = seen(&fd).map_err(failed)?.dev;
+        let whole = AtomicBool::new(true);
+        Ok(Self { fd, dev, whole })
+    }
+
+    /// Opens a directory by its path beneath the root; the empty path is the root.
+    pub(super) fn open_dir(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        let mut rest = path;
+        let mut held: Option<OwnedFd> = None;
+        while rest.len() > LONGEST_PATH {
+            let end = rest[..LONGEST_PATH].iter().rposition(|byte| *byte == b'/');
+            let (head, tail) = rest.split_at(end.ok_or(Errno::NAMETOOLONG)?);
+            held = Some(self.open_beneath(held.as_ref().unwrap_or(&self.fd), head)?);
+            rest = &tail[1..];
+        }
+        let rest = if rest.is_empty() { b"." } else { rest };
+        self.open_beneath(held.as_ref().unwrap_or(&self.fd), rest)
+    }
+
+    fn open_beneath(&self, dir: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        if self.whole.load(Ordering::Relaxed) {
+            match open_whole(dir, path, DIRECTORY) {
+                Err(Errno::NOSYS) => self.whole.store(false, Ordering::Relaxed),
+                // Sandboxes that do not know the call forbid it instead.
+                Err(Errno::PERM) => {}
+                done => return done,
+            }
+        }
+        open_steps(dir, path)
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// Opens a path beneath a handle in one step.
+fn open_whole(dir: &OwnedFd, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH
+        | ResolveFlags::NO_SYMLINKS
+        | ResolveFlags::NO_MAGICLINKS
+        | ResolveFlags::NO_XDEV;
+    let mut tries = 0;
+    loop {
+        match rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve) {
+            // Something was renamed meanwhile; the system asks to be asked again.
+            Err(Errno::AGAIN | Errno::INTR) if tries < 100 => tries += 1,
+            done => return done,
+        }
+    }
+}
+
+/// Opens a path beneath a handle name by name.
+fn open_steps(dir: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+    let flags = DIRECTORY | OFlags::NOFOLLOW;
+    let mut held: Option<OwnedFd> = None;
+    for name in path.split(|byte| *byte == b'/') {
+        let at = held.as_ref().unwrap_or(dir);
+        held = Some(rustix::fs::openat(at, name, flags, Mode::empty())?);
+    }
+    held.ok_or(Errno::NOENT)
+}
+
+/// Looks at a handle.
+pub(super) fn seen(fd: impl AsFd) -> rustix::io::Result<Seen> {
+    rustix::fs::fstat(fd).map(|stat| Seen::new(&stat))
+}
+
+/// Looks at a name in a directory, and not through it.
+pub(super) fn seen_at(dir: impl AsFd, name: &CStr) -> rustix::io::Result<Seen> {
+    rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Seen::new(&stat))
+}
+
+/// Looks at a path as the whole system knows it.
+pub(super) fn seen_path(path: &Path) -> rustix::io::Result<Seen> {
+    rustix::fs::stat(path).map(|stat| Seen::new(&stat))
+}
+
+/// Returns where a link leads.
+pub(super) fn link_target(dir: impl AsFd, name: &CStr) -> rustix::io::Result<Box<[u8]>> {
+    let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
+    Ok(target.into_bytes().into_boxed_slice())
+}
+
+/// Opens a file to read it: never through a link, never waiting for a writer.
+pub(super) fn open_file(dir: impl AsFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+        // Only a file's owner may leave its time of access alone.
+        Err(Errno::PERM) => rustix::fs::openat(&dir, name, flags, Mode::empty()),
+        done => done,
+    }
+}
+
+/// Reads a small regular file beneath a directory whole, through no link.
+/// `None` where there is none, or it is longer than `longest`.
+pub(super) fn read_beneath(
+    dir: &OwnedFd,
+    path: &CStr,
+    longest: u64,
+) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = match open_whole(dir, path.to_bytes(), flags) {
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(dir, path, flags, Mode::empty()),
+        done => done,
+    };
+    read_opened(opened, longest)
+}
+
+/// Reads a small regular file by its path; see [`read_beneath`].
+pub(super) fn read_path(path: &Path, longest: u64) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    read_opened(rustix::fs::open(path, flags, Mode::empty()), longest)
+}
+
+/// Reads what was opened, or says why not; only what would open nothing else
+/// either is a failure.
+fn read_opened(opened: rustix::io::Result<OwnedFd>, longest: u64) -> io::Result<Option<Vec<u8>>> {
+    let fd = match opened {
+        Ok(fd) => fd,
+        Err(error) if is_fatal(error) => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
+    match seen(&fd) {
+        Ok(seen) if seen.kind == Kind::File && seen.stamp.size <= longest => {}
+        _ => return Ok(None),
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::from(fd);
+    match io::Read::read_to_end(&mut io::Read::take(file, longest + 1), &mut bytes) {
+        Ok(len) if len as u64 <= longest => Ok(Some(bytes)),
+        _ => Ok(None),
+    }
+}
+
+/// Returns whether an error is about this process or machine, and not about the
+/// file: to leave the file out for it would hide it.
+pub(super) fn is_fatal(error: Errno) -> bool {
+    matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
+}
+
+/// Says what to do about an error that is not about the file.
+pub(super) fn fatal(path: &Path, error: Errno) -> Error {
+    let doing = match error {
+        Errno::MFILE => "cannot open more files; raise the limit (`ulimit -n`), then do it again",
+        Errno::NFILE => "cannot open more files: the system has too many open",
+        _ => "cannot look at a file of the workspace",
+    };
+    Error::io(doing, path, error.into())
+}
+
+/// Returns how many bytes may still be written where `path` is.
+pub(super) fn free_space(path: &Path) -> Result<u64> {
+    // The store may not be there yet; the nearest directory that is will hold it.
+    let mut at = path;
+    loop {
+        match rustix::fs::statvfs(at) {
+            Ok(stat) => return Ok(stat.f_bavail.saturating_mul(stat.f_frsize)),
+            Err(Errno::NOENT) if at.parent().is_some() => at = at.parent().unwrap_or(at),
+            Err(error) => {
+                let doing = "cannot find out how much space is left";
+                return Err(Error::io(doing, path, error.into()));
+            }
+        }
+    }
+}
+
+/// The names in a directory, in the order of their bytes.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// Names, each followed by a NUL.
+    bytes: Vec<u8>,
+    found: Vec<(u32, u32, FileType)>,
+    buffer: Vec<u8>,
+}
+
+impl Names {
+    const BUFFER: usize = 64 * 1024;
+
+    /// Reads the names of a directory anew.
+    pub(super) fn read(&mut self, dir: &OwnedFd) -> rustix::io::Result<()> {
+        self.bytes.clear();
+        self.found.clear();
+        self.buffer.reserve(Self::BUFFER);
+        let space: &mut [MaybeUninit<u8>] = self.buffer.spare_capacity_mut();
+        let mut raw = RawDir::new(dir, space);
+        while let Some(entry) = raw.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes_with_nul();
+            if matches!(name, b".\0" | b"..\0") {
+                continue;
+            }
+            let at = u32::try_from(self.bytes.len()).map_err(|_| Errno::OVERFLOW)?;
+            self.bytes.extend_from_slice(name);
+            self.found.push((at, name.len() as u32, entry.file_type()));
+        }
+        let bytes = &self.bytes;
+        let name = |(at, len, _): &(u32, u32, FileType)| &bytes[*at as usize..][..*len as usize];
+        self.found.sort_unstable_by(|a, b| name(a).cmp(name(b)));
+        // A name may be given twice while the directory changes.
+        self.found.dedup_by(|a, b| name(a) == name(b));
+        Ok(())
+    }
+
+    /// Returns the names, and what each is where the directory says so.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&CStr, Option<Kind>)> {
+        self.found.iter().filter_map(|(at, len, kind)| {
+            let name = &self.bytes[*at as usize..][..*len as usize];
+            let kind = (*kind != FileType::Unknown).then(|| kind_of(*kind));
+            CStr::from_bytes_with_nul(name)
+                .ok()
+                .map(|name| (name, kind))
+        })
+    }
+}
+
+/// Makes the error that a workspace's root is not there as a directory.
+pub(super) fn root_lost(path: &Path, error: Errno) -> Error {
+    match error {
+        Errno::NOENT | Errno::NOTDIR => Error::new(
+            ErrorKind::NotFound,
+            "the workspace is not there any more, or is no directory",
+        )
+        .at_path(path),
+        _ => Error::io("cannot read the workspace", path, error.into()),
+    }
+}

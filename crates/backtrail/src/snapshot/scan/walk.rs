@@ -1,0 +1,486 @@
+//! The walk: every directory is opened, every name looked at, by several threads.
+//!
+//! Nothing is hashed here. A directory that did not change since the last scan is
+//! not read again, its names are known.
+
+use std::ffi::{CStr, OsStr};
+use std::iter::Peekable;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+use super::super::entry::{Kind, LeftOutReason};
+use super::cache::{Entries, Known, Record, StatCache};
+use super::look::{Here, Item, Looked, Sizes, State};
+use super::queue::Queue;
+use super::rules::{RuleFiles, Rules, RulesKey, Verdict};
+use super::sys::{self, Horizon, Names, Root, Seen, Stamp};
+use super::{ScanOptions, Step};
+use crate::error::{Error, Result};
+
+/// A directory as the walk found it.
+#[derive(Debug)]
+pub(super) struct Walked {
+    pub(super) path: Box<[u8]>,
+    /// Its number in the cache, if the cache knew it.
+    pub(super) record: Option<u32>,
+    pub(super) found: Found,
+}
+
+#[derive(Debug)]
+pub(super) enum Found {
+    Gone,
+    LeftOut(LeftOutReason),
+    /// It is something else now.
+    Replaced(Item),
+    /// All but its directories, which have these numbers, is as the cache has it.
+    Same(Vec<u32>),
+    Changed(Changed),
+}
+
+#[derive(Debug)]
+pub(super) struct Changed {
+    pub(super) stamp: Stamp,
+    pub(super) racy: bool,
+    pub(super) files: RuleFiles,
+    pub(super) key: RulesKey,
+    pub(super) items: Vec<Item>,
+}
+
+/// A directory to be looked into.
+#[derive(Debug)]
+pub(super) struct Job {
+    number: u32,
+    path: Box<[u8]>,
+    record: Option<u32>,
+    /// What holds for its own name.
+    rules: Arc<Rules>,
+}
+
+/// The directories that were found in one.
+pub(super) struct Jobs<'a> {
+    walk: &'a Walk<'a>,
+    found: Vec<Job>,
+}
+
+impl Jobs<'_> {
+    /// Adds a directory, and returns its number.
+    pub(super) fn add(
+        &mut self,
+        dir: &[u8],
+        name: &CStr,
+        record: Option<u32>,
+        rules: &Arc<Rules>,
+    ) -> u32 {
+        let number = self.walk.next.fetch_add(1, Ordering::Relaxed);
+        self.found.push(Job {
+            number,
+            path: join(dir, name.to_bytes()),
+            record,
+            rules: rules.clone(),
+        });
+        number
+    }
+
+    pub(super) fn fatal(&self, dir: &[u8], name: &CStr, error: Errno) -> Error {
+        self.walk.fatal(&join(dir, name.to_bytes()), error)
+    }
+}
+
+/// Joins a directory's path and a name.
+pub(super) fn join(dir: &[u8], name: &[u8]) -> Box<[u8]> {
+    match dir {
+        b"" => name.into(),
+        _ => [dir, b"/", name].concat().into_boxed_slice(),
+    }
+}
+
+/// What all threads of a walk share.
+pub(super) struct Walk<'a> {
+    pub(super) root: &'a Root,
+    pub(super) path: &'a Path,
+    pub(super) options: &'a ScanOptions,
+    pub(super) cache: &'a StatCache,
+    pub(super) horizon: Horizon,
+    /// The store's device and inode.
+    pub(super) store: Option<(u64, u64)>,
+    next: AtomicU32,
+    seen: AtomicU64,
+}
+
+/// What a walk found: every directory before those in it.
+pub(super) struct Tree {
+    pub(super) dirs: Vec<Walked>,
+    pub(super) dirs_read: u64,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        root: &'a Root,
+        path: &'a Path,
+        options: &'a ScanOptions,
+        cache: &'a StatCache,
+        horizon: Horizon,
+    ) -> Self {
+        let store = sys::seen_path(&options.store).ok();
+        Self {
+            root,
+            path,
+            options,
+            cache,
+            horizon,
+            store: store.map(|seen| (seen.dev, seen.stamp.ino)),
+            next: AtomicU32::new(1),
+            seen: AtomicU64::new(0),
+        }
+    }
+
+    /// Walks the whole tree.
+    pub(super) fn run(&self) -> Result<Tree> {
+        let settings = [
+            self.options.cap.to_le_bytes(),
+            self.options.small_ignored.to_le_bytes(),
+        ];
+        let excludes = self.options.global_excludes.as_deref();
+        let rules = Rules::around(self.path, excludes, settings.as_flattened())
+            .map_err(|error| Error::io("cannot read ignore rules", self.path, error))?;
+        let queue = Queue::new(Job {
+            number: 0,
+            path: Box::default(),
+            record: self.cache.is_of(self.root.dev).then_some(0),
+            rules,
+        });
+        let parts = queue.work(self.options.threads, |queue| {
+            let mut names = Names::default();
+            let mut done = Vec::new();
+            let mut dirs_read = 0;
+            while let Some((job, running)) = queue.next() {
+                let number = job.number;
+                let (walked, found) = self.dir(job, &mut names, &mut dirs_read)?;
+                done.push((number, walked));
+                running.finish(found);
+            }
+            Ok((done, dirs_read))
+        })?;
+        let mut dirs_read = 0;
+        let mut dirs: Vec<Option<Walked>> = Vec::new();
+        dirs.resize_with(self.next.load(Ordering::Relaxed) as usize, || None);
+        for (done, read) in parts {
+            dirs_read += read;
+            for (number, walked) in done {
+                dirs[number as usize] = Some(walked);
+            }
+        }
+        let dirs = dirs.into_iter().map(|dir| dir.expect("every job was done"));
+        Ok(Tree {
+            dirs: dirs.collect(),
+            dirs_read,
+        })
+    }
+
+    fn dir(&self, job: Job, names: &mut Names, read: &mut u64) -> Result<(Walked, Vec<Job>)> {
+        let mut jobs = Jobs {
+            walk: self,
+            found: Vec::new(),
+        };
+        let found = self.found(&job, names, read, &mut jobs)?;
+        let walked = Walked {
+            path: job.path,
+            record: job.record,
+            found,
+        };
+        Ok((walked, jobs.found))
+    }
+
+    fn found(
+        &self,
+        job: &Job,
+        names: &mut Names,
+        read: &mut u64,
+        jobs: &mut Jobs<'_>,
+    ) -> Result<Found> {
+        for _ in 0..sys::TRIES {
+            self.options.step(Step::OpenDir, &job.path);
+            match self.root.open_dir(&job.path) {
+                Ok(fd) => return self.opened(&fd, job, names, read, jobs),
+                Err(error) if job.number == 0 => return Err(sys::root_lost(self.path, error)),
+                Err(Errno::NOENT) => return Ok(Found::Gone),
+                Err(Errno::XDEV) => return Ok(Found::LeftOut(LeftOutReason::OtherFileSystem)),
+                Err(error) if sys::is_fatal(error) => return Err(self.fatal(&job.path, error)),
+                Err(Errno::NOTDIR | Errno::LOOP) => {
+                    if let Some(found) = self.look_again(job, jobs)? {
+                        return Ok(found);
+                    }
+                }
+                Err(_) => break,
+            }
+        }
+        Ok(Found::LeftOut(LeftOutReason::Unreadable))
+    }
+
+    /// Looks at a name that was a directory and is none any more. `None` if it is
+    /// one again.
+    fn look_again(&self, job: &Job, jobs: &mut Jobs<'_>) -> Result<Option<Found>> {
+        let (dir, name) = split(&job.path);
+        let name = std::ffi::CString::new(name).unwrap_or_default();
+        let fd = match self.root.open_dir(dir) {
+            Ok(fd) => fd,
+            Err(error) if sys::is_fatal(error) => return Err(self.fatal(dir, error)),
+            // Then the directory that it was in went as well.
+            Err(_) => return Ok(Some(Found::Gone)),
+        };
+        match sys::seen_at(&fd, &name) {
+            Ok(seen) if seen.kind == Kind::Dir => return Ok(None),
+            Err(_) => return Ok(Some(Found::Gone)),
+            Ok(_) => {}
+        }
+        let looked =
+            self.here(&fd, dir, &job.rules, false)
+                .look(&name, None, Some(Kind::File), jobs)?;
+        Ok(match looked {
+            Looked::Other(_, State::Gone) => Some(Found::Gone),
+            Looked::Other(verdict, state) => Some(Found::Replaced(Item {
+                name: name.into(),
+                verdict,
+                state,
+            })),
+            // It changes faster than it can be looked at.
+            Looked::Dir(_) | Looked::Same => Some(Found::LeftOut(LeftOutReason::Unreadable)),
+        })
+    }
+
+    fn opened(
+        &self,
+        fd: &OwnedFd,
+        job: &Job,
+        names: &mut Names,
+        read: &mut u64,
+        jobs: &mut Jobs<'_>,
+    ) -> Result<Found> {
+        let seen = sys::seen(fd).map_err(|error| self.failed(&job.path, error))?;
+        if seen.dev != self.root.dev {
+            return Ok(Found::LeftOut(LeftOutReason::OtherFileSystem));
+        }
+        if self.store == Some((seen.dev, seen.stamp.ino)) && job.number != 0 {
+            return Ok(Found::LeftOut(LeftOutReason::Store));
+        }
+        let record = job.record.and_then(|number| self.cache.record(number));
+        let known = record.filter(|record| is_same(record, &seen));
+        if let Some(record) = known
+            && let Some(found) = self.known(fd, job, &record, &seen, jobs)?
+        {
+            return Ok(found);
+        }
+        *read += 1;
+        match names.read(fd) {
+            Ok(()) => {}
+            Err(Errno::NOENT) if job.number != 0 => return Ok(Found::Gone),
+            Err(error) if job.number == 0 || sys::is_fatal(error) => {
+                return Err(self.failed(&job.path, error));
+            }
+            Err(_) => return Ok(Found::LeftOut(LeftOutReason::Unreadable)),
+        }
+        self.read(fd, job, record.as_ref(), &seen, names, jobs)
+    }
+
+    /// Looks at the names that a directory had, and has still. `None` if the cache
+    /// makes no sense.
+    fn known(
+        &self,
+        fd: &OwnedFd,
+        job: &Job,
+        record: &Record<'_>,
+        seen: &Seen,
+        jobs: &mut Jobs<'_>,
+    ) -> Result<Option<Found>> {
+        let files = record.head.files;
+        let rules = self.rules(fd, job, files)?;
+        let verdicts_hold = *rules.key() == record.head.key;
+        let here = self.here(fd, &job.path, &rules, verdicts_hold);
+        let mut items = (!verdicts_hold).then(Vec::new);
+        let mut subdirs = Vec::new();
+        let mut count = 0;
+        for known in record.entries() {
+            let Some(known) = known else {
+                jobs.found.clear();
+                return Ok(None);
+            };
+            let looked = here.look(known.name, Some(&known), None, jobs)?;
+            let was_walked = known.is_walked();
+            match looked {
+                Looked::Same if items.is_none() => {}
+                Looked::Dir(number) if items.is_none() && was_walked => subdirs.push(number),
+                looked => {
+                    let items = items.get_or_insert_with(|| replay(record, count, &subdirs));
+                    push(items, known.name, Some(&known), looked);
+                }
+            }
+            count += 1;
+        }
+        self.count(count);
+        Ok(Some(match items {
+            None => Found::Same(subdirs),
+            Some(items) => self.changed(seen, files, &rules, items),
+        }))
+    }
+
+    /// Looks at the names that were read from a directory.
+    fn read(
+        &self,
+        fd: &OwnedFd,
+        job: &Job,
+        record: Option<&Record<'_>>,
+        seen: &Seen,
+        names: &Names,
+        jobs: &mut Jobs<'_>,
+    ) -> Result<Found> {
+        let mut files = RuleFiles::default();
+        names.iter().for_each(|(name, _)| files.note(name));
+        let rules = self.rules(fd, job, files)?;
+        let verdicts_hold = record.is_some_and(|record| record.head.key == *rules.key());
+        let here = self.here(fd, &job.path, &rules, verdicts_hold);
+        let mut before = record.map(|record| record.entries().peekable());
+        let mut items = Vec::new();
+        let mut count = 0;
+        for (name, hint) in names.iter() {
+            let known = before.as_mut().and_then(|before| find(before, name));
+            // A name may have been given to something else since.
+            let known = known.filter(|known| hint.is_none_or(|hint| fits(known, hint)));
+            let looked = here.look(name, known.as_ref(), hint, jobs)?;
+            push(&mut items, name, known.as_ref(), looked);
+            count += 1;
+        }
+        self.count(count);
+        Ok(self.changed(seen, files, &rules, items))
+    }
+
+    fn changed(&self, seen: &Seen, files: RuleFiles, rules: &Rules, items: Vec<Item>) -> Found {
+        Found::Changed(Changed {
+            stamp: seen.stamp,
+            racy: seen.is_racy(self.horizon),
+            files,
+            key: *rules.key(),
+            items,
+        })
+    }
+
+    fn rules(&self, fd: &OwnedFd, job: &Job, files: RuleFiles) -> Result<Arc<Rules>> {
+        let rules = job.rules.of_dir(fd, &job.path, files);
+        rules.map_err(|error| Error::io("cannot read ignore rules", &self.whole(&job.path), error))
+    }
+
+    fn here<'b>(
+        &self,
+        fd: &'b OwnedFd,
+        path: &'b [u8],
+        rules: &'b Arc<Rules>,
+        verdicts_hold: bool,
+    ) -> Here<'b> {
+        Here {
+            fd,
+            path,
+            rules,
+            verdicts_hold,
+            sizes: self.sizes(),
+            horizon: self.horizon,
+        }
+    }
+
+    pub(super) fn sizes(&self) -> Sizes {
+        Sizes {
+            cap: self.options.cap,
+            small_ignored: self.options.small_ignored,
+        }
+    }
+
+    fn count(&self, names: u64) {
+        if let Some(progress) = &self.options.progress {
+            let files = self.seen.fetch_add(names, Ordering::Relaxed) + names;
+            progress.update(super::ScanProgress::looking(files));
+        }
+    }
+
+    pub(super) fn whole(&self, path: &[u8]) -> std::path::PathBuf {
+        self.path.join(OsStr::from_bytes(path))
+    }
+
+    pub(super) fn fatal(&self, path: &[u8], error: Errno) -> Error {
+        sys::fatal(&self.whole(path), error)
+    }
+
+    fn failed(&self, path: &[u8], error: Errno) -> Error {
+        if sys::is_fatal(error) {
+            return self.fatal(path, error);
+        }
+        Error::io("cannot read the directory", &self.whole(path), error.into())
+    }
+}
+
+/// Splits a path into its directory and its last name.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// Returns whether a directory has the names that it had.
+fn is_same(record: &Record<'_>, seen: &Seen) -> bool {
+    let (was, is) = (&record.head.stamp, &seen.stamp);
+    let same = was.ino == is.ino && was.mtime == is.mtime && was.ctime == is.ctime;
+    same && was.mode == is.mode && !record.head.racy
+}
+
+/// Finds a name among those that were known; both come in the same order.
+fn find<'a>(before: &mut Peekable<Entries<'a>>, name: &CStr) -> Option<Known<'a>> {
+    loop {
+        let known = (*before.peek()?)?;
+        match known.name.cmp(name) {
+            std::cmp::Ordering::Greater => return None,
+            std::cmp::Ordering::Equal => return before.next()?,
+            std::cmp::Ordering::Less => before.next(),
+        };
+    }
+}
+
+fn fits(known: &Known<'_>, kind: Kind) -> bool {
+    known.is_dir() == (kind == Kind::Dir)
+}
+
+/// Makes items of the first entries of a record, which are as they were.
+pub(super) fn replay(record: &Record<'_>, count: u64, subdirs: &[u32]) -> Vec<Item> {
+    let mut subdirs = subdirs.iter();
+    let entries = record
+        .entries()
+        .take(usize::try_from(count).unwrap_or(usize::MAX));
+    let item = |known: Known<'_>| Item {
+        name: known.name.into(),
+        verdict: known.verdict,
+        state: State::known(
+            &known,
+            known.is_walked().then(|| subdirs.next().copied()).flatten(),
+        ),
+    };
+    entries.flatten().map(item).collect()
+}
+
+/// Adds what a look told about a name.
+fn push(items: &mut Vec<Item>, name: &CStr, known: Option<&Known<'_>>, looked: Looked) {
+    let (verdict, state) = match (looked, known) {
+        (Looked::Same, Some(known)) => (known.verdict, State::known(known, None)),
+        (Looked::Same, None) => return,
+        (Looked::Dir(number), _) => (Verdict::Plain, State::Dir(number)),
+        (Looked::Other(_, State::Gone), _) => return,
+        (Looked::Other(verdict, state), _) => (verdict, state),
+    };
+    let name = name.into();
+    items.push(Item {
+        name,
+        verdict,
+        state,
+    });
+}
