@@ -79,6 +79,7 @@ enum Detail {
     Holder(Option<Holder>),
     Head(u64),
     Candidates(Vec<SessionId>),
+    Points(Vec<String>),
     TooMuch(TooMuch),
 }
 
@@ -135,6 +136,12 @@ impl Error {
         let mut error = Self::new(ErrorKind::Ambiguous, message);
         error.0.detail = Detail::Candidates(candidates);
         error
+    }
+
+    /// Adds points that may have been meant.
+    pub(crate) fn with_points(mut self, points: Vec<String>) -> Self {
+        self.0.detail = Detail::Points(points);
+        self
     }
 
     /// Makes the error of a snapshot that its limits stopped.
@@ -215,6 +222,15 @@ impl Error {
         }
     }
 
+    /// Returns the points that a text fits, with [`ErrorKind::Ambiguous`], or that
+    /// are nearest to it, with [`ErrorKind::NotFound`].
+    pub fn points(&self) -> &[String] {
+        match &self.0.detail {
+            Detail::Points(points) => points,
+            _ => &[],
+        }
+    }
+
     /// Returns what would have been stored, with [`ErrorKind::TooMuch`].
     pub fn too_much(&self) -> Option<&TooMuch> {
         match &self.0.detail {
@@ -238,6 +254,7 @@ impl Error {
                 Detail::Holder(holder) => Detail::Holder(holder.clone()),
                 Detail::Head(seq) => Detail::Head(*seq),
                 Detail::Candidates(ids) => Detail::Candidates(ids.clone()),
+                Detail::Points(points) => Detail::Points(points.clone()),
                 Detail::TooMuch(too_much) => Detail::TooMuch(too_much.clone()),
             },
             source: inner.source.as_ref().map(duplicate_io),

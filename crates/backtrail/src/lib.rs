@@ -166,10 +166,11 @@ mod store;
 mod time;
 mod trail;
 mod transcript;
+mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
 pub use error::{Error, ErrorKind, Reason, Result};
-pub use ids::SessionId;
+pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};
 pub use message::{
@@ -182,12 +183,12 @@ pub use session::{
     Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, History, HistoryItem,
     Holder, Import, ImportOutcome, MessageCounts, Move, Moved, Note, OwnedRecords, Prompt, Prompts,
     Records, RepairPlan, RepairReport, Session, SessionInfo, SessionOptions, SessionReader,
-    SetAside, Spawned, Stats, Step, StepKind, Steps, ToolCall, ToolCalls, ToolOutcome,
+    SetAside, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn,
     VerifyReport, format_duration,
 };
 pub use snapshot::{
-    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutReason,
-    Limits, NotCaptured, NotCapturedEntries, Progress, ScanProgress, ScanStage, Snapshot, TextDiff,
+    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,
+    LeftOutEntry, LeftOutReason, Limits, Progress, ScanProgress, ScanStage, Snapshot, TextDiff,
     TooMuch, Totals,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
@@ -198,3 +199,7 @@ pub use trail::{
     RecordRef, SpawnedBy, Sums,
 };
 pub use transcript::{CompactionSummary, Transcript};
+pub use workspace::{
+    Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, Incomplete, LogEntry, LogKind,
+    NotCaptured, ObjectDamage, Point, Run, SessionPlace, SnapshotsReport, Why, Workspace,
+};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::{self, Draft, Known};
+use super::draft::{self, Known};
 use super::usage::Usage;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::json::{Fields, Text, write_fields};
@@ -196,45 +196,4 @@ impl RecordRef<'_> {
                 Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
             })
     }
-}
-
-/// Something that only the speaker may add to a session.
-#[derive(Debug, Clone)]
-pub enum Spoken {
-    /// A message.
-    Message(Draft),
-    /// A compaction.
-    Compaction(Compaction),
-}
-
-impl Spoken {
-    /// Reads one JSON object: a compaction where its `type` says so, else a
-    /// message. See [`Draft::from_json`] and [`Compaction::from_json`].
-    pub fn from_json(line: &str) -> Result<Self> {
-        // Most lines are messages; the word is looked for before the line is
-        // read twice.
-        let says_compaction = memchr::memmem::find(line.as_bytes(), b"\"compaction\"").is_some();
-        if says_compaction && kind_of(line).as_deref() == Some("compaction") {
-            return Compaction::from_json(line).map(Self::Compaction);
-        }
-        Draft::from_json(line).map(Self::Message)
-    }
-
-    /// Returns the seq that is last for the caller, where one was set.
-    pub fn expected(&self) -> Option<u64> {
-        match self {
-            Self::Message(draft) => draft.expected(),
-            Self::Compaction(compaction) => compaction.expected(),
-        }
-    }
-}
-
-fn kind_of(line: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Kind {
-        #[serde(rename = "type")]
-        kind: String,
-    }
-    let kind: Kind = serde_json::from_str(line).ok()?;
-    Some(kind.kind)
 }

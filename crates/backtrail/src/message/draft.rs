@@ -1,5 +1,7 @@
 //! A message on its way into a session.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::parts::{self, MAX_INLINE};
@@ -234,6 +236,14 @@ impl Draft {
         Ok((out, message_at))
     }
 
+    /// Returns the message, parsed where it came as text.
+    pub(crate) fn message(&self) -> Option<Cow<'_, Message>> {
+        match &self.body {
+            Body::Message(message) => Some(Cow::Borrowed(message)),
+            Body::Json(json) => serde_json::from_str(json.as_str()).ok().map(Cow::Owned),
+        }
+    }
+
     /// Returns whether parts of the message, `json` once it is written, may have
     /// to move to the payload file.
     pub(crate) fn may_have_parts(&self, json: &[u8]) -> bool {
@@ -293,7 +303,7 @@ fn read_draft(line: &str) -> Result<Draft, Reason> {
     Ok(draft)
 }
 
-pub(super) fn read_object(line: &str) -> Result<Fields, Reason> {
+pub(crate) fn read_object(line: &str) -> Result<Fields, Reason> {
     match serde_json::from_str(line) {
         Ok(fields) => Ok(fields),
         Err(error) if error.is_data() && !line.trim_start().starts_with('{') => {
@@ -365,7 +375,7 @@ fn take_string(fields: &mut Fields, name: &'static str) -> Result<Json, Reason> 
 }
 
 /// Takes out an optional field; `null` is as good as none.
-pub(super) fn take<T: serde::de::DeserializeOwned>(
+pub(crate) fn take<T: serde::de::DeserializeOwned>(
     fields: &mut Fields,
     name: &'static str,
     must: &'static str,

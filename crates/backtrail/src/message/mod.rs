@@ -8,6 +8,7 @@ mod block;
 mod compaction;
 mod draft;
 pub(crate) mod parts;
+mod spoken;
 mod usage;
 
 use std::borrow::Cow;
@@ -22,8 +23,10 @@ use crate::json::{Fields, Json, Key, Text};
 
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
 pub(crate) use compaction::Covered;
-pub use compaction::{Compaction, Spoken, StoredCompaction};
+pub use compaction::{Compaction, StoredCompaction};
 pub use draft::Draft;
+pub(crate) use draft::{read_object, take};
+pub use spoken::Spoken;
 pub use usage::Usage;
 
 /// Who says it.

@@ -252,6 +252,25 @@ impl Segment {
     }
 }
 
+/// Which parts of which trails make up a line of history.
+#[derive(Debug)]
+pub(crate) struct Line(Vec<(SessionId, u32, u64)>);
+
+impl Line {
+    pub(crate) fn new(segments: &[Segment]) -> Self {
+        let part = |segment: &Segment| (segment.files.id().clone(), segment.trail, segment.until);
+        Self(segments.iter().map(part).collect())
+    }
+
+    /// Returns whether record `seq` of a trail lies on the line.
+    pub(crate) fn holds(&self, session: &SessionId, trail: u32, seq: u64) -> bool {
+        let is_part = |(id, number, until): &(SessionId, u32, u64)| {
+            id == session && *number == trail && seq <= *until
+        };
+        self.0.iter().any(is_part)
+    }
+}
+
 /// Walks from a session's head to its beginning.
 #[derive(Debug)]
 pub(crate) struct Walk {

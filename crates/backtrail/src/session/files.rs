@@ -127,22 +127,7 @@ impl SessionFiles {
 
     /// Opens a lock file, making it where it is missing.
     pub(crate) fn open_lock(&self, name: &str) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
-        let path = self.dir.join(name);
-        let opened = match self.storage.open_append(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                match self.storage.create_new(&path) {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        self.storage.open_append(&path)
-                    }
-                    created => created,
-                }
-            }
-            opened => opened,
-        };
-        match opened {
-            Ok(file) => Ok((path, file)),
-            Err(error) => Err(Error::io("cannot open the lock", &path, error)),
-        }
+        open_lock(self.storage.as_ref(), &self.dir, name)
     }
 
     /// Makes a new trail of `content`: written aside, synced, then put in place
@@ -268,6 +253,28 @@ impl SessionFiles {
             .collect();
         asides.sort_unstable();
         Ok(asides)
+    }
+}
+
+/// Opens a lock file in a directory, making it where it is missing.
+pub(crate) fn open_lock(
+    storage: &dyn Storage,
+    dir: &Path,
+    name: &str,
+) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
+    let path = dir.join(name);
+    let opened = match storage.open_append(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match storage.create_new(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                storage.open_append(&path)
+            }
+            created => created,
+        },
+        opened => opened,
+    };
+    match opened {
+        Ok(file) => Ok((path, file)),
+        Err(error) => Err(Error::io("cannot open the lock", &path, error)),
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::SessionFiles;
+use super::files::{SessionFiles, open_lock};
 use crate::error::{Error, Result};
 use crate::storage::{Storage, StorageFile, append_all, read_full};
 use crate::time::Timestamp;
@@ -123,7 +123,18 @@ pub(crate) struct AppendLock {
 
 impl AppendLock {
     pub(crate) fn open(files: &SessionFiles) -> Result<Self> {
-        let (path, file) = files.open_lock(APPEND)?;
+        Self::named(files, APPEND)
+    }
+
+    /// Opens a lock with a purpose of its own, beside a trail.
+    pub(crate) fn named(files: &SessionFiles, name: &str) -> Result<Self> {
+        let (path, file) = files.open_lock(name)?;
+        Ok(Self { file, path })
+    }
+
+    /// Opens the lock of a directory of the store.
+    pub(crate) fn in_dir(storage: &dyn Storage, dir: &Path) -> Result<Self> {
+        let (path, file) = open_lock(storage, dir, APPEND)?;
         Ok(Self { file, path })
     }
 

@@ -1,6 +1,7 @@
 //! What trails mean: a session, who speaks in it, and what was said.
 
 mod adopt;
+mod begun;
 mod chain;
 mod commit;
 mod compact;
@@ -17,6 +18,7 @@ mod info;
 mod lock;
 mod moves;
 mod note;
+mod options;
 mod outgoing;
 mod output;
 mod payloads;
@@ -34,7 +36,6 @@ mod tail;
 mod turn;
 mod verify;
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::context::{Context, Shape};
@@ -45,11 +46,11 @@ use crate::random::IdSource;
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::SpawnedBy;
-use crate::trail::present::{Present, WorkspaceRef};
-use lock::{AppendGuard, AppendLock, SpeakerLock};
+use lock::{AppendGuard, SpeakerLock};
 use queue::Queue;
-use tail::{Entry, Tail};
+use tail::Tail;
 
+pub use begun::{Tool, Turn};
 pub use commit::Commit;
 pub use compact::Compacted;
 pub use follow::{Follower, Moved};
@@ -62,6 +63,7 @@ pub use info::SessionInfo;
 pub use lock::Holder;
 pub use moves::Move;
 pub use note::Note;
+pub use options::SessionOptions;
 pub use reader::SessionReader;
 pub use records::{OwnedRecords, Records};
 pub use repair::{RepairPlan, RepairReport};
@@ -75,12 +77,15 @@ pub(crate) use files::{SessionFiles, is_absent};
 pub(crate) use first::OPENING;
 pub(crate) use fork::fork;
 pub(crate) use import::import;
-pub(crate) use lock::lies_in_store;
+pub(crate) use info::present_at;
+pub(crate) use lock::{AppendLock, lies_in_store};
 pub(crate) use note::append_note;
 pub(crate) use outgoing::move_out;
 pub(crate) use payloads::{PayloadWriter, Payloads};
+pub(crate) use place::end as end_of_line;
 pub(crate) use repair::plan as repair_plan;
 pub(crate) use spawn::spawn;
+pub(crate) use tail::{Entry, append_entry};
 
 /// When an append returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -121,86 +126,6 @@ impl std::str::FromStr for Durability {
                 crate::error::quoted(other)
             ))),
         }
-    }
-}
-
-/// What a new session begins with.
-#[derive(Debug, Clone, Default)]
-pub struct SessionOptions {
-    present: Present,
-    durability: Option<Durability>,
-}
-
-impl SessionOptions {
-    /// Makes options for a session of which nothing is known.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the title.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.present.title = Some(title.into());
-        self
-    }
-
-    /// Sets the tags.
-    #[must_use]
-    pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
-        self.present.tags = tags.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Sets the agent that speaks.
-    #[must_use]
-    pub fn agent(mut self, agent: impl Into<String>) -> Self {
-        self.present.agent = Some(agent.into());
-        self
-    }
-
-    /// Sets the model.
-    #[must_use]
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.present.model = Some(model.into());
-        self
-    }
-
-    /// Sets the root of the directory that the session works in.
-    #[must_use]
-    pub fn workspace_root(mut self, root: &Path) -> Self {
-        self.present.workspace = Some(WorkspaceRef::new(root));
-        self
-    }
-
-    pub(crate) fn of(present: Present) -> Self {
-        Self {
-            present,
-            durability: None,
-        }
-    }
-
-    pub(crate) fn asked_durability(&self) -> Option<Durability> {
-        self.durability
-    }
-
-    /// Returns the options as a note, if there is anything to note.
-    pub(crate) fn as_note(&self) -> Option<Note> {
-        (self.present != Present::default()).then(|| Note::of(self.present.clone()))
-    }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        let present = &self.present;
-        let root = present.workspace.iter().map(WorkspaceRef::text);
-        let texts = [&present.title, &present.agent, &present.model];
-        let texts = texts.into_iter().flatten().chain(root);
-        note::check_texts(texts.chain(&present.tags))
-    }
-
-    /// Sets when an append returns, instead of what the store is set to.
-    #[must_use]
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = Some(durability);
-        self
     }
 }
 

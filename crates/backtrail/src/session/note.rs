@@ -101,6 +101,13 @@ impl Note {
         self
     }
 
+    /// Sets the workspace, as its own trail knows it.
+    #[must_use]
+    pub(crate) fn workspace(mut self, workspace: WorkspaceRef) -> Self {
+        self.workspace = Some(workspace);
+        self
+    }
+
     /// Makes a note of all that is known.
     pub(crate) fn of(present: Present) -> Self {
         Self {

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::chain::Walk;
+use super::chain::{Line, Walk};
 use super::files::SessionFiles;
 use super::follow::Follower;
-use super::info::SessionInfo;
+use super::info::{SessionInfo, present_at};
 use super::lock::{self, Holder};
 use super::place;
 use super::records::Records;
@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::ids::SessionId;
 use crate::store::Store;
 use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
+use crate::trail::present::Present;
 use crate::trail::{Record, Sums};
 
 /// A session to read from. It takes no lock and never waits.
@@ -170,6 +171,36 @@ impl SessionReader {
             }
         }
         Ok(None)
+    }
+
+    /// Returns what is known of the session and may change.
+    pub(crate) fn present(&self) -> Result<Present> {
+        let place = place::end(&self.store, &self.files, self.head()?)?;
+        present_at(&self.store, &self.files, place.trail, &place.position)
+    }
+
+    /// Returns the seq of the last record of the line.
+    pub(crate) fn last_seq(&self) -> Result<u64> {
+        let place = place::end(&self.store, &self.files, self.head()?)?;
+        Ok(place.position.seq)
+    }
+
+    /// Returns which parts of which trails make up the line.
+    pub(crate) fn line(&self) -> Result<Line> {
+        let (segments, _) = self.walk()?.collect()?;
+        Ok(Line::new(&segments))
+    }
+
+    /// Finds the records of the line whose id begins with a text.
+    pub(crate) fn records_by_id(&self, beginning: &str) -> Result<Vec<(u64, String)>> {
+        let mut found = Vec::new();
+        let mut records = self.records_with(Sums::Trust)?;
+        while let Some(record) = records.next()? {
+            if let Some(id) = record.id().filter(|id| id.starts_with(beginning)) {
+                found.push((record.seq(), id.into_owned()));
+            }
+        }
+        Ok(found)
     }
 
     /// Follows the session from its beginning into the future.

@@ -7,8 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::lock::AppendLock;
-use super::tail::{Entry, Tail};
+use super::tail::append_entry;
 use super::{Session, SessionOptions, SessionReader};
 use crate::error::{Error, ErrorKind, Reason, Result, quoted};
 use crate::ids::SessionId;
@@ -137,13 +136,5 @@ fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Resul
     write_fields(&mut out, &body).map_err(|error| {
         Error::invalid("cannot note the new session").because(Reason::Syntax(error.to_string()))
     })?;
-    let lock = AppendLock::open(&files)?;
-    let guard = lock.hold()?;
-    let mut tail = Tail::load(store, &files)?;
-    tail.append(&[Entry {
-        kind: "spawned",
-        body: &out,
-    }])?;
-    drop(guard);
-    tail.sync()
+    append_entry(store, &files, "spawned", &out).map(drop)
 }

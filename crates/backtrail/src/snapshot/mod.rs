@@ -1,6 +1,7 @@
 //! The state of a workspace, by content.
 
 mod change;
+mod check;
 mod compare;
 mod cursor;
 mod diff;
@@ -15,6 +16,7 @@ mod patch;
 #[cfg(test)]
 mod patch_tests;
 mod renames;
+pub(crate) mod scan;
 pub(crate) mod source;
 #[cfg(test)]
 mod testing;
@@ -23,12 +25,12 @@ mod tree;
 #[cfg(test)]
 mod tree_tests;
 mod walk;
-pub(crate) mod scan;
 
 pub use change::{Change, ChangeKind, FileState};
+pub(crate) use check::check_snapshot;
 pub use diff::{ChangeCounts, Diff};
 pub use entry::{Kind, LeftOutReason, Totals};
 pub use patch::TextDiff;
-pub use tree::Snapshot;
-pub use walk::{Entries, NotCaptured, NotCapturedEntries};
 pub use scan::{LargeDir, Limits, Progress, ScanProgress, ScanStage, TooMuch};
+pub use tree::Snapshot;
+pub use walk::{Entries, LeftOutEntries, LeftOutEntry};

@@ -1,6 +1,7 @@
 //! Reading a snapshot.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::entry::{Dir, LeftOutReason, Node, Totals};
 use super::name::{bytes_of, names_of, shown};
 use super::node::read_root;
 use super::source::{Contents, Present};
-use super::walk::{Entries, NotCapturedEntries, Walk};
+use super::walk::{Entries, LeftOutEntries, Walk};
 use crate::error::{Error, Result};
 use crate::objects::{ObjectId, Objects};
 
@@ -91,8 +92,8 @@ impl Snapshot {
 
     /// Returns what was seen and not captured, in the order of [`Path`]; `.git` is
     /// not among it.
-    pub fn left_out(&self) -> NotCapturedEntries {
-        NotCapturedEntries::new(Walk::new(self, |dir| dir.totals.left_out > 0))
+    pub fn left_out(&self) -> LeftOutEntries {
+        LeftOutEntries::new(Walk::new(self, |dir| dir.totals.left_out > 0))
     }
 
     /// Reads a file, or a link's target.
@@ -129,6 +130,12 @@ impl Snapshot {
                 Err(Error::invalid(what))
             }
         }
+    }
+
+    /// Writes a file, or a link's target, and returns whether there is one.
+    pub fn write_to(&self, path: impl AsRef<Path>, out: &mut dyn io::Write) -> Result<bool> {
+        let failed = |error| Error::machine("cannot write the file", error);
+        self.read_to(path, &mut |piece| out.write_all(piece).map_err(failed))
     }
 
     /// Compares this snapshot with a later one.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::change::FileState;
@@ -10,6 +11,7 @@ use super::entry::{Dir, Kind, LeftOut, LeftOutReason, Node};
 use super::name::{os_str, serialize_path, shown};
 use super::tree::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
+use crate::trail::present::path_of;
 
 /// Deeper than any path that a system would take.
 pub(super) const MAX_DEPTH: usize = 4096;
@@ -105,20 +107,20 @@ impl Iterator for Entries {
 
 /// What a snapshot does not hold; see [`Snapshot::left_out`]. Ends after an error.
 #[derive(Debug)]
-pub struct NotCapturedEntries(Walk);
+pub struct LeftOutEntries(Walk);
 
-impl NotCapturedEntries {
+impl LeftOutEntries {
     pub(super) fn new(walk: Walk) -> Self {
         Self(walk)
     }
 }
 
-impl Iterator for NotCapturedEntries {
-    type Item = Result<NotCaptured>;
+impl Iterator for LeftOutEntries {
+    type Item = Result<LeftOutEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.find_map(|step| match step {
-            Ok((path, Node::LeftOut(left_out))) => NotCaptured::new(path, &left_out).map(Ok),
+            Ok((path, Node::LeftOut(left_out))) => LeftOutEntry::new(path, &left_out).map(Ok),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         })
@@ -126,9 +128,10 @@ impl Iterator for NotCapturedEntries {
 }
 
 /// An entry that was seen and not captured, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "LeftOutFields")]
 #[non_exhaustive]
-pub struct NotCaptured {
+pub struct LeftOutEntry {
     /// Where it is, relative to the workspace.
     pub path: PathBuf,
     /// What it is.
@@ -139,7 +142,7 @@ pub struct NotCaptured {
     pub bytes: u64,
 }
 
-impl NotCaptured {
+impl LeftOutEntry {
     /// Makes one of all but `.git`, which nobody misses.
     pub(crate) fn new(path: PathBuf, left_out: &LeftOut) -> Option<Self> {
         let LeftOut { reason, kind, size } = *left_out;
@@ -152,13 +155,35 @@ impl NotCaptured {
     }
 }
 
-impl Serialize for NotCaptured {
-    /// Writes `{"path","reason","bytes"}`.
+impl Serialize for LeftOutEntry {
+    /// Writes `{"path","kind","reason","bytes"}`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         serialize_path(&mut map, ["path", "path_hex"], &self.path)?;
+        map.serialize_entry("kind", &self.kind)?;
         map.serialize_entry("reason", self.reason.as_str())?;
         map.serialize_entry("bytes", &self.bytes)?;
         map.end()
+    }
+}
+
+/// An entry that was not captured, as it is written.
+#[derive(Deserialize)]
+struct LeftOutFields {
+    path: String,
+    path_hex: Option<String>,
+    kind: Kind,
+    reason: LeftOutReason,
+    bytes: u64,
+}
+
+impl From<LeftOutFields> for LeftOutEntry {
+    fn from(fields: LeftOutFields) -> Self {
+        Self {
+            path: path_of(&fields.path, fields.path_hex.as_deref()),
+            kind: fields.kind,
+            reason: fields.reason,
+            bytes: fields.bytes,
+        }
     }
 }

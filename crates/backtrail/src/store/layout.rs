@@ -1,10 +1,10 @@
 //! The store's directory: how it is made, and how one is told from another.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
-use super::{SESSIONS, Store};
+use super::{OBJECTS, SESSIONS, Store, WORKSPACES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::is_absent;
 use crate::storage::{Storage, append_all, read_full};
@@ -12,6 +12,8 @@ use crate::storage::{Storage, append_all, read_full};
 /// The version of the layout.
 const STORE_VERSION: u32 = 2;
 const FORMAT_FILE: &str = "format";
+/// The directories in it.
+const PARTS: [&str; 4] = [SESSIONS, WORKSPACES, OBJECTS, "derived"];
 
 impl Store {
     /// Makes the directories and the format file, which comes last: a store
@@ -100,7 +102,8 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing()),
             Err(error) => return Err(Error::io("cannot look for the store", root, error)),
         };
-        let ours = |name: &std::ffi::OsString| name == SESSIONS || is_aside_format(name);
+        let is_part = |name: &OsString| PARTS.iter().any(|part| name == part);
+        let ours = |name: &OsString| is_part(name) || is_aside_format(name);
         if !names.iter().all(|name| ours(name) || is_setting(name)) {
             let what = format!(
                 "{} is neither empty nor a Backtrail store; name another directory",
@@ -152,6 +155,14 @@ impl Store {
             )
             .at_path(&path)),
         }
+    }
+}
+
+impl Store {
+    /// Makes the directory of the workspaces, which older stores lack.
+    pub(crate) fn make_workspaces_dir(&self) -> Result<()> {
+        create_dir(self.storage(), self.workspaces_dir())?;
+        sync_dir(self.storage(), self.root())
     }
 }
 

@@ -6,16 +6,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result, quoted};
-use crate::ids::{SessionId, is_id_like};
+use crate::ids::{SessionId, WorkspaceId, is_id_like};
+use crate::objects::Objects;
 use crate::random::{OsRandomness, Randomness, new_uuid};
 use crate::session::{
     Durability, ForkOptions, Holder, Import, Note, RepairPlan, Session, SessionFiles, SessionInfo,
-    SessionOptions, SessionReader, append_note, fork, import, is_absent, repair_plan, spawn,
+    SessionOptions, SessionReader, append_note, end_of_line, fork, import, is_absent, repair_plan,
+    spawn,
 };
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
+use crate::workspace::{self, Run, SessionPlace, SnapshotsReport, Workspace, append_run};
 
 const SESSIONS: &str = "sessions";
+const WORKSPACES: &str = "workspaces";
+const OBJECTS: &str = "objects";
 /// The shortest beginning of an id that counts as a reference.
 const SHORTEST_PREFIX: usize = 4;
 
@@ -27,6 +32,8 @@ pub struct StoreOptions {
     random: Arc<dyn Randomness>,
     durability: Durability,
     rotation: u64,
+    snapshot_cap: u64,
+    global_excludes: Option<PathBuf>,
     program: Option<String>,
 }
 
@@ -38,6 +45,8 @@ impl Default for StoreOptions {
             random: Arc::new(OsRandomness),
             durability: Durability::default(),
             rotation: Self::DEFAULT_ROTATION,
+            snapshot_cap: Self::DEFAULT_SNAPSHOT_CAP,
+            global_excludes: None,
             program: None,
         }
     }
@@ -46,6 +55,9 @@ impl Default for StoreOptions {
 impl StoreOptions {
     /// The length past which a trail goes on in a new file: 64 MiB.
     pub const DEFAULT_ROTATION: u64 = 64 << 20;
+
+    /// The length past which a file is not captured: 256 MiB.
+    pub const DEFAULT_SNAPSHOT_CAP: u64 = 256 << 20;
 
     /// Makes the default options.
     pub fn new() -> Self {
@@ -87,6 +99,21 @@ impl StoreOptions {
         self
     }
 
+    /// Sets the length past which snapshots leave a file out.
+    #[must_use]
+    pub fn snapshot_cap(mut self, bytes: u64) -> Self {
+        self.snapshot_cap = bytes;
+        self
+    }
+
+    /// Sets a file of ignore rules that hold in all workspaces, as git's
+    /// `core.excludesFile`.
+    #[must_use]
+    pub fn global_excludes(mut self, path: impl Into<PathBuf>) -> Self {
+        self.global_excludes = Some(path.into());
+        self
+    }
+
     /// Sets what this program calls itself to whoever finds a session locked.
     #[must_use]
     pub fn program(mut self, name: impl Into<String>) -> Self {
@@ -112,8 +139,15 @@ impl StoreOptions {
     }
 
     fn store(self, root: PathBuf) -> Store {
+        let objects = Objects::new(
+            Arc::clone(&self.storage),
+            Arc::clone(&self.random),
+            &root.join(OBJECTS),
+        );
         Store(Arc::new(Inner {
             sessions: root.join(SESSIONS),
+            workspaces: root.join(WORKSPACES),
+            objects,
             root,
             options: self,
         }))
@@ -140,6 +174,8 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     root: PathBuf,
     sessions: PathBuf,
+    workspaces: PathBuf,
+    objects: Objects,
     options: StoreOptions,
 }
 
@@ -215,6 +251,46 @@ impl Store {
     /// Finds out what a repair of a session would do.
     pub fn repair_plan(&self, id: &SessionId) -> Result<RepairPlan> {
         repair_plan(self, &self.files(id))
+    }
+
+    /// Opens the workspace that a directory is, making it where it is new. A
+    /// directory that was moved is recognised.
+    pub fn workspace(&self, root: &Path) -> Result<Workspace> {
+        workspace::register(self, root)
+    }
+
+    /// Opens the workspace that a directory is, if it is one.
+    pub fn find_workspace(&self, root: &Path) -> Result<Option<Workspace>> {
+        workspace::find(self, root)
+    }
+
+    /// Returns all workspaces whose trail can be read.
+    pub fn workspaces(&self) -> Result<Vec<Workspace>> {
+        let known = workspace::known(self)?.into_iter();
+        Ok(known.map(|known| known.open(self)).collect())
+    }
+
+    /// Returns the root of the workspace that a directory belongs to: the nearest
+    /// known one around it, else the nearest directory with a `.git`, else itself.
+    pub fn workspace_root(&self, dir: &Path) -> Result<PathBuf> {
+        workspace::root_around(Some(self), dir)
+    }
+
+    /// Says in a session that a command ran, whoever speaks there; returns the
+    /// record's seq.
+    pub fn record_run(&self, id: &SessionId, run: &Run) -> Result<u64> {
+        append_run(self, id, run)
+    }
+
+    /// Checks every workspace's trail, every snapshot it names and every object.
+    /// It only reads.
+    pub fn verify_snapshots(&self) -> Result<SnapshotsReport> {
+        workspace::verify(self)
+    }
+
+    /// Returns how many bytes the objects of snapshots take on disk.
+    pub fn objects_size(&self) -> Result<u64> {
+        self.0.objects.size()
     }
 
     /// Returns the ids of all sessions, in no order.
@@ -327,6 +403,38 @@ impl Store {
 
     pub(crate) fn files(&self, id: &SessionId) -> SessionFiles {
         SessionFiles::new(Arc::clone(&self.0.options.storage), &self.0.sessions, id)
+    }
+
+    pub(crate) fn workspace_files(&self, id: &WorkspaceId) -> SessionFiles {
+        SessionFiles::of_workspace(self.shared_storage(), &self.0.workspaces, id)
+    }
+
+    pub(crate) fn workspaces_dir(&self) -> &Path {
+        &self.0.workspaces
+    }
+
+    pub(crate) fn objects(&self) -> &Objects {
+        &self.0.objects
+    }
+
+    /// Returns the place where a session's line ends now.
+    pub(crate) fn session_place(&self, id: &SessionId) -> Result<SessionPlace> {
+        let files = self.files(id);
+        let head = files.head()?;
+        let end = end_of_line(self, &files, head)?;
+        Ok(SessionPlace {
+            id: id.clone(),
+            trail: head,
+            seq: end.position.seq,
+        })
+    }
+
+    pub(crate) fn snapshot_cap(&self) -> u64 {
+        self.0.options.snapshot_cap
+    }
+
+    pub(crate) fn global_excludes(&self) -> Option<&Path> {
+        self.0.options.global_excludes.as_deref()
     }
 
     pub(crate) fn new_session_id(&self) -> Result<SessionId> {

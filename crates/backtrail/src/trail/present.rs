@@ -31,10 +31,10 @@ pub(crate) struct WorkspaceRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<WorkspaceId>,
     /// The root as text; lossy where `root_hex` is there.
-    root: String,
+    pub(crate) root: String,
     /// The bytes of a root that is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    root_hex: Option<String>,
+    pub(crate) root_hex: Option<String>,
     /// What tells the directory from others of its name, on a workspace's trail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) directory: Option<DirectoryId>,

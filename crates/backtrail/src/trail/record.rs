@@ -37,6 +37,10 @@ pub enum RecordKind<'a> {
     Note,
     /// A session of a sub-agent that a tool call began.
     Spawned,
+    /// A command that ran.
+    Run,
+    /// The state of a workspace, on its own trail.
+    Checkpoint,
     /// Another kind, kept as it is.
     Other(&'a str),
 }
@@ -50,6 +54,8 @@ impl<'a> RecordKind<'a> {
             Self::Compaction => "compaction",
             Self::Note => "note",
             Self::Spawned => "spawned",
+            Self::Run => "run",
+            Self::Checkpoint => "checkpoint",
             Self::Other(name) => name,
         }
     }
@@ -61,6 +67,8 @@ impl<'a> RecordKind<'a> {
             "compaction" => Self::Compaction,
             "note" => Self::Note,
             "spawned" => Self::Spawned,
+            "run" => Self::Run,
+            "checkpoint" => Self::Checkpoint,
             other => Self::Other(other),
         }
     }

@@ -16,6 +16,7 @@ use super::chain::{Segment, continues_at};
 use super::files::SessionFiles;
 use super::import;
 use super::info::present_at;
+use super::lock::AppendLock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{StorageFile, append_all};
 use crate::store::Store;
@@ -282,6 +283,26 @@ impl Tail {
             .len()
             .map_err(|error| Error::io("cannot read the trail", &self.path, error))
     }
+}
+
+/// Appends one record under the short lock alone, whoever speaks; it is durable
+/// when its seq is returned.
+pub(crate) fn append_entry(
+    store: &Store,
+    files: &SessionFiles,
+    kind: &str,
+    body: &[u8],
+) -> Result<u64> {
+    let lock = AppendLock::open(files)?;
+    let guard = lock.hold()?;
+    let mut tail = Tail::load(store, files)?;
+    if tail.is_past(store.rotation()) {
+        tail.rotate()?;
+    }
+    tail.append(&[Entry { kind, body }])?;
+    drop(guard);
+    tail.sync()?;
+    Ok(tail.position.seq)
 }
 
 fn refuse_newer(opener: Option<&Opener>, path: &Path) -> Result<()> {

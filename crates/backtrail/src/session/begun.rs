@@ -1,0 +1,286 @@
+//! A turn under way: a user message and all that answers it, with the files as
+//! they were before it.
+//!
+//! The snapshot of the files runs behind the conversation. Only a tool can change
+//! files, so only the beginning of a tool call waits for it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use super::{Session, SessionOptions};
+use crate::error::{Error, ErrorKind, Result, quoted};
+use crate::ids::CheckpointId;
+use crate::message::{Block, Draft, Message, ToolResult, ToolUse};
+use crate::workspace::{Active, Checkpoint, CheckpointOptions, SessionPlace, Why, Workspace};
+
+impl Session {
+    /// Begins a turn: appends a message and keeps the state of the workspace as it
+    /// was before it. The message is durable when this returns; the snapshot runs
+    /// behind it.
+    ///
+    /// A turn that is dropped without [`Turn::end`] is recorded as interrupted. The
+    /// session must have a [`workspace`](SessionOptions::workspace).
+    pub fn begin_turn(&self, message: impl Into<Draft>) -> Result<Turn> {
+        let draft = message.into();
+        let workspace = self.workspace()?.ok_or_else(|| self.no_workspace())?;
+        let place = self.0.store.session_place(self.id())?;
+        let about = draft.message().map(|message| message.text().into_owned());
+        self.append(draft)?;
+        let start = CheckpointOptions::new()
+            .why(Why::TurnStart)
+            .place(place)
+            .about(about.as_deref().unwrap_or_default());
+        let behind = Behind {
+            pending: vec![begin_checkpoint(&workspace, start)?],
+            started: None,
+            failed: None,
+        };
+        Ok(Turn {
+            session: self.clone(),
+            workspace,
+            calls: Mutex::default(),
+            behind: Mutex::new(behind),
+            ended: false,
+        })
+    }
+
+    /// Keeps the state of the session's workspace, at the session's last record.
+    pub fn checkpoint(&self, options: CheckpointOptions) -> Result<Checkpoint> {
+        let workspace = self.workspace()?.ok_or_else(|| self.no_workspace())?;
+        workspace.checkpoint(options.session(self.id()))
+    }
+
+    fn no_workspace(&self) -> Error {
+        let what = format!(
+            "session {} has no workspace, so there are no files to keep; it is given one \
+             when it is created",
+            self.id()
+        );
+        Error::invalid(what)
+    }
+
+    /// Returns the workspace that the session works in, if it has one.
+    pub fn workspace(&self) -> Result<Option<Workspace>> {
+        let store = &self.0.store;
+        let Some(workspace) = self.reader().present()?.workspace else {
+            return Ok(None);
+        };
+        match workspace.id.clone() {
+            Some(id) => Ok(Some(Workspace::new(store, id, workspace.root()))),
+            None => store.workspace(&workspace.root()).map(Some),
+        }
+    }
+}
+
+/// A turn under way.
+#[derive(Debug)]
+pub struct Turn {
+    session: Session,
+    workspace: Workspace,
+    /// The calls that have no result yet, in their order.
+    calls: Mutex<Vec<ToolUse>>,
+    behind: Mutex<Behind>,
+    ended: bool,
+}
+
+/// What goes on behind the conversation.
+#[derive(Debug)]
+struct Behind {
+    /// The snapshots that are under way; the turn's first comes first.
+    pending: Vec<JoinHandle<Result<Checkpoint>>>,
+    /// Set once the first snapshot is there.
+    started: Option<Started>,
+    /// Why there is no first snapshot.
+    failed: Option<Error>,
+}
+
+#[derive(Debug)]
+struct Started {
+    start: CheckpointId,
+    /// Held, not used: it says that the turn is under way.
+    _active: Active,
+}
+
+impl Behind {
+    /// Waits for the snapshots that are under way, and returns what the turn began
+    /// with.
+    fn wait(&mut self, workspace: &Workspace) -> Result<CheckpointId> {
+        for pending in std::mem::take(&mut self.pending) {
+            let made = pending.join().unwrap_or_else(|_| {
+                let what = "the snapshot was given up: its thread died";
+                Err(Error::new(ErrorKind::Io, what))
+            });
+            match (&self.started, made) {
+                (Some(_), made) => {
+                    made?;
+                }
+                (None, made) => match made.and_then(|made| started(workspace, &made)) {
+                    Ok(started) => self.started = Some(started),
+                    Err(error) => self.failed = Some(error),
+                },
+            }
+        }
+        match (&self.started, &self.failed) {
+            (Some(started), _) => Ok(started.start),
+            (None, Some(error)) => Err(error.duplicate()),
+            (None, None) => Err(Error::invalid("the turn has ended")),
+        }
+    }
+}
+
+fn started(workspace: &Workspace, start: &Checkpoint) -> Result<Started> {
+    Ok(Started {
+        start: start.id(),
+        _active: workspace.activate(start)?,
+    })
+}
+
+fn begin_checkpoint(
+    workspace: &Workspace,
+    options: CheckpointOptions,
+) -> Result<JoinHandle<Result<Checkpoint>>> {
+    let theirs = workspace.clone();
+    std::thread::Builder::new()
+        .name("backtrail-snapshot".to_owned())
+        .spawn(move || theirs.checkpoint(options))
+        .map_err(|error| Error::machine("cannot start the snapshot", error))
+}
+
+impl Turn {
+    /// Returns the session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Appends a message and returns its seq once it is durable.
+    pub fn append(&self, message: impl Into<Draft>) -> Result<u64> {
+        let draft = message.into();
+        let message = draft.message().map(std::borrow::Cow::into_owned);
+        let seq = self.session.append(draft)?;
+        if let Some(message) = message {
+            self.take_note(&message);
+        }
+        Ok(seq)
+    }
+
+    /// Returns the tool calls of this turn that have no result yet, in order.
+    pub fn open_tool_calls(&self) -> Vec<ToolUse> {
+        self.lock_calls().clone()
+    }
+
+    /// Begins a tool call: waits until the state of the files before it is kept.
+    ///
+    /// Fails where that state could not be kept, or where no call of this turn that
+    /// has no result yet has the id. A first snapshot that is too large can be taken
+    /// beforehand, with [`CheckpointOptions::unlimited`].
+    pub fn begin_tool(&self, tool_use_id: &str) -> Result<Tool<'_>> {
+        let call = self
+            .lock_calls()
+            .iter()
+            .find(|call| *call.id == *tool_use_id)
+            .cloned();
+        let call = call.ok_or_else(|| {
+            let what = format!("no tool call {} is open in this turn", quoted(tool_use_id));
+            Error::new(ErrorKind::NotFound, what)
+        })?;
+        let start = self.lock_behind().wait(&self.workspace)?;
+        Ok(Tool {
+            turn: self,
+            call,
+            start,
+        })
+    }
+
+    /// Begins the session of a sub-agent that a tool call of this turn starts. It
+    /// works in the same workspace.
+    pub fn spawn(&self, tool_use_id: &str, options: SessionOptions) -> Result<Session> {
+        let options = options.or_workspace(&self.workspace);
+        self.session.spawn(tool_use_id, options)
+    }
+
+    /// Ends the turn: keeps the state of the files as it left them.
+    pub fn end(mut self) -> Result<Checkpoint> {
+        self.ended = true;
+        self.finish(Why::TurnEnd)
+    }
+
+    fn finish(&self, why: Why) -> Result<Checkpoint> {
+        let start = self.lock_behind().wait(&self.workspace)?;
+        let end = CheckpointOptions::new()
+            .why(why)
+            .session(self.session.id())
+            .begun_by(start);
+        self.workspace.checkpoint(end)
+    }
+
+    /// Keeps track of which calls are open.
+    fn take_note(&self, message: &Message) {
+        let mut calls = self.lock_calls();
+        for block in &message.blocks {
+            match block {
+                Block::ToolUse(call) => calls.push(call.clone()),
+                Block::ToolResult(result) => {
+                    let answered = calls.iter().position(|call| call.id == result.tool_use_id);
+                    answered.map(|n| calls.remove(n));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn lock_calls(&self) -> MutexGuard<'_, Vec<ToolUse>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_behind(&self) -> MutexGuard<'_, Behind> {
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Nobody is left to be told of a failure; without this record the
+            // turn has no end, which says the same.
+            self.finish(Why::Interrupted).ok();
+        }
+    }
+}
+
+/// A tool call under way.
+#[derive(Debug)]
+pub struct Tool<'a> {
+    turn: &'a Turn,
+    call: ToolUse,
+    start: CheckpointId,
+}
+
+impl Tool<'_> {
+    /// Returns the call.
+    pub fn call(&self) -> &ToolUse {
+        &self.call
+    }
+
+    /// Appends the result and returns its seq once it is durable. The state of the
+    /// files after the call is kept behind it; the next call waits for that.
+    pub fn finish(self, result: ToolResult) -> Result<u64> {
+        let turn = self.turn;
+        let result = result.answers(self.call.id, self.call.name);
+        let seq = turn.append(Message::tool_result(result))?;
+        let end = CheckpointOptions::new()
+            .why(Why::ToolEnd)
+            .place(turn.place_at(seq)?)
+            .begun_by(self.start);
+        let pending = begin_checkpoint(&turn.workspace, end)?;
+        turn.lock_behind().pending.push(pending);
+        Ok(seq)
+    }
+}
+
+impl Turn {
+    /// Returns the place of a record that was just appended.
+    fn place_at(&self, seq: u64) -> Result<SessionPlace> {
+        let place = self.session.0.store.session_place(self.session.id())?;
+        Ok(SessionPlace { seq, ..place })
+    }
+}

@@ -1,0 +1,98 @@
+//! Where the stat cache of a workspace is kept.
+//!
+//! It is derived data and only a hint: what cannot be read is as good as none,
+//! and a failure to write it costs time at the next snapshot, nothing else.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::PathBuf;
+
+use super::Workspace;
+use crate::snapshot::scan::StatCache;
+use crate::storage::{append_all, read_full};
+
+const DERIVED: &str = "derived";
+/// The version of the cache is part of its name.
+const CACHES: &str = "stat-cache-1";
+/// Counts up whenever objects are removed from the store.
+const GENERATION: u64 = 0;
+
+impl Workspace {
+    /// Reads the newest cache that can be read.
+    pub(super) fn load_cache(&self) -> StatCache {
+        let mut numbers = self.cache_numbers();
+        while let Some(number) = numbers.pop() {
+            if let Some(cache) = self.read_cache(number) {
+                return cache;
+            }
+        }
+        StatCache::empty(GENERATION)
+    }
+
+    /// Writes a cache and removes those before it. Called under the snapshot
+    /// lock, after the objects that it names are durable.
+    pub(super) fn save_cache(&self, cache: &StatCache) {
+        let numbers = self.cache_numbers();
+        let next = numbers.last().map_or(0, |last| last + 1);
+        if self.write_cache(next, cache.encode()).is_ok() {
+            for number in numbers {
+                let path = self.cache_path(number);
+                self.store().storage().remove_file(&path).ok();
+            }
+        }
+    }
+
+    fn read_cache(&self, number: u64) -> Option<StatCache> {
+        let file = self
+            .store()
+            .storage()
+            .open_read(&self.cache_path(number))
+            .ok()?;
+        let mut bytes = vec![0; usize::try_from(file.len().ok()?).ok()?];
+        let len = read_full(file.as_ref(), &mut bytes, 0).ok()?;
+        bytes.truncate(len);
+        StatCache::decode(bytes, GENERATION)
+    }
+
+    fn write_cache(&self, number: u64, bytes: &[u8]) -> io::Result<()> {
+        let storage = self.store().storage();
+        for dir in [self.derived_dir(), self.cache_dir()] {
+            match storage.create_dir(&dir) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        let path = self.cache_path(number);
+        let file = storage.create_new(&path)?;
+        let written = append_all(file.as_ref(), bytes);
+        if written.is_err() {
+            storage.remove_file(&path).ok();
+        }
+        written
+    }
+
+    /// Returns the numbers of the workspace's caches, lowest first.
+    fn cache_numbers(&self) -> Vec<u64> {
+        let names = self.store().storage().list(&self.cache_dir());
+        let number = |name: &OsStr| {
+            let rest = name.to_str()?.strip_prefix(self.id().as_str())?;
+            rest.strip_prefix('.')?.parse().ok()
+        };
+        let names = names.unwrap_or_default();
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| number(name)).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    fn cache_path(&self, number: u64) -> PathBuf {
+        self.cache_dir().join(format!("{}.{number}", self.id()))
+    }
+
+    fn cache_dir(&self) -> PathBuf {
+        self.derived_dir().join(CACHES)
+    }
+
+    fn derived_dir(&self) -> PathBuf {
+        self.store().root().join(DERIVED)
+    }
+}

@@ -1,0 +1,132 @@
+//! What happened in a workspace, as a person tells it.
+
+use super::Workspace;
+use super::checkpoint::{Checkpoint, Why};
+use super::nested::spans;
+use crate::error::Result;
+use crate::snapshot::Diff;
+use crate::time::Timestamp;
+
+/// What a line of the log is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LogKind {
+    /// A turn of a session.
+    Turn,
+    /// A command that ran.
+    Run,
+    /// A checkpoint that somebody asked for.
+    Checkpoint,
+    /// What a person did between those.
+    Person,
+}
+
+/// Something that happened in a workspace.
+#[derive(Debug, Clone)]
+pub struct LogEntry {
+    kind: LogKind,
+    before: Option<Checkpoint>,
+    after: Checkpoint,
+    ended: bool,
+}
+
+impl LogEntry {
+    /// Returns what it is about.
+    pub fn kind(&self) -> LogKind {
+        self.kind
+    }
+
+    /// Returns when it was over, or first seen.
+    pub fn at(&self) -> Timestamp {
+        self.after.at()
+    }
+
+    /// Returns the checkpoint that it begins with; the first has none.
+    pub fn before(&self) -> Option<&Checkpoint> {
+        self.before.as_ref()
+    }
+
+    /// Returns the checkpoint that has its outcome.
+    pub fn after(&self) -> &Checkpoint {
+        &self.after
+    }
+
+    /// Returns whether it came to its end: a turn or run may be under way, or
+    /// have been given up.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Returns what it changed; `None` for the first checkpoint of all.
+    pub fn changes(&self) -> Result<Option<Diff>> {
+        let Some(before) = &self.before else {
+            return Ok(None);
+        };
+        let after = self.after.snapshot()?;
+        before.snapshot()?.diff(&after).map(Some)
+    }
+}
+
+impl Workspace {
+    /// Returns what happened here, the oldest first: turns and runs, each as one;
+    /// checkpoints that somebody asked for; and what was changed between them.
+    pub fn log(&self) -> Result<Vec<LogEntry>> {
+        let checkpoints = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
+        Ok(entries(&checkpoints))
+    }
+}
+
+fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
+    let mut entries = Vec::new();
+    let mut starts = spans(checkpoints).into_iter().peekable();
+    let mut before: Option<&Checkpoint> = None;
+    let mut n = 0;
+    while let Some(checkpoint) = checkpoints.get(n) {
+        let span = starts.next_if(|span| span.start == n);
+        n += 1;
+        let Some(span) = span else {
+            if checkpoint.why == Why::Manual {
+                entries.push(LogEntry {
+                    kind: LogKind::Checkpoint,
+                    before: before.cloned(),
+                    after: checkpoint.clone(),
+                    ended: true,
+                });
+                before = Some(checkpoint);
+            }
+            continue;
+        };
+        if before.is_some_and(|before| before.snapshot != checkpoint.snapshot) {
+            entries.push(LogEntry {
+                kind: LogKind::Person,
+                before: before.cloned(),
+                after: checkpoint.clone(),
+                ended: true,
+            });
+        }
+        let end = span.end.map(|end| &checkpoints[end]);
+        let after = end.unwrap_or_else(|| newest_of(&checkpoints[span.start..]));
+        entries.push(LogEntry {
+            kind: match checkpoint.why {
+                Why::RunStart => LogKind::Run,
+                _ => LogKind::Turn,
+            },
+            before: Some(checkpoint.clone()),
+            after: after.clone(),
+            ended: end.is_some_and(|end| end.why != Why::Interrupted),
+        });
+        before = Some(after);
+    }
+    entries
+}
+
+/// Returns the newest checkpoint of a turn or run that did not end: its own, as
+/// far as they go. `rest` begins with the one that it began with.
+fn newest_of(rest: &[Checkpoint]) -> &Checkpoint {
+    let start = &rest[0];
+    let own = rest
+        .iter()
+        .rev()
+        .find(|checkpoint| checkpoint.of == Some(start.id));
+    own.unwrap_or(start)
+}

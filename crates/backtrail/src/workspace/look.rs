@@ -1,0 +1,61 @@
+//! What a workspace holds now, looked at without keeping it; and what changed.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::Workspace;
+use super::checkpoint::NotCaptured;
+use super::making::not_captured;
+use crate::error::Result;
+use crate::snapshot::scan::{Limits, Progress, ScanOptions, Sink, scan};
+use crate::snapshot::{Diff, Snapshot};
+use crate::time::Timestamp;
+
+impl Workspace {
+    /// Compares a snapshot with what the directory holds now. Nothing is stored.
+    pub fn changes_since(&self, before: &Snapshot) -> Result<Diff> {
+        self.changes_since_with(before, None).map(|(diff, _)| diff)
+    }
+
+    /// Compares a snapshot with what the directory holds now, telling how far it
+    /// is; also returns what was seen and not looked into.
+    pub fn changes_since_with(
+        &self,
+        before: &Snapshot,
+        progress: Option<Arc<dyn Progress>>,
+    ) -> Result<(Diff, NotCaptured)> {
+        if !self.root_exists()? {
+            return Err(self.not_there());
+        }
+        let options = self.scan_options(None, progress);
+        let cache = self.load_cache();
+        let scanned = scan(self.root(), &options, &cache, Sink::Look, scan_time())?;
+        let not_captured = not_captured(&scanned);
+        let found = (scanned.id, scanned.root);
+        let present = Snapshot::present(self.root(), found, scanned.nodes, self.objects());
+        Ok((before.diff(&present)?, not_captured))
+    }
+
+    pub(super) fn scan_options(
+        &self,
+        limits: Option<Limits>,
+        progress: Option<Arc<dyn Progress>>,
+    ) -> ScanOptions {
+        let store = self.store();
+        let root = store.root();
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        ScanOptions {
+            cap: store.snapshot_cap(),
+            global_excludes: store.global_excludes().map(ToOwned::to_owned),
+            limits,
+            progress,
+            ..ScanOptions::new(root)
+        }
+    }
+}
+
+/// Returns the time that files' times are compared with: the system's, whatever
+/// clock the store has.
+pub(super) fn scan_time() -> Timestamp {
+    SystemTime::now().into()
+}

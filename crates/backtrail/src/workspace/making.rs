@@ -1,0 +1,311 @@
+//! Making a checkpoint: a snapshot, stored, then named on the trail.
+
+use std::sync::Arc;
+
+use super::Workspace;
+use super::checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
+use super::look::scan_time;
+use super::stored::{CHECKPOINT, Stored};
+use crate::error::{Error, Reason, Result, quoted};
+use crate::ids::{CheckpointId, SessionId};
+use crate::json::Fields;
+use crate::message::{read_object, take};
+use crate::objects::ObjectId;
+use crate::random::new_uuid;
+use crate::session::{AppendLock, append_entry};
+use crate::snapshot::entry::{Dir, Totals};
+use crate::snapshot::node::{write_listing, write_root};
+use crate::snapshot::scan::{Limits, Progress, Scanned, Sink, StatCache, scan};
+use crate::snapshot::{LeftOutEntry, Snapshot};
+
+/// The lock that snapshots of one workspace take turns by.
+const SNAPSHOT: &str = "snapshot.lock";
+/// The longest label.
+const MAX_LABEL: usize = 200;
+/// How much of what a turn or run was about is kept.
+const MAX_ABOUT: usize = 200;
+
+/// How a checkpoint is made.
+#[derive(Debug, Clone)]
+pub struct CheckpointOptions {
+    why: Why,
+    session: Option<SessionId>,
+    place: Option<SessionPlace>,
+    of: Option<CheckpointId>,
+    label: Option<String>,
+    about: Option<String>,
+    limited: bool,
+    progress: Option<Arc<dyn Progress>>,
+}
+
+impl Default for CheckpointOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CheckpointOptions {
+    /// Makes options for a checkpoint that somebody asked for.
+    pub fn new() -> Self {
+        Self {
+            why: Why::Manual,
+            session: None,
+            place: None,
+            of: None,
+            label: None,
+            about: None,
+            limited: true,
+            progress: None,
+        }
+    }
+
+    /// Sets why the checkpoint is made.
+    #[must_use]
+    pub fn why(mut self, why: Why) -> Self {
+        self.why = why;
+        self
+    }
+
+    /// Sets the session that it belongs to, at its last record.
+    #[must_use]
+    pub fn session(mut self, id: &SessionId) -> Self {
+        self.session = Some(id.clone());
+        self
+    }
+
+    /// Sets the place in a session that it belongs to.
+    #[must_use]
+    pub(crate) fn place(mut self, place: SessionPlace) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// Sets the checkpoint that the same turn or run began with.
+    #[must_use]
+    pub fn begun_by(mut self, start: CheckpointId) -> Self {
+        self.of = Some(start);
+        self
+    }
+
+    /// Sets a name that the checkpoint can be found by.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Says what the turn or run is about; a long text is cut.
+    #[must_use]
+    pub fn about(mut self, about: &str) -> Self {
+        self.about = beginning(about);
+        self
+    }
+
+    /// Takes a first snapshot of any size.
+    #[must_use]
+    pub fn unlimited(mut self) -> Self {
+        self.limited = false;
+        self
+    }
+
+    /// Sets who is told how far the snapshot is.
+    #[must_use]
+    pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Reads what is asked for from one JSON object:
+    /// `{"type":"checkpoint","label":"…"}`, where the label may be missing.
+    pub fn from_json(line: &str) -> Result<Self> {
+        let read = read_object(line).and_then(read_request);
+        let refused = |reason| Error::invalid("this line cannot be recorded").because(reason);
+        let options = read.map_err(refused)?;
+        options.check()?;
+        Ok(options)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.label.as_deref().map_or(Ok(()), check_label)
+    }
+}
+
+fn read_request(mut fields: Fields) -> Result<CheckpointOptions, Reason> {
+    if let Some(name) = fields.duplicate() {
+        return Err(Reason::RepeatedField(name.to_owned()));
+    }
+    take::<String>(&mut fields, "type", "a string")?;
+    let label = take(&mut fields, "label", "a string")?;
+    match fields.iter().next() {
+        Some((name, _)) => Err(Reason::UnexpectedField(name.to_owned())),
+        None => Ok(CheckpointOptions {
+            label,
+            ..CheckpointOptions::new()
+        }),
+    }
+}
+
+/// Returns the first line of a text, cut at a length; `None` where there is none.
+fn beginning(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| !line.trim().is_empty())?.trim();
+    let mut end = line.len().min(MAX_ABOUT);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    Some(line[..end].to_owned())
+}
+
+/// Refuses a label that could not be used as a point.
+fn check_label(label: &str) -> Result<()> {
+    let refuse = |why: &str| Err(Error::invalid(format!("the label {} {why}", quoted(label))));
+    if label.trim().is_empty() {
+        return refuse("is blank; give it a word, or leave it away");
+    }
+    if label.len() > MAX_LABEL {
+        return refuse(&format!("is longer than {MAX_LABEL} bytes"));
+    }
+    if label.chars().any(char::is_control) {
+        return refuse("has control characters in it");
+    }
+    if label != label.trim() {
+        return refuse("begins or ends with a space");
+    }
+    match super::point::reserved(label) {
+        Some(why) => refuse(why),
+        None => Ok(()),
+    }
+}
+
+impl Workspace {
+    /// Keeps the state of the directory, and returns when that is durable.
+    ///
+    /// Snapshots of one workspace take turns, also those of other processes.
+    pub fn checkpoint(&self, options: CheckpointOptions) -> Result<Checkpoint> {
+        options.check()?;
+        let lock = AppendLock::named(self.files(), SNAPSHOT)?;
+        let _turn = lock.hold()?;
+        let before = self.last_checkpoint()?;
+        let state = self.store_state(&options, before.as_ref())?;
+        let changed = match &before {
+            Some(before) => self.count_changes(&before.snapshot_id(), &state.id)?,
+            None => 0,
+        };
+        let place = match (options.place, &options.session) {
+            (None, Some(id)) => Some(self.store().session_place(id)?),
+            (place, _) => place,
+        };
+        let id = new_uuid(self.store().random());
+        let id = id.map_err(|error| self.failed("cannot make an id", error))?;
+        let stored = Stored {
+            at: self.store().now(),
+            id: CheckpointId::from_uuid(id),
+            why: options.why,
+            session: place,
+            of: options.of,
+            label: options.label,
+            about: options.about,
+            snapshot: state.id,
+            files: state.totals.files,
+            bytes: state.totals.bytes,
+            changed,
+            not_captured: state.not_captured,
+        };
+        let seq = append_entry(self.store(), self.files(), CHECKPOINT, &stored.body()?)?;
+        if let Some(cache) = &state.cache {
+            self.save_cache(cache);
+        }
+        Ok(stored.into_checkpoint(self, seq))
+    }
+
+    /// Stores what the directory holds now. All of it is durable then.
+    fn store_state(
+        &self,
+        options: &CheckpointOptions,
+        before: Option<&Checkpoint>,
+    ) -> Result<State> {
+        if !self.root_exists()? {
+            let before = before.ok_or_else(|| self.not_there())?;
+            return self.store_absence(before);
+        }
+        // Only what comes as a surprise is refused: who has a first snapshot has
+        // decided.
+        let limits = (options.limited && before.is_none()).then(Limits::default);
+        let scan_options = self.scan_options(limits, options.progress.clone());
+        let writer = self.objects().writer()?;
+        let cache = self.load_cache();
+        let sink = Sink::Store(&writer);
+        let scanned = scan(self.root(), &scan_options, &cache, sink, scan_time())?;
+        writer.finish()?;
+        Ok(State::from(scanned))
+    }
+
+    /// Stores that the directory is gone: it is empty then, and everything in it
+    /// can come back.
+    fn store_absence(&self, before: &Checkpoint) -> Result<State> {
+        let mode = before.snapshot()?.root().mode;
+        let writer = self.objects().writer()?;
+        let listing = write_listing(&[], &mut |bytes| writer.put(bytes))?;
+        let totals = Totals::default();
+        let root = Dir {
+            mode,
+            listing,
+            totals,
+        };
+        let id = writer.put(&write_root(&root))?;
+        writer.finish()?;
+        Ok(State {
+            id,
+            totals,
+            not_captured: NotCaptured::default(),
+            cache: None,
+        })
+    }
+
+    fn count_changes(&self, before: &ObjectId, after: &ObjectId) -> Result<u64> {
+        if before == after {
+            return Ok(0);
+        }
+        let open = |id| self.open_snapshot(id);
+        match open(before).and_then(|before| before.diff(&open(after)?)) {
+            Ok(diff) => Ok(diff.changes().len() as u64),
+            // A damaged snapshot must not stop those that come after it.
+            Err(error) if error.kind() == crate::ErrorKind::Corrupt => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a snapshot by its name.
+    pub(super) fn open_snapshot(&self, id: &ObjectId) -> Result<Snapshot> {
+        Snapshot::stored(self.objects(), *id)
+    }
+}
+
+/// The state of a directory that was stored.
+struct State {
+    id: ObjectId,
+    totals: Totals,
+    not_captured: NotCaptured,
+    cache: Option<StatCache>,
+}
+
+impl From<Scanned> for State {
+    fn from(scanned: Scanned) -> Self {
+        Self {
+            id: scanned.id,
+            totals: scanned.root.totals,
+            not_captured: not_captured(&scanned),
+            cache: scanned.cache,
+        }
+    }
+}
+
+/// Returns what a scan saw and did not capture.
+pub(super) fn not_captured(scanned: &Scanned) -> NotCaptured {
+    let first = scanned.left_out.iter();
+    NotCaptured {
+        count: scanned.root.totals.left_out,
+        first: first
+            .filter_map(|(path, left_out)| LeftOutEntry::new(path.clone(), left_out))
+            .collect(),
+    }
+}

@@ -1,0 +1,143 @@
+//! One directory that an agent works in, and what is kept of it.
+//!
+//! A workspace keeps a trail as a session does: its checkpoints, in the order in
+//! which they were made. A checkpoint names a snapshot, why it was made, and the
+//! place in a session that it belongs to, if any. Objects are durable before the
+//! checkpoint that names them, so a checkpoint that can be read is complete.
+//!
+//! Two locks order what processes do here: the snapshot lock, held from the first
+//! look at the directory to the checkpoint's record, and the short lock of the
+//! trail. Neither is held while an agent or a command runs.
+
+mod active;
+mod cache;
+mod checkpoint;
+mod checkpoints;
+mod identity;
+mod log;
+mod look;
+mod making;
+mod nested;
+mod point;
+mod resolve;
+mod run;
+mod stored;
+mod verify;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::ids::{SessionId, WorkspaceId};
+use crate::objects::Objects;
+use crate::session::{SessionFiles, SessionReader};
+use crate::store::Store;
+use crate::trail::present::WorkspaceRef;
+
+pub use active::{Active, Activity};
+pub use checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
+pub use checkpoints::Checkpoints;
+pub use log::{LogEntry, LogKind};
+pub use making::CheckpointOptions;
+pub use point::Point;
+pub use run::Run;
+pub use verify::{Incomplete, ObjectDamage, SnapshotsReport};
+
+pub(crate) use identity::{find, known, register, root_around};
+pub(crate) use run::append_run;
+pub(crate) use verify::verify;
+
+/// A directory that an agent works in. Cheap to clone, and shared between threads.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (home, project) = (dir.path().join("store"), dir.path().join("project"));
+/// # std::fs::create_dir(&project)?;
+/// use backtrail::{CheckpointOptions, Point, Store};
+///
+/// let store = Store::open_or_create(home)?;
+/// let workspace = store.workspace(&project)?;
+/// workspace.checkpoint(CheckpointOptions::new().label("before"))?;
+/// std::fs::write(project.join("notes.txt"), "buy milk\n")?;
+///
+/// let before = workspace.snapshot(&Point::label("before"))?;
+/// let changes = workspace.changes_since(&before)?;
+/// assert_eq!(changes.changes()[0].to_string(), "new notes.txt");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Workspace(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    files: SessionFiles,
+    id: WorkspaceId,
+    root: PathBuf,
+}
+
+impl Workspace {
+    pub(crate) fn new(store: &Store, id: WorkspaceId, root: PathBuf) -> Self {
+        Self(Arc::new(Inner {
+            files: store.workspace_files(&id),
+            store: store.clone(),
+            id,
+            root,
+        }))
+    }
+
+    /// Returns the workspace's id.
+    pub fn id(&self) -> &WorkspaceId {
+        &self.0.id
+    }
+
+    /// Returns the directory.
+    pub fn root(&self) -> &Path {
+        &self.0.root
+    }
+
+    /// Returns the store that keeps it.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// Returns the session that works here and was spoken in last.
+    pub fn latest_session(&self) -> Result<Option<SessionId>> {
+        let mut best = None;
+        for (id, info) in self.0.store.infos()? {
+            // One that cannot be read must not hide the others.
+            let Ok(info) = info else { continue };
+            if info.workspace_root.as_deref() != Some(self.root()) {
+                continue;
+            }
+            best = best.max(Some((info.updated_at, id)));
+        }
+        Ok(best.map(|(_, id)| id))
+    }
+
+    /// Returns how a session refers to it.
+    pub(crate) fn reference(&self) -> WorkspaceRef {
+        WorkspaceRef {
+            id: Some(self.0.id.clone()),
+            ..WorkspaceRef::new(&self.0.root)
+        }
+    }
+
+    fn files(&self) -> &SessionFiles {
+        &self.0.files
+    }
+
+    fn objects(&self) -> &Objects {
+        self.0.store.objects()
+    }
+
+    /// Returns its trail to read from.
+    fn trail(&self) -> SessionReader {
+        SessionReader::new(&self.0.store, self.0.files.clone())
+    }
+
+    /// Makes an error of a failure of the machine in its directory in the store.
+    fn failed(&self, doing: &str, error: std::io::Error) -> Error {
+        Error::io(doing, self.0.files.dir(), error)
+    }
+}

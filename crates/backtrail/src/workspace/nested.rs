@@ -1,0 +1,58 @@
+//! Which turns and runs there were.
+
+use std::collections::HashMap;
+
+use super::checkpoint::Checkpoint;
+use crate::ids::CheckpointId;
+
+/// A turn or run, by the checkpoints around it.
+#[derive(Debug, Clone)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    /// `None` while it is under way, or where its process died.
+    pub(super) end: Option<usize>,
+}
+
+/// Finds the turns and runs among checkpoints, which are in the order in which
+/// they were made. One that lies within another of the same session is a part of
+/// that and not one of its own.
+pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
+    let mut ends: HashMap<CheckpointId, usize> = HashMap::new();
+    for (n, checkpoint) in checkpoints.iter().enumerate() {
+        if let Some(start) = checkpoint.of.filter(|_| checkpoint.why.ends()) {
+            ends.insert(start, n);
+        }
+    }
+    let starts = checkpoints.iter().enumerate();
+    let all: Vec<Span> = starts
+        .filter(|(_, checkpoint)| checkpoint.why.begins())
+        .map(|(start, checkpoint)| Span {
+            start,
+            end: ends.get(&checkpoint.id).copied(),
+        })
+        .collect();
+    let mut outer: Vec<Span> = Vec::new();
+    // Ends that lie ahead, by session: what starts before one is within it.
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    for span in all {
+        let session = session_of(&checkpoints[span.start]);
+        let around = session.and_then(|session| open.get(session).copied());
+        let inner = match (around, span.end) {
+            (Some(around), Some(end)) => end < around,
+            (Some(around), None) => span.start < around,
+            (None, _) => false,
+        };
+        if inner {
+            continue;
+        }
+        if let (Some(session), Some(end)) = (session, span.end) {
+            open.insert(session, end);
+        }
+        outer.push(span);
+    }
+    outer
+}
+
+fn session_of(checkpoint: &Checkpoint) -> Option<&str> {
+    checkpoint.session.as_ref().map(|place| place.id.as_str())
+}

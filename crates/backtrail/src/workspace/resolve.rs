@@ -1,0 +1,213 @@
+//! Finding the checkpoint that a point means.
+
+use super::Workspace;
+use super::checkpoint::Checkpoint;
+use super::nested::spans;
+use super::point::{Named, Point};
+use crate::error::{Error, ErrorKind, Result, quoted};
+use crate::ids::SessionId;
+use crate::snapshot::Snapshot;
+
+/// The shortest beginning of an id that counts.
+const SHORTEST_PREFIX: usize = 4;
+/// How many points an error names.
+const NAMED: usize = 5;
+
+impl Workspace {
+    /// Opens the snapshot of the newest checkpoint at or before a point.
+    pub fn snapshot(&self, point: &Point) -> Result<Snapshot> {
+        self.resolve(point)?.snapshot()
+    }
+
+    /// Finds the newest checkpoint at or before a point.
+    ///
+    /// What fits two things is refused with [`Ambiguous`](ErrorKind::Ambiguous);
+    /// [`Error::points`] names both, and what is nearest to a wrong one.
+    pub fn resolve(&self, point: &Point) -> Result<Checkpoint> {
+        match &point.0 {
+            Named::Last => self.last_checkpoint()?.ok_or_else(|| self.no_checkpoint()),
+            Named::TurnsBack(count) => self.before_turns(*count),
+            Named::Record(reference, seq) => self.at_reference(reference.as_deref(), *seq),
+            Named::Checkpoint(id) => self.checkpoint_by_id(*id)?.ok_or_else(|| {
+                let what = format!("{} has no checkpoint {id}", self.root().display());
+                Error::new(ErrorKind::NotFound, what)
+            }),
+            Named::Label(label) => {
+                let found = self.find_back(|checkpoint| checkpoint.label() == Some(label))?;
+                found.ok_or_else(|| self.no_such(label))
+            }
+            Named::Text(text) => self.by_text(text),
+        }
+    }
+
+    /// Finds what the last `count` turns and runs began with.
+    fn before_turns(&self, count: u64) -> Result<Checkpoint> {
+        let mut checkpoints = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
+        let spans = spans(&checkpoints);
+        let wanted = usize::try_from(count)
+            .ok()
+            .and_then(|count| spans.len().checked_sub(count));
+        match wanted {
+            Some(n) => Ok(checkpoints.swap_remove(spans[n].start)),
+            None => {
+                let what = match spans.len() {
+                    0 => "no turn or run was made here yet".to_owned(),
+                    1 => "only one turn or run was made here".to_owned(),
+                    n => format!("only {n} turns and runs were made here"),
+                };
+                let error = Error::new(ErrorKind::NotFound, what).at_path(self.root());
+                Err(error.with_points(self.newest_points()))
+            }
+        }
+    }
+
+    fn at_reference(&self, reference: Option<&str>, seq: u64) -> Result<Checkpoint> {
+        let session = match reference {
+            Some(reference) => self.store().resolve(reference, Some(self.root()))?,
+            None => self.latest_session()?.ok_or_else(|| {
+                let what = format!("no session works in {} yet", self.root().display());
+                Error::new(ErrorKind::NotFound, what)
+            })?,
+        };
+        self.at_record(&session, seq)
+    }
+
+    /// Finds the newest checkpoint at or before a record of a session. Those on
+    /// branches that the session has left do not count.
+    fn at_record(&self, session: &SessionId, seq: u64) -> Result<Checkpoint> {
+        let reader = self.store().read_session(session)?;
+        let last = reader.last_seq()?;
+        if seq > last {
+            let what = format!("session {session} has no record {seq}; its last is {last}");
+            return Err(Error::new(ErrorKind::NotFound, what));
+        }
+        let line = reader.line()?;
+        let found = self.find_back(|checkpoint| {
+            checkpoint.session().is_some_and(|place| {
+                place.seq <= seq && line.holds(&place.id, place.trail, place.seq)
+            })
+        })?;
+        found.ok_or_else(|| {
+            let what = format!(
+                "no checkpoint in {} was made at or before record {seq} of session {session}",
+                self.root().display()
+            );
+            Error::new(ErrorKind::NotFound, what).with_points(self.newest_points())
+        })
+    }
+
+    /// Finds what a text fits: checkpoints and records by their ids, or a label.
+    fn by_text(&self, text: &str) -> Result<Checkpoint> {
+        let mut labelled: Option<Checkpoint> = None;
+        let mut by_id: Vec<Checkpoint> = Vec::new();
+        let mut sessions: Vec<SessionId> = Vec::new();
+        let is_prefix = is_prefix(text);
+        for checkpoint in self.checkpoints_back()? {
+            let checkpoint = checkpoint?;
+            if let Some(place) = checkpoint.session()
+                && !sessions.contains(&place.id)
+            {
+                sessions.push(place.id.clone());
+            }
+            if is_prefix && checkpoint.id().to_string().starts_with(text) {
+                by_id.push(checkpoint);
+            } else if labelled.is_none() && checkpoint.label() == Some(text) {
+                labelled = Some(checkpoint);
+            }
+        }
+        let mut records = Vec::new();
+        if is_prefix {
+            for session in sessions {
+                // One that cannot be read must not hide the others.
+                let found = self
+                    .store()
+                    .read_session(&session)
+                    .and_then(|reader| reader.records_by_id(text));
+                for (seq, id) in found.unwrap_or_default() {
+                    records.push((session.clone(), seq, id));
+                }
+            }
+        }
+        self.the_one(text, labelled, by_id, records)
+    }
+
+    fn the_one(
+        &self,
+        text: &str,
+        labelled: Option<Checkpoint>,
+        mut by_id: Vec<Checkpoint>,
+        records: Vec<(SessionId, u64, String)>,
+    ) -> Result<Checkpoint> {
+        let mut fitting: Vec<String> = Vec::new();
+        fitting.extend(by_id.iter().map(|checkpoint| checkpoint.id().to_string()));
+        fitting.extend(
+            labelled
+                .iter()
+                .map(|checkpoint| checkpoint.id().to_string()),
+        );
+        fitting.extend(records.iter().map(|(.., id)| id.clone()));
+        match (fitting.len(), records.first()) {
+            (0, _) => Err(self.no_such(text)),
+            (1, Some((session, seq, _))) => self.at_record(session, *seq),
+            (1, None) => Ok(by_id.pop().or(labelled).expect("one of them fits")),
+            (n, _) => {
+                let what = format!("{n} things are meant by {}", quoted(text));
+                Err(Error::new(ErrorKind::Ambiguous, what).with_points(fitting))
+            }
+        }
+    }
+
+    fn no_such(&self, text: &str) -> Error {
+        let what = match is_prefix(text) {
+            true => format!(
+                "no checkpoint, record or label here begins with {}",
+                quoted(text)
+            ),
+            false => format!("no checkpoint here is called {}", quoted(text)),
+        };
+        let error = Error::new(ErrorKind::NotFound, what);
+        error.with_points(self.nearest_points(text))
+    }
+
+    /// Returns the labels and ids that are most like a text.
+    fn nearest_points(&self, text: &str) -> Vec<String> {
+        let mut near: Vec<(usize, String)> = Vec::new();
+        for checkpoint in self.checkpoints_back().into_iter().flatten().flatten() {
+            let id = checkpoint.id().prefix(8);
+            for name in checkpoint.label.into_iter().chain([id]) {
+                let shared = text.bytes().zip(name.bytes()).take_while(|(a, b)| a == b);
+                let shared = shared.count();
+                if shared > 0 && !near.iter().any(|(_, known)| *known == name) {
+                    near.push((shared, name));
+                }
+            }
+        }
+        near.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+        let names: Vec<String> = near.into_iter().take(NAMED).map(|(_, name)| name).collect();
+        if names.is_empty() {
+            self.newest_points()
+        } else {
+            names
+        }
+    }
+
+    /// Returns the newest labels and ids.
+    fn newest_points(&self) -> Vec<String> {
+        let newest = self.checkpoints_back().into_iter().flatten().flatten();
+        newest
+            .take(NAMED)
+            .map(|checkpoint| {
+                let id = checkpoint.id().prefix(8);
+                checkpoint.label.unwrap_or(id)
+            })
+            .collect()
+    }
+}
+
+/// Returns whether a text may be the beginning of an id.
+fn is_prefix(text: &str) -> bool {
+    text.len() >= SHORTEST_PREFIX
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'))
+}

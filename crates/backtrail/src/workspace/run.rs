@@ -1,0 +1,102 @@
+//! What a session says of a command that ran.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::error::{Error, Reason, Result};
+use crate::ids::{CheckpointId, SessionId};
+use crate::json::write_fields;
+use crate::random::new_uuid;
+use crate::session::append_entry;
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::trail::present::to_hex;
+
+/// A command that ran: what it was, not what it printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The command and its arguments.
+    pub argv: Vec<OsString>,
+    /// The directory it ran in.
+    pub directory: PathBuf,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// What it ended with; `None` where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The checkpoint before it.
+    pub before: Option<CheckpointId>,
+    /// The checkpoint after it.
+    pub after: Option<CheckpointId>,
+}
+
+/// The type of its record.
+const RUN: &str = "run";
+
+/// A run's record, behind its number.
+#[derive(Serialize)]
+struct Body {
+    at: Timestamp,
+    id: uuid::Uuid,
+    argv: Vec<String>,
+    /// The bytes of arguments, where one is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argv_hex: Option<Vec<String>>,
+    directory: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory_hex: Option<String>,
+    started_at: Timestamp,
+    duration_ms: u64,
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<CheckpointId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<CheckpointId>,
+}
+
+impl Run {
+    fn body(&self, at: Timestamp, id: uuid::Uuid) -> Body {
+        let hex = |text: &OsString| to_hex(text.as_encoded_bytes());
+        let odd = self.argv.iter().any(|arg| arg.to_str().is_none());
+        let directory = self.directory.as_os_str();
+        Body {
+            at,
+            id,
+            argv: self
+                .argv
+                .iter()
+                .map(|arg| arg.to_string_lossy().into_owned())
+                .collect(),
+            argv_hex: odd.then(|| self.argv.iter().map(hex).collect()),
+            directory: directory.to_string_lossy().into_owned(),
+            directory_hex: directory
+                .to_str()
+                .is_none()
+                .then(|| to_hex(directory.as_encoded_bytes())),
+            started_at: self.started_at,
+            duration_ms: self.duration_ms,
+            exit_code: self.exit_code,
+            signal: self.signal,
+            before: self.before,
+            after: self.after,
+        }
+    }
+}
+
+/// Says in a session that a command ran, whoever speaks there.
+pub(crate) fn append_run(store: &Store, session: &SessionId, run: &Run) -> Result<u64> {
+    let id =
+        new_uuid(store.random()).map_err(|error| Error::machine("cannot make an id", error))?;
+    let mut body = Vec::new();
+    write_fields(&mut body, &run.body(store.now(), id)).map_err(|error| {
+        Error::invalid("cannot record the run").because(Reason::Syntax(error.to_string()))
+    })?;
+    append_entry(store, &store.files(session), RUN, &body)
+}

@@ -1,0 +1,72 @@
+//! How a checkpoint stands on its workspace's trail.
+
+use serde::{Deserialize, Serialize};
+
+use super::Workspace;
+use super::checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
+use crate::error::{Error, Reason, Result};
+use crate::ids::CheckpointId;
+use crate::json::write_fields;
+use crate::objects::ObjectId;
+use crate::time::Timestamp;
+use crate::trail::RecordRef;
+
+/// The type of its record.
+pub(super) const CHECKPOINT: &str = "checkpoint";
+
+/// A checkpoint's record, behind its number.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Stored {
+    pub(super) at: Timestamp,
+    pub(super) id: CheckpointId,
+    pub(super) why: Why,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) session: Option<SessionPlace>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) of: Option<CheckpointId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) label: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) about: Option<String>,
+    pub(super) snapshot: ObjectId,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) changed: u64,
+    pub(super) not_captured: NotCaptured,
+}
+
+impl Stored {
+    /// Reads the record of a checkpoint.
+    pub(super) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
+        serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
+    }
+
+    /// Writes what stands behind the record's number.
+    pub(super) fn body(&self) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        write_fields(&mut body, self).map_err(|error| {
+            let reason = Reason::Syntax(error.to_string());
+            Error::invalid("cannot write the checkpoint").because(reason)
+        })?;
+        Ok(body)
+    }
+
+    pub(super) fn into_checkpoint(self, workspace: &Workspace, seq: u64) -> Checkpoint {
+        Checkpoint {
+            workspace: workspace.clone(),
+            seq,
+            id: self.id,
+            at: self.at,
+            why: self.why,
+            session: self.session,
+            of: self.of,
+            label: self.label,
+            about: self.about,
+            snapshot: self.snapshot,
+            files: self.files,
+            bytes: self.bytes,
+            changed: self.changed,
+            not_captured: self.not_captured,
+        }
+    }
+}
