@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
-    compact, config, context, export, fork, import, list, pin, record, redo, repair, rewind, show,
-    stats, steps, tag, title, undo, verify,
+    cat, checkpoint, compact, config, context, diff, export, fork, import, list, log, pin, record,
+    redo, repair, rewind, show, stats, status, steps, tag, title, undo, verify,
 };
 
 /// Keep everything an agent and its user said, durably, and find it again
@@ -49,6 +49,11 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Checkpoint(checkpoint::Args),
+    Log(log::Args),
+    Diff(diff::Args),
+    Cat(cat::Args),
+    Status(status::Args),
     Record(record::Args),
     List(list::Args),
     Show(show::Args),

@@ -3,6 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use backtrail::Store;
+
 use crate::error::{CommandError, Result};
 
 /// Where the store's place was said.
@@ -58,12 +60,13 @@ fn data_dir() -> Result<PathBuf> {
     })
 }
 
-/// Returns the root of the workspace around the current directory: the nearest
-/// ancestor with `.git`, else the directory itself. `None` where the current
-/// directory is gone.
-pub(crate) fn workspace_root() -> Option<PathBuf> {
-    let here = env::current_dir().ok()?;
-    let here = here.canonicalize().unwrap_or(here);
-    let root = here.ancestors().find(|dir| dir.join(".git").exists());
-    Some(root.unwrap_or(&here).to_owned())
+/// Returns the file of ignore rules that git is set to use everywhere.
+pub(crate) fn global_excludes() -> Option<PathBuf> {
+    ignore::gitignore::gitconfig_excludes_path()
+}
+
+/// Returns the root of the workspace around the current directory. `None` where
+/// the current directory is gone.
+pub(crate) fn workspace_root(store: &Store) -> Option<PathBuf> {
+    store.workspace_root(&env::current_dir().ok()?).ok()
 }

@@ -5,6 +5,8 @@ mod commands;
 mod error;
 mod home;
 mod input;
+mod pager;
+mod progress;
 mod settings;
 mod shell;
 mod text;

@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     pub(crate) durability: Setting<Durability>,
     /// In bytes.
     pub(crate) rotation: Setting<u64>,
+    /// In bytes: the length past which snapshots leave a file out.
+    pub(crate) snapshot_cap: Setting<u64>,
 }
 
 /// A value, and the file that says so (`None`: it is the default).
@@ -30,7 +32,7 @@ impl<T> Setting<T> {
     }
 }
 
-const NAMES: [&str; 2] = ["durability", "rotation"];
+const NAMES: [&str; 3] = ["durability", "rotation", "snapshot_cap"];
 /// A trail shorter than this would be mostly openers.
 const SHORTEST_ROTATION: u64 = 1024;
 
@@ -41,6 +43,7 @@ impl Settings {
         let mut settings = Self {
             durability: Setting::default(Durability::default()),
             rotation: Setting::default(StoreOptions::DEFAULT_ROTATION),
+            snapshot_cap: Setting::default(StoreOptions::DEFAULT_SNAPSHOT_CAP),
         };
         #[expect(clippy::disallowed_methods, reason = "settings are the command's own")]
         let text = match std::fs::read_to_string(&path) {
@@ -93,6 +96,12 @@ impl Settings {
                 })?;
                 self.rotation = Setting { value, file };
             }
+            "snapshot_cap" => {
+                let value = read_size(value).ok_or_else(|| {
+                    CommandError::invalid("snapshot_cap must be a size like \"256 MiB\"")
+                })?;
+                self.snapshot_cap = Setting { value, file };
+            }
             unknown => return Err(unknown_setting(unknown)),
         }
         Ok(())
@@ -110,7 +119,7 @@ fn unknown_setting(name: &str) -> CommandError {
         Some((distance, known)) if distance <= known.len() / 2 => {
             error.hint(format!("did you mean {known}?"))
         }
-        _ => error.hint(format!("the settings are {}", NAMES.join(" and "))),
+        _ => error.hint(format!("the settings are {}", NAMES.join(", "))),
     }
 }
 

@@ -61,6 +61,12 @@ impl Ui {
         io::BufWriter::new(AutoStream::new(io::stdout().lock(), self.color))
     }
 
+    /// Returns whether data goes out with styles.
+    pub(crate) fn styles_stdout(&self) -> bool {
+        let stream = AutoStream::new(io::stdout(), self.color);
+        stream.current_choice() != ColorChoice::Never
+    }
+
     /// Returns how wide the terminal is that data goes to, if it is one.
     pub(crate) fn width(&self) -> Option<usize> {
         if !io::stdout().is_terminal() {

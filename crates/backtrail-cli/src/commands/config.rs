@@ -39,6 +39,12 @@ pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             value: settings.rotation.value.into(),
             source: source_of(&settings.rotation),
         },
+        Row {
+            name: "snapshot_cap",
+            shown: format!("\"{}\"", exact_size(settings.snapshot_cap.value)),
+            value: settings.snapshot_cap.value.into(),
+            source: source_of(&settings.snapshot_cap),
+        },
     ];
     if ui.json() {
         ui.print_json(&rows.iter().map(Row::to_json).collect())?;
@@ -78,7 +84,7 @@ fn print(rows: &[Row], dir: &Path, ui: &Ui) -> std::io::Result<()> {
     for row in rows {
         let source = row.source.as_str().unwrap_or("config.toml");
         let Row { name, shown, .. } = row;
-        writeln!(out, "{name:<10} = {shown:<width$}  {DIM}({source}){DIM:#}")?;
+        writeln!(out, "{name:<12} = {shown:<width$}  {DIM}({source}){DIM:#}")?;
     }
     out.flush()?;
     ui.remark(&format!(

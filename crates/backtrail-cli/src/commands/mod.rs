@@ -1,12 +1,17 @@
 //! The verbs, one file each.
 
+pub(crate) mod cat;
+pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod config;
 pub(crate) mod context;
+pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod fork;
+mod here;
 pub(crate) mod import;
 pub(crate) mod list;
+pub(crate) mod log;
 mod markdown;
 mod moves;
 pub(crate) mod pin;
@@ -16,6 +21,7 @@ pub(crate) mod repair;
 pub(crate) mod rewind;
 pub(crate) mod show;
 pub(crate) mod stats;
+pub(crate) mod status;
 pub(crate) mod steps;
 pub(crate) mod tag;
 pub(crate) mod title;
@@ -76,6 +82,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Verify(args) => verify::run(args, global, ui),
         Command::Repair(args) => repair::run(args, global, ui),
         Command::Config(args) => config::run(args, global, ui),
+        Command::Checkpoint(args) => checkpoint::run(args, global, ui),
+        Command::Log(args) => log::run(args, global, ui),
+        Command::Diff(args) => diff::run(args, global, ui),
+        Command::Cat(args) => cat::run(args, global, ui),
+        Command::Status(args) => status::run(args, global, ui),
     }
 }
 
@@ -86,7 +97,12 @@ fn store_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
     let options = StoreOptions::new()
         .durability(settings.durability.value)
         .rotation(settings.rotation.value)
+        .snapshot_cap(settings.snapshot_cap.value)
         .program("backtrail");
+    let options = match home::global_excludes() {
+        Some(path) => options.global_excludes(path),
+        None => options,
+    };
     Ok((options, dir))
 }
 
@@ -162,7 +178,7 @@ fn short(id: &SessionId) -> &str {
 
 /// Finds the session that a reference means; a wrong one brings up the nearest.
 fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
-    let root = home::workspace_root();
+    let root = home::workspace_root(store);
     store.resolve(reference, root.as_deref()).map_err(|error| {
         let candidates = error.candidates().to_vec();
         let kind = error.kind();

@@ -3,10 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 
 use backtrail::{
-    Draft, Durability, ErrorKind, Message, Note, Session, SessionId, SessionOptions, Spoken, Store,
+    CheckpointId, Draft, Durability, ErrorKind, Message, Note, Session, SessionId, SessionOptions,
+    Spoken, Store,
 };
 use serde_json::json;
 
+use super::here::joined_session;
 use super::{Answer, locked_hint, open_or_create_store, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
@@ -20,12 +22,13 @@ use crate::ui::Ui;
 /// A line is {"role":"user","text":"…"} or a native record,
 /// {"type":"message","message":{"role":…,"blocks":[…]}}. Both may have id, at,
 /// model, response_id, cost_usd, duration_ms and expect. A summary in place of
-/// what was said is {"type":"compaction","summary":"…","keep":4}. Each line is
-/// answered on stdout once it is durable:
-/// {"ok":true,"line":1,"session":"…","seq":1}.
+/// what was said is {"type":"compaction","summary":"…","keep":4}; the state of the
+/// files is kept by {"type":"checkpoint","label":"…"}. Each line is answered on
+/// stdout once it is durable: {"ok":true,"line":1,"session":"…","seq":1}, and a
+/// checkpoint with its id in place of seq.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Go on in this session instead of a new one
+    /// Go on in this session instead of a new one [default: $BACKTRAIL_SESSION, if it is set]
     #[arg(long, value_name = "REF")]
     session: Option<String>,
 
@@ -107,8 +110,12 @@ impl<'a> Recorder<'a> {
             let parent = resolve(&recorder.store, reference)?;
             recorder.spawned_by = Some((parent, call.clone()));
         }
-        if let Some(reference) = &args.session {
-            let id = resolve(&recorder.store, reference)?;
+        let joined = match (&args.session, &args.spawned_by) {
+            (Some(reference), _) => Some(resolve(&recorder.store, reference)?),
+            (None, None) => joined_session(&recorder.store)?,
+            (None, Some(_)) => None,
+        };
+        if let Some(id) = joined {
             recorder.id = Some(id.clone());
             let session = recorder.open().map_err(|error| locked_hint(error, &id))?;
             if let Some(title) = &args.title {
@@ -173,7 +180,7 @@ impl<'a> Recorder<'a> {
                 None => results.next().unwrap_or_else(|| Err(Refusal::unknown())),
             };
             match result {
-                Ok(seq) => self.acknowledge(number, seq),
+                Ok(done) => self.acknowledge(number, done),
                 Err(refusal) => self.refuse(number, &refusal),
             }
         }
@@ -184,7 +191,7 @@ impl<'a> Recorder<'a> {
     /// Appends what was said, opening the session first where it is not open. What
     /// the machine fails to do is said of each line, and tried again with the
     /// next; what would fail again is an error.
-    fn append(&mut self, all: Vec<Spoken>) -> Result<Vec<Result<u64, Refusal>>> {
+    fn append(&mut self, all: Vec<Spoken>) -> Result<Vec<Result<Done, Refusal>>> {
         if all.is_empty() {
             return Ok(Vec::new());
         }
@@ -271,7 +278,7 @@ impl<'a> Recorder<'a> {
         if let Some(title) = &self.title {
             options = options.title(title.as_str());
         }
-        if let Some(root) = home::workspace_root() {
+        if let Some(root) = home::workspace_root(&self.store) {
             options = options.workspace_root(&root);
         }
         if let Some(durability) = durability {
@@ -280,11 +287,16 @@ impl<'a> Recorder<'a> {
         options
     }
 
-    fn acknowledge(&mut self, line: u64, seq: u64) {
-        self.recorded += 1;
-        self.acknowledged = self.acknowledged.max(seq);
+    fn acknowledge(&mut self, line: u64, done: Done) {
         let session = self.id.as_ref().map_or("", SessionId::as_str);
-        self.answers.acknowledge(line, session, seq);
+        match done {
+            Done::Record(seq) => {
+                self.recorded += 1;
+                self.acknowledged = self.acknowledged.max(seq);
+                self.answers.acknowledge(line, session, seq);
+            }
+            Done::Checkpoint(id) => self.answers.acknowledge_checkpoint(line, session, id),
+        }
     }
 
     fn refuse(&mut self, line: u64, refusal: &Refusal) {
@@ -326,20 +338,37 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Appends messages in groups, and each compaction in its place between them.
-fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<backtrail::Result<u64>> {
+/// What became of a line.
+#[derive(Debug, Clone, Copy)]
+enum Done {
+    Record(u64),
+    Checkpoint(CheckpointId),
+}
+
+/// Appends messages in groups, and everything else in its place between them.
+fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<backtrail::Result<Done>> {
     let mut results = Vec::with_capacity(all.len());
     let mut drafts = Vec::new();
+    let batch = |drafts: Vec<Draft>| {
+        let seqs = session.append_batch(drafts).into_iter();
+        seqs.map(|seq| seq.map(Done::Record))
+    };
     for spoken in all {
         match spoken {
             Spoken::Message(draft) => drafts.push(draft),
             Spoken::Compaction(compaction) => {
-                results.extend(session.append_batch(std::mem::take(&mut drafts)));
-                results.push(session.compact(&compaction).map(|done| done.seq));
+                results.extend(batch(std::mem::take(&mut drafts)));
+                let done = session.compact(&compaction);
+                results.push(done.map(|done| Done::Record(done.seq)));
+            }
+            Spoken::Checkpoint(options) => {
+                results.extend(batch(std::mem::take(&mut drafts)));
+                let done = session.checkpoint(options);
+                results.push(done.map(|done| Done::Checkpoint(done.id())));
             }
         }
     }
-    results.extend(session.append_batch(drafts));
+    results.extend(batch(drafts));
     results
 }
 
@@ -414,6 +443,14 @@ impl Answers {
         writeln!(
             self.buffer,
             r#"{{"ok":true,"line":{line},"session":"{session}","seq":{seq}}}"#
+        )
+        .expect("a Vec takes every write");
+    }
+
+    fn acknowledge_checkpoint(&mut self, line: u64, session: &str, id: CheckpointId) {
+        writeln!(
+            self.buffer,
+            r#"{{"ok":true,"line":{line},"session":"{session}","checkpoint":"{id}"}}"#
         )
         .expect("a Vec takes every write");
     }

@@ -14,7 +14,9 @@ use crate::ui::{DIM, Ui, unwritable};
 
 /// Check that everything is as it was written; it only reads
 ///
-/// Exits 1 if something is damaged.
+/// Without a session, the snapshots of all workspaces are checked as well: every
+/// checkpoint must be complete and every object what its name says. Exits 1 if
+/// something is damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest [default: all]
@@ -39,6 +41,9 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         };
         for id in ids {
             total.check(store, &id);
+        }
+        if args.reference.is_none() {
+            total.check_snapshots(store)?;
         }
     }
     let printed = if ui.json() {
@@ -73,9 +78,51 @@ struct Total {
     lost_payloads: bool,
     repaired: Vec<Place>,
     set_aside: Vec<(PathBuf, u64)>,
+    workspaces: u64,
+    checkpoints: u64,
+    objects: u64,
 }
 
 impl Total {
+    /// Checks the snapshots of all workspaces.
+    fn check_snapshots(&mut self, store: &Store) -> Result<()> {
+        let report = store.verify_snapshots()?;
+        self.workspaces = report.workspaces;
+        self.checkpoints = report.checkpoints;
+        self.objects = report.objects;
+        for (_, trail) in &report.trails {
+            self.damaged_count += trail.damage.count();
+            let places = trail.damage.first().iter();
+            self.damaged
+                .extend(places.map(|damage| Place::new(store, damage)));
+            let asides = trail.set_aside.iter();
+            let asides = asides.map(|(file, bytes)| (relative(store, file).to_owned(), *bytes));
+            self.set_aside.extend(asides);
+        }
+        self.damaged_count += report.damaged + report.incomplete.len() as u64;
+        self.damaged
+            .extend(report.damage.iter().map(|damage| Place {
+                file: relative(store, &damage.file).to_owned(),
+                line: None,
+                byte: Some(damage.byte),
+                reason: match &damage.object {
+                    Some(object) => format!("{} (object {object})", damage.reason),
+                    None => damage.reason.clone(),
+                },
+            }));
+        self.damaged
+            .extend(report.incomplete.iter().map(|broken| Place {
+                file: relative(store, &broken.trail).to_owned(),
+                line: None,
+                byte: None,
+                reason: match broken.checkpoint {
+                    Some(id) => format!("checkpoint {id}: {}", full_text(&broken.error)),
+                    None => full_text(&broken.error),
+                },
+            }));
+        Ok(())
+    }
+
     fn check(&mut self, store: &Store, id: &SessionId) {
         self.sessions += 1;
         let checked = store.read_session(id).and_then(|reader| reader.verify());
@@ -116,11 +163,24 @@ impl Total {
             "ok": self.damaged_count == 0,
             "sessions": self.sessions,
             "records": self.records,
+            "workspaces": self.workspaces,
+            "checkpoints": self.checkpoints,
+            "objects": self.objects,
             "damaged": self.damaged.iter().map(Place::to_json).collect::<Vec<_>>(),
             "damaged_count": self.damaged_count,
             "repaired": self.repaired.iter().map(Place::to_json).collect::<Vec<_>>(),
             "set_aside": self.set_aside.iter().map(aside_json).collect::<Vec<_>>(),
         })
+    }
+
+    fn snapshots(&self) -> String {
+        if self.checkpoints == 0 {
+            return String::new();
+        }
+        let checkpoints = count(self.checkpoints, "checkpoint");
+        let workspaces = count(self.workspaces, "workspace");
+        let objects = count(self.objects, "object");
+        format!(", {checkpoints} of {workspaces}, {objects}")
     }
 
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
@@ -142,7 +202,8 @@ impl Total {
         let records = count(self.records, "record");
         let sessions = count(self.sessions, "session");
         if self.damaged_count == 0 {
-            writeln!(out, "ok: {records} in {sessions}")?;
+            let snapshots = self.snapshots();
+            writeln!(out, "ok: {records} in {sessions}{snapshots}")?;
         } else {
             let places = count(self.damaged_count, "damaged place");
             let are = if self.records == 1 { "is" } else { "are" };

@@ -1,0 +1,127 @@
+//! `backtrail cat`: a file as it was.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Component, Path, PathBuf};
+
+use backtrail::{Kind, Point, Snapshot};
+
+use super::Answer;
+use super::here::{Here, resolve_point};
+use crate::args::Global;
+use crate::error::{CommandError, Result};
+use crate::shell::quote;
+use crate::text::{clean, count};
+use crate::ui::{Ui, unwritable};
+
+/// Print a file as it was at a point
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
+    #[arg(value_name = "POINT")]
+    point: Point,
+
+    /// The file, from the current directory; one that was deleted is found, too
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+
+    #[command(flatten)]
+    here: Here,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, _ui: &Ui) -> Result<Answer> {
+    let workspace = args.here.require(global)?;
+    let snapshot = resolve_point(&workspace, &args.point)?.snapshot()?;
+    let path = within(workspace.root(), &args.path)?;
+    let state = snapshot.entry(&path)?;
+    match state.as_ref().map(|state| state.kind) {
+        Some(Kind::File | Kind::Link) => {}
+        Some(_) => {
+            let what = format!("{} was a directory then", args.path.display());
+            let list = format!(
+                "see its files: backtrail diff --name-only {} -- {}",
+                args.point,
+                quote(&args.path.to_string_lossy())
+            );
+            return Err(CommandError::invalid(what).hint(list));
+        }
+        None => return Err(not_there(&snapshot, &path, args)),
+    }
+    print(&snapshot, &path)?;
+    Ok(Answer::Done)
+}
+
+/// Prints the bytes as they are; on a terminal, text that cannot command it.
+fn print(snapshot: &Snapshot, path: &Path) -> Result<()> {
+    let mut out = io::stdout().lock();
+    if io::stdout().is_terminal() {
+        let bytes = snapshot.read(path)?.unwrap_or_default();
+        if bytes.contains(&0) {
+            let what = format!(
+                "{} is binary, {}",
+                path.display(),
+                count(bytes.len() as u64, "byte")
+            );
+            return Err(CommandError::invalid(what).hint("send it elsewhere: … > FILE"));
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        return out
+            .write_all(clean(&text).as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(|error| unwritable(&error));
+    }
+    snapshot.write_to(path, &mut out)?;
+    out.flush().map_err(|error| unwritable(&error))
+}
+
+fn not_there(snapshot: &Snapshot, path: &Path, args: &Args) -> CommandError {
+    let shown = args.path.display();
+    let what = match snapshot.left_out_reason(path) {
+        Ok(Some(reason)) => format!(
+            "{shown} was there at {} and was not captured: {reason}",
+            args.point
+        ),
+        _ => format!("there was no {shown} at {}", args.point),
+    };
+    CommandError::not_found(what).hint(format!(
+        "see when it changed: backtrail log -- {}",
+        quote(&args.path.to_string_lossy())
+    ))
+}
+
+/// Returns a path from the workspace's root. It need not exist.
+pub(crate) fn within(root: &Path, path: &Path) -> Result<PathBuf> {
+    let outside = || {
+        let what = format!(
+            "{} is outside the workspace {}",
+            path.display(),
+            root.display()
+        );
+        CommandError::invalid(what).hint("paths are meant from the current directory")
+    };
+    let absolute = if path.is_absolute() {
+        path.to_owned()
+    } else {
+        let here = std::env::current_dir().and_then(|here| here.canonicalize());
+        here.unwrap_or_else(|_| root.to_owned()).join(path)
+    };
+    let mut clean = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            part => clean.push(part),
+        }
+    }
+    if let Ok(below) = clean.strip_prefix(root) {
+        return Ok(below.to_owned());
+    }
+    // A link on the way to it, as on some systems in the path to /tmp.
+    let real = clean.parent().and_then(|dir| dir.canonicalize().ok());
+    let real = real
+        .zip(clean.file_name())
+        .map(|(dir, name)| dir.join(name));
+    let below = real.and_then(|real| real.strip_prefix(root).ok().map(Path::to_owned));
+    below.ok_or_else(outside)
+}

@@ -1,0 +1,157 @@
+//! `backtrail checkpoint`: keep the files as they are now.
+
+use backtrail::{Checkpoint, CheckpointOptions, LeftOutEntry, NotCaptured};
+use serde_json::{Value, json};
+
+use super::Answer;
+use super::here::{Here, home_relative, joined_session};
+use crate::args::Global;
+use crate::error::Result;
+use crate::progress;
+use crate::text::{count, grouped, one_line, path_json, size};
+use crate::ui::Ui;
+
+/// Keep the state of the files, to come back to
+///
+/// A checkpoint covers everything in the workspace: what edit tools, shell
+/// commands, builds and people changed alike. What it left out is said.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A name to find it by
+    #[arg(value_name = "LABEL")]
+    label: Option<String>,
+
+    #[command(flatten)]
+    here: Here,
+
+    /// Take a first snapshot of any size, and of / or the home directory
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let workspace = args.here.open_or_create(global, args.yes)?;
+    let mut options = CheckpointOptions::new();
+    if let Some(label) = &args.label {
+        options = options.label(label.as_str());
+    }
+    if let Some(session) = joined_session(workspace.store())? {
+        options = options.session(&session);
+    }
+    if args.yes {
+        options = options.unlimited();
+    }
+    let checkpoint = progress::while_shown(ui, |progress| {
+        let options = match progress {
+            Some(progress) => options.progress(progress),
+            None => options,
+        };
+        workspace.checkpoint(options)
+    });
+    let checkpoint = checkpoint.map_err(too_much)?;
+    if ui.json() {
+        ui.print_json(&checkpoint_json(&checkpoint))?;
+        return Ok(Answer::Done);
+    }
+    ui.print_line(&checkpoint.id().prefix(8))?;
+    ui.status(&said(&checkpoint, &home_relative(workspace.root())));
+    if let Some(text) = not_captured(checkpoint.not_captured()) {
+        ui.status(&format!("not captured: {text}"));
+    }
+    Ok(Answer::Done)
+}
+
+/// Names the way on from a first snapshot that is too large.
+pub(crate) fn too_much(error: backtrail::Error) -> crate::error::CommandError {
+    let is_too_much = error.kind() == backtrail::ErrorKind::TooMuch;
+    let command = crate::error::CommandError::from(error);
+    if is_too_much {
+        command.hint("or take it all: --yes")
+    } else {
+        command
+    }
+}
+
+fn said(checkpoint: &Checkpoint, root: &str) -> String {
+    let files = match checkpoint.files() {
+        1 => "1 file".to_owned(),
+        n => format!("{} files", grouped(n)),
+    };
+    let changed = match checkpoint.changed() {
+        0 => String::new(),
+        n => format!(", {} changed since the last", grouped(n)),
+    };
+    format!(
+        "kept {files} ({}) of {root}{changed}",
+        size(checkpoint.bytes())
+    )
+}
+
+/// Writes the first few of what was not captured; `None` where nothing was left
+/// out.
+pub(crate) fn not_captured(not_captured: &NotCaptured) -> Option<String> {
+    const NAMED: usize = 3;
+    if not_captured.count == 0 {
+        return None;
+    }
+    let named: Vec<String> = not_captured
+        .first
+        .iter()
+        .take(NAMED)
+        .map(left_out)
+        .collect();
+    let more = not_captured.count - named.len() as u64;
+    let mut text = named.join(", ");
+    match (more, text.is_empty()) {
+        (0, _) => {}
+        (more, true) => text = count(more, "path"),
+        (more, false) => text += &format!(" and {} more", grouped(more)),
+    }
+    Some(text)
+}
+
+fn left_out(entry: &LeftOutEntry) -> String {
+    let path = one_line(&entry.path.to_string_lossy(), 60);
+    match entry.bytes {
+        0 => format!("{path} ({})", entry.reason),
+        bytes => format!("{path} ({}, {})", size(bytes), entry.reason),
+    }
+}
+
+/// Writes a checkpoint as data.
+pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
+    let mut value = json!({
+        "id": checkpoint.id(),
+        "at": checkpoint.at(),
+        "why": checkpoint.why(),
+        "snapshot": checkpoint.snapshot_id(),
+        "session": checkpoint.session().map(|place| &place.id),
+        "seq": checkpoint.session().map(|place| place.seq),
+        "label": checkpoint.label(),
+        "files": checkpoint.files(),
+        "bytes": checkpoint.bytes(),
+        "changed": checkpoint.changed(),
+        "not_captured": not_captured_json(checkpoint.not_captured()),
+    });
+    if let Some(about) = checkpoint.about() {
+        value["about"] = about.into();
+    }
+    if let Some(start) = checkpoint.begun_by() {
+        value["begun_by"] = json!(start);
+    }
+    value
+}
+
+pub(crate) fn not_captured_json(not_captured: &NotCaptured) -> Value {
+    let entry = |entry: &LeftOutEntry| {
+        json!({
+            "path": path_json(&entry.path),
+            "reason": entry.reason.as_str(),
+            "bytes": entry.bytes,
+        })
+    };
+    json!({
+        "count": not_captured.count,
+        "first": not_captured.first.iter().map(entry).collect::<Vec<_>>(),
+    })
+}

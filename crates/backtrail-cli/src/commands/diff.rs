@@ -1,0 +1,248 @@
+//! `backtrail diff`: what changed.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anstyle::{AnsiColor, Style};
+use backtrail::{Change, ChangeKind, Diff, ErrorKind, Point, Snapshot, TextDiff, Workspace};
+use serde_json::Value;
+
+use super::Answer;
+use super::cat::within;
+use super::here::{Here, home_relative, resolve_point};
+use crate::args::Global;
+use crate::error::Result;
+use crate::pager::Paged;
+use crate::progress;
+use crate::text::{clean, count};
+use crate::ui::{BOLD, Ui, unwritable};
+
+const ADDED: Style = AnsiColor::Green.on_default();
+const REMOVED: Style = AnsiColor::Red.on_default();
+const PLACE: Style = AnsiColor::Cyan.on_default();
+/// How many lines around a change are shown.
+const CONTEXT: usize = 3;
+
+/// Show what changed between two points, or since one
+///
+/// Without a point: from the start of the last turn or run to now. With one: from
+/// there to now. A point is a checkpoint's or record's id (or its first 4 or more
+/// characters), a label, last, last~N (before the last N turns or runs), or
+/// REF:SEQ (a record of a session).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// From where
+    #[arg(value_name = "A")]
+    from: Option<Point>,
+
+    /// To where [default: now]
+    #[arg(value_name = "B")]
+    to: Option<Point>,
+
+    /// Only these files and directories
+    #[arg(value_name = "PATHS", last = true)]
+    paths: Vec<PathBuf>,
+
+    /// Show how many lines changed in each file
+    #[arg(long, conflicts_with = "name_only")]
+    stat: bool,
+
+    /// Show the names of the files alone
+    #[arg(long)]
+    name_only: bool,
+
+    #[command(flatten)]
+    here: Here,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let workspace = args.here.require(global)?;
+    let paths = args.paths.iter().map(|path| within(workspace.root(), path));
+    let paths = paths.collect::<Result<Vec<_>>>()?;
+    let diff = compare(args, &workspace, ui)?;
+    let diff = if paths.is_empty() {
+        diff
+    } else {
+        diff.only(&paths)?
+    };
+    if ui.json() {
+        let changes = serde_json::to_value(diff.changes()).unwrap_or(Value::Null);
+        ui.print_json(&changes)?;
+    } else if diff.is_empty() {
+        ui.status(&format!(
+            "nothing changed in {}",
+            home_relative(workspace.root())
+        ));
+    } else {
+        let mut out = Paged::new();
+        let printed = match () {
+            () if args.name_only => print_names(&diff, &mut out),
+            () if args.stat => print_stat(&diff, ui, &mut out),
+            () => print_unified(&diff, ui, &mut out),
+        };
+        printed.and_then(|()| finish(out))?;
+    }
+    Ok(Answer::Done)
+}
+
+fn finish(out: Paged) -> Result<()> {
+    out.finish().map_err(|error| unwritable(&error))
+}
+
+fn compare(args: &Args, workspace: &Workspace, ui: &Ui) -> Result<Diff> {
+    let before = match &args.from {
+        Some(point) => resolve_point(workspace, point)?.snapshot()?,
+        None => start_of_last(workspace)?,
+    };
+    match &args.to {
+        Some(point) => {
+            let after = resolve_point(workspace, point)?.snapshot()?;
+            Ok(before.diff(&after)?)
+        }
+        None => {
+            let compared = progress::while_shown(ui, |progress| {
+                workspace.changes_since_with(&before, progress)
+            });
+            Ok(compared?.0)
+        }
+    }
+}
+
+/// Returns the files as they were before the last turn or run; where there was
+/// none, at the last checkpoint.
+fn start_of_last(workspace: &Workspace) -> Result<Snapshot> {
+    let found = match workspace.resolve(&Point::turns_back(1)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => workspace.resolve(&Point::last()),
+        found => found,
+    };
+    Ok(found?.snapshot()?)
+}
+
+fn print_names(diff: &Diff, out: &mut impl Write) -> Result<()> {
+    let print = |change: &Change, out: &mut dyn Write| {
+        let path = change.path.to_string_lossy();
+        writeln!(out, "{}", clean(&path))
+    };
+    let mut changes = diff.iter();
+    let printed = changes.try_for_each(|change| print(change, out));
+    printed.map_err(|error| unwritable(&error))
+}
+
+/// The most signs that a change is drawn with.
+const WIDEST_BAR: u64 = 30;
+
+fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
+    let mut rows = Vec::new();
+    let (mut added, mut removed) = (0, 0);
+    for change in diff.iter() {
+        let lines = lines_of(diff, change)?;
+        if let Some((more, less)) = lines {
+            added += more;
+            removed += less;
+        }
+        rows.push((change.to_string(), lines));
+    }
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max();
+    let width = width.unwrap_or(0).min(60);
+    let most = rows
+        .iter()
+        .filter_map(|(_, lines)| lines.map(|(a, r)| a + r));
+    let most = most.max().unwrap_or(0).max(1);
+    let mut out = styled(ui, out);
+    let mut print = || {
+        for (name, lines) in &rows {
+            let bar = lines.map_or_else(
+                || "binary".to_owned(),
+                |(a, r)| format!("{:>5} {}", a + r, bar(a, r, most)),
+            );
+            writeln!(out, "{:<width$}  {bar}", clean(name))?;
+        }
+        let files = count(rows.len() as u64, "path");
+        writeln!(
+            out,
+            "{files}, {ADDED}+{added}{ADDED:#} {REMOVED}−{removed}{REMOVED:#}"
+        )
+    };
+    print().map_err(|error| unwritable(&error))
+}
+
+/// Returns how many lines a change added and removed; `None` where it has none.
+pub(crate) fn lines_of(diff: &Diff, change: &Change) -> Result<Option<(u64, u64)>> {
+    if change.kind == ChangeKind::Mode {
+        return Ok(Some((0, 0)));
+    }
+    Ok(match diff.text(change, 0)? {
+        TextDiff::Text { added, removed, .. } => Some((added, removed)),
+        _ => None,
+    })
+}
+
+fn bar(added: u64, removed: u64, most: u64) -> String {
+    let scaled = |n: u64| match n {
+        0 => 0,
+        n if most <= WIDEST_BAR => n,
+        n => (n * WIDEST_BAR / most).max(1),
+    };
+    let signs = |sign: &str, n: u64| sign.repeat(usize::try_from(scaled(n)).unwrap_or(0));
+    format!(
+        "{ADDED}{}{ADDED:#}{REMOVED}{}{REMOVED:#}",
+        signs("+", added),
+        signs("−", removed)
+    )
+}
+
+fn print_unified(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
+    if !ui.styles_stdout() {
+        // As it is, so that others can apply it.
+        diff.write_unified(out, CONTEXT)?;
+        return Ok(());
+    }
+    for change in diff.iter() {
+        let text = diff.text(change, CONTEXT)?;
+        paint(text.unified(), out).map_err(|error| unwritable(&error))?;
+    }
+    Ok(())
+}
+
+/// Colours a unified diff, and strips what could command a terminal.
+fn paint(text: &[u8], out: &mut impl Write) -> io::Result<()> {
+    let mut in_hunk = false;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = String::from_utf8_lossy(line);
+        in_hunk = (in_hunk || line.starts_with("@@")) && !line.starts_with("diff ");
+        let style = match line.bytes().next() {
+            Some(b'@') => PLACE,
+            Some(b'+') if in_hunk => ADDED,
+            Some(b'-') if in_hunk => REMOVED,
+            _ if in_hunk => Style::new(),
+            _ => BOLD,
+        };
+        writeln!(out, "{style}{}{style:#}", clean(&line))?;
+    }
+    Ok(())
+}
+
+/// Returns a stream that takes styles out where they are not wanted.
+fn styled<'a>(ui: &Ui, out: &'a mut impl Write) -> Box<dyn Write + 'a> {
+    if ui.styles_stdout() {
+        Box::new(out)
+    } else {
+        Box::new(Strip(out))
+    }
+}
+
+/// Takes styles out of what is written.
+struct Strip<'a, W>(&'a mut W);
+
+impl<W: Write> Write for Strip<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let plain = anstream::adapter::strip_bytes(bytes).into_vec();
+        self.0.write_all(&plain)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

@@ -1,0 +1,159 @@
+//! Which workspace a command is about, and which moment of it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use backtrail::{Checkpoint, ErrorKind, Point, SessionId, Store, Workspace};
+
+use super::{open_or_create_store, open_store, resolve};
+use crate::args::Global;
+use crate::error::{CommandError, Result};
+use crate::shell::quote;
+use crate::text::one_line;
+use crate::when;
+
+/// The session that a command joins, set for what runs under `backtrail run`.
+pub(crate) const SESSION_VARIABLE: &str = "BACKTRAIL_SESSION";
+
+/// Which workspace is meant
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Here {
+    /// Use the workspace in this directory [default: the known one around the current directory, else the nearest with .git, else the current directory]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+}
+
+impl Here {
+    /// Returns the root of the workspace that is meant.
+    fn root(&self, store: Option<&Store>) -> Result<PathBuf> {
+        if let Some(dir) = &self.workspace {
+            return Ok(dir.clone());
+        }
+        let here = env::current_dir().map_err(|error| {
+            CommandError::io("cannot tell which directory this is", None, &error)
+                .hint("name the workspace: --workspace DIR")
+        })?;
+        match store {
+            Some(store) => Ok(store.workspace_root(&here)?),
+            None => Ok(here),
+        }
+    }
+
+    /// Opens the workspace, making it where it is new. The whole file system and
+    /// the home directory are hardly ever meant.
+    pub(crate) fn open_or_create(&self, global: &Global, anywhere: bool) -> Result<Workspace> {
+        let store = open_or_create_store(global)?;
+        let root = self.root(Some(&store))?;
+        if !anywhere {
+            refuse_too_wide(&root)?;
+        }
+        Ok(store.workspace(&root)?)
+    }
+
+    /// Opens the workspace if it is known. To look for it makes nothing.
+    pub(crate) fn find(&self, global: &Global) -> Result<Option<Workspace>> {
+        let Some(store) = open_store(global)? else {
+            return Ok(None);
+        };
+        let root = self.root(Some(&store))?;
+        Ok(store.find_workspace(&root)?)
+    }
+
+    /// Opens the workspace, requiring that it is known.
+    pub(crate) fn require(&self, global: &Global) -> Result<Workspace> {
+        if let Some(workspace) = self.find(global)? {
+            return Ok(workspace);
+        }
+        let store = open_store(global)?;
+        let root = self.root(store.as_ref())?;
+        let what = format!("{} has no checkpoint yet", home_relative(&root));
+        Err(CommandError::not_found(what)
+            .hint("make one: backtrail checkpoint")
+            .hint("or run something under it: backtrail run -- COMMAND"))
+    }
+}
+
+fn refuse_too_wide(root: &Path) -> Result<()> {
+    let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let home = env::home_dir().and_then(|home| home.canonicalize().ok());
+    let what = if real.parent().is_none() {
+        "the whole file system"
+    } else if home.is_some_and(|home| home == real) {
+        "your home directory"
+    } else {
+        return Ok(());
+    };
+    let what = format!(
+        "{} is {what}, which is more than a workspace",
+        root.display()
+    );
+    Err(CommandError::invalid(what)
+        .hint("go to a project, or name one: --workspace DIR")
+        .hint("if it is meant: --yes"))
+}
+
+/// Returns the session that this process was started to join.
+pub(crate) fn joined_session(store: &Store) -> Result<Option<SessionId>> {
+    let Some(reference) = env::var_os(SESSION_VARIABLE).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let reference = reference.to_string_lossy();
+    match resolve(store, &reference) {
+        Ok(id) => Ok(Some(id)),
+        Err(error) => Err(error.hint(format!(
+            "{SESSION_VARIABLE} names it; unset it to go without"
+        ))),
+    }
+}
+
+/// Finds the checkpoint that a point means; a wrong one brings up the nearest.
+pub(crate) fn resolve_point(workspace: &Workspace, point: &Point) -> Result<Checkpoint> {
+    workspace.resolve(point).map_err(|error| {
+        let points = error.points().to_vec();
+        let kind = error.kind();
+        let command = CommandError::from(error);
+        match (kind, points.is_empty()) {
+            (ErrorKind::Ambiguous, _) => points.iter().take(5).fold(command, |command, id| {
+                command.hint(describe_point(workspace, id))
+            }),
+            (ErrorKind::NotFound, false) => {
+                let near: Vec<String> = points.iter().map(|point| quote(point)).collect();
+                command.hint(format!("there is: {}", near.join(", ")))
+            }
+            (ErrorKind::NotFound, true) => command.hint("see what there is: backtrail log"),
+            _ => command,
+        }
+    })
+}
+
+/// Writes what fits a point: a checkpoint, or a record of a session.
+fn describe_point(workspace: &Workspace, id: &str) -> String {
+    let checkpoint = id.parse().ok().and_then(|id| {
+        let found = workspace.checkpoint_by_id(id);
+        found.ok().flatten()
+    });
+    match checkpoint {
+        Some(checkpoint) => format!("{id} ({})", describe_checkpoint(&checkpoint)),
+        None => format!("{id} (a record)"),
+    }
+}
+
+/// Writes what a checkpoint is: its label or why it was made, and when.
+pub(crate) fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
+    let at = when::brief(checkpoint.at());
+    match checkpoint.label() {
+        Some(label) => format!("checkpoint \"{}\", {at}", one_line(label, 40)),
+        None => format!("{}, {at}", checkpoint.why()),
+    }
+}
+
+/// Writes a directory as one says it: from the home directory where it lies there.
+pub(crate) fn home_relative(path: &Path) -> String {
+    let home = env::home_dir().filter(|home| home.is_absolute());
+    let below = home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
+    match below {
+        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
+}

@@ -1,0 +1,198 @@
+//! `backtrail status`: how things stand in this workspace.
+
+use std::io::Write;
+use std::path::Path;
+
+use backtrail::{Activity, Checkpoint, Diff, SessionInfo, Workspace};
+use serde_json::{Value, json};
+
+use super::checkpoint::checkpoint_json;
+use super::here::{Here, home_relative};
+use super::{Answer, short};
+use crate::args::Global;
+use crate::error::Result;
+use crate::progress;
+use crate::text::{count, one_line, path_json, size};
+use crate::ui::{DIM, Ui, unwritable};
+use crate::when;
+
+/// Show how things stand here: what is running, and what changed since the last checkpoint
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    here: Here,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let Some(workspace) = args.here.find(global)? else {
+        if ui.json() {
+            ui.print_json(&json!({"workspace": null}))?;
+        } else {
+            ui.status("nothing was kept here yet; begin with: backtrail run -- COMMAND");
+        }
+        return Ok(Answer::Done);
+    };
+    let status = Status::look(workspace, ui)?;
+    if ui.json() {
+        ui.print_json(&status.to_json())?;
+    } else {
+        status.print(ui).map_err(|error| unwritable(&error))?;
+    }
+    Ok(Answer::Done)
+}
+
+struct Status {
+    workspace: Workspace,
+    session: Option<SessionInfo>,
+    running: Vec<Activity>,
+    checkpoints: u64,
+    first: Option<Checkpoint>,
+    last: Option<Checkpoint>,
+    /// What changed since the last checkpoint.
+    changed: Option<Diff>,
+    store_bytes: u64,
+}
+
+impl Status {
+    fn look(workspace: Workspace, ui: &Ui) -> Result<Self> {
+        let store = workspace.store();
+        let session = match workspace.latest_session()? {
+            Some(id) => Some(store.read_session(&id)?.info()?),
+            None => None,
+        };
+        let last = workspace.last_checkpoint()?;
+        let changed = match &last {
+            Some(last) => {
+                let before = last.snapshot()?;
+                let compared = progress::while_shown(ui, |progress| {
+                    workspace.changes_since_with(&before, progress)
+                });
+                Some(compared?.0)
+            }
+            None => None,
+        };
+        Ok(Self {
+            session,
+            running: workspace.active()?,
+            checkpoints: workspace.checkpoints_back()?.count() as u64,
+            first: workspace.checkpoints()?.next().transpose()?,
+            last,
+            changed,
+            store_bytes: bytes_in(store.root()),
+            workspace,
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let store = self.workspace.store().root();
+        json!({
+            "workspace": {
+                "id": self.workspace.id(),
+                "root": path_json(self.workspace.root()),
+            },
+            "session": self.session.as_ref().map(|info| json!({
+                "id": info.id,
+                "title": info.title,
+                "updated_at": info.updated_at,
+            })),
+            "running": self.running.iter().map(|activity| json!({
+                "checkpoint": activity.checkpoint,
+                "session": activity.session,
+                "about": activity.about,
+                "pid": activity.holder.pid,
+                "since": activity.holder.since,
+            })).collect::<Vec<_>>(),
+            "checkpoints": self.checkpoints,
+            "last": self.last.as_ref().map(checkpoint_json),
+            "changed": self.changed.as_ref().map_or(Value::Null, |diff| json!(diff.changes())),
+            "store": {"path": path_json(store), "bytes": self.store_bytes},
+        })
+    }
+
+    fn print(&self, ui: &Ui) -> std::io::Result<()> {
+        let mut out = ui.out();
+        let mut line = |name: &str, text: String| writeln!(out, "{DIM}{name:<10}{DIM:#} {text}");
+        let root = home_relative(self.workspace.root());
+        let checkpoints = count(self.checkpoints, "checkpoint");
+        let since = self.first.as_ref().map_or_else(String::new, |first| {
+            format!(" since {}", when::brief(first.at()))
+        });
+        line("workspace", format!("{root} ({checkpoints}{since})"))?;
+        if let Some(info) = &self.session {
+            line("session", described(info))?;
+        }
+        for activity in &self.running {
+            line("running", running(activity))?;
+        }
+        if self.running.is_empty() {
+            line("running", "nothing".to_owned())?;
+        }
+        if let (Some(last), Some(changed)) = (&self.last, &self.changed) {
+            line("changed", since_last(last, changed))?;
+        }
+        let store = home_relative(self.workspace.store().root());
+        line("store", format!("{store}, {}", size(self.store_bytes)))?;
+        out.flush()?;
+        if self
+            .changed
+            .as_ref()
+            .is_some_and(|changed| !changed.is_empty())
+        {
+            ui.remark("look: backtrail diff last");
+        }
+        Ok(())
+    }
+}
+
+fn described(info: &SessionInfo) -> String {
+    let title = one_line(info.title.as_deref().unwrap_or("untitled"), 40);
+    let at = info
+        .updated_at
+        .map_or_else(String::new, |at| format!(", {}", when::brief(at)));
+    format!("{} ({title}{at})", short(&info.id))
+}
+
+fn running(activity: &Activity) -> String {
+    let about = one_line(activity.about.as_deref().unwrap_or("a turn"), 40);
+    let since = when::brief(activity.holder.since);
+    format!("{about} (process {}, since {since})", activity.holder.pid)
+}
+
+fn since_last(last: &Checkpoint, changed: &Diff) -> String {
+    const NAMED: usize = 3;
+    let when = when::brief(last.at());
+    if changed.is_empty() {
+        return format!("nothing since the last checkpoint ({when})");
+    }
+    let all = changed.changes();
+    let named: Vec<String> = all
+        .iter()
+        .take(NAMED)
+        .map(|change| one_line(&change.to_string(), 50))
+        .collect();
+    let mut text = format!(
+        "{} since the last checkpoint ({when}): {}",
+        count(all.len() as u64, "path"),
+        named.join(", ")
+    );
+    if all.len() > NAMED {
+        text += ", …";
+    }
+    text
+}
+
+/// Returns how many bytes the files below a directory have, as far as they can be
+/// looked at.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command may look at the store"
+)]
+fn bytes_in(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => bytes_in(&entry.path()),
+        Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |metadata| metadata.len()),
+        _ => 0,
+    });
+    bytes.sum()
+}
