@@ -8,6 +8,7 @@ mod diff;
 #[cfg(test)]
 mod diff_tests;
 pub(crate) mod entry;
+mod hunks;
 mod name;
 pub(crate) mod node;
 #[cfg(test)]

@@ -11,10 +11,11 @@ use proptest::prelude::*;
 
 use super::change::Change;
 use super::diff::Diff;
+use super::hunks::Bounds;
 use super::name::os_str;
 use super::patch::TextDiff;
 use super::testing::{Item, Items, Memory, dir, file, flatten, named, snapshot, some_tree};
-use super::text::{Hunks, compare};
+use super::text::{Hunks, compare, compare_within};
 
 fn diff(before: &Items, after: &Items) -> Diff {
     let memory = Arc::new(Memory::default());
@@ -97,6 +98,28 @@ proptest! {
         let hunks = compare(&before, &after, context);
         prop_assert_eq!(apply(&before, &hunks), after);
         prop_assert_eq!(hunks.bytes.is_empty(), apply(&before, &hunks) == before);
+    }
+
+    #[test]
+    fn long_texts_are_compared_in_parts_and_as_exactly(
+        before in some_text(),
+        after in some_text(),
+        lines in proptest::collection::vec((0_usize..40, 0_usize..40), 0..8),
+        in_parts in prop_oneof![Just(0), 0_u64..200, Just(u64::MAX)],
+    ) {
+        // Lines that stand once on each side, here and there.
+        let [mut old, mut new] = [&before, &after].map(|text| {
+            text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>()
+        });
+        for (n, (from, to)) in lines.into_iter().enumerate() {
+            let line = format!("only {n}\n").into_bytes();
+            old.insert(from % (old.len() + 1), line.clone());
+            new.insert(to % (new.len() + 1), line);
+        }
+        let [before, after] = [old.concat(), new.concat()];
+        let bounds = Bounds { at_once: 0, in_parts };
+        let hunks = compare_within(bounds, &before, &after, 1);
+        prop_assert_eq!(apply(&before, &hunks), after);
     }
 }
 
@@ -181,10 +204,13 @@ fn git_apply(before: &Items, patch: &[u8]) -> Result<Vec<(PathBuf, Vec<u8>, bool
     Ok(found)
 }
 
-/// Takes out what a patch cannot tell: what was left out.
-fn captured(items: Items) -> Items {
+/// Takes out what a patch cannot tell: what was left out, and empty directories.
+fn for_a_patch(items: Items) -> Items {
     let keep = |(name, item)| match item {
-        Item::Dir(mode, items) => Some((name, Item::Dir(mode, captured(items)))),
+        Item::Dir(mode, items) => {
+            let items = for_a_patch(items);
+            (!items.is_empty()).then_some((name, Item::Dir(mode, items)))
+        }
         Item::LeftOut(..) => None,
         item => Some((name, item)),
     };
@@ -196,7 +222,7 @@ proptest! {
 
     #[test]
     fn git_applies_the_patch_of_any_two_trees(before in some_tree(), after in some_tree()) {
-        let (before, after) = (captured(before), captured(after));
+        let (before, after) = (for_a_patch(before), for_a_patch(after));
         let patch = patch(&diff(&before, &after));
         if git_is_there() && patch.windows(11).any(|bytes| bytes == b"diff --git ") {
             let text = String::from_utf8_lossy(&patch);
@@ -295,6 +321,31 @@ deleted directory void
         expected.sort();
         assert_eq!(git_apply(&before, &patch).unwrap(), expected);
     }
+}
+
+#[test]
+fn every_second_line_of_a_long_text_is_told_by_itself() {
+    let text = |word: &str| -> Vec<u8> {
+        let line = |n| match n % 2 {
+            0 => format!("same {n}\n"),
+            _ => format!("{word} {n}\n"),
+        };
+        (0..200_000).map(line).collect::<String>().into_bytes()
+    };
+    let hunks = compare(&text("old"), &text("new"), 0);
+    assert_eq!((hunks.added, hunks.removed), (100_000, 100_000));
+}
+
+#[test]
+fn the_longest_lists_of_equal_lines_are_compared() {
+    let (before, after) = (vec![b'\n'; 16 << 20], vec![b'\n'; 15 << 20]);
+    let hunks = compare(&before, &after, 3);
+    assert_eq!((hunks.added, hunks.removed), (0, 1 << 20));
+    let (mut before, after) = (vec![b'\n'; 1 << 20], vec![b'\n'; 1 << 19]);
+    (0..before.len())
+        .step_by(3)
+        .for_each(|at| before[at] = b'x');
+    assert_eq!(apply(&before, &compare(&before, &after, 3)), after);
 }
 
 fn only_change(diff: &Diff) -> &Change {

@@ -6,14 +6,12 @@
 use std::io::Write;
 use std::ops::Range;
 
-use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
+use imara_diff::{Hunk, InternedInput, Token};
+
+use super::hunks::{self, Bounds};
 
 /// What holds a NUL in its first bytes is not text, as git has it.
 const LOOKED_AT: usize = 8000;
-
-/// The histogram finds diffs that read better, and takes time that can grow with
-/// the square of the lines; past this many another algorithm is used.
-const MANY_LINES: usize = 100_000;
 
 /// The hunks of a unified diff.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,47 +29,36 @@ pub(super) fn is_binary(content: &[u8]) -> bool {
 
 /// Compares two texts, and shows each difference among `context` equal lines.
 pub(super) fn compare(before: &[u8], after: &[u8], context: usize) -> Hunks {
+    compare_within(Bounds::USUAL, before, after, context)
+}
+
+/// Compares two texts, spending no more than `bounds` allow.
+pub(super) fn compare_within(bounds: Bounds, before: &[u8], after: &[u8], context: usize) -> Hunks {
     let input = InternedInput::new(before, after);
-    let algorithm = match input.before.len().max(input.after.len()) {
-        lines if lines > MANY_LINES => Algorithm::Myers,
-        _ => Algorithm::Histogram,
-    };
-    let mut diff = Diff::compute(algorithm, &input);
-    diff.postprocess_lines(&input);
-    let mut hunks = Hunks::default();
+    let mut written = Hunks::default();
     let mut near: Vec<Hunk> = Vec::new();
-    for hunk in diff.hunks() {
+    for hunk in hunks::hunks(&input, bounds) {
         let gap = near
             .last()
             .map(|last| (hunk.before.start - last.before.end) as usize);
         if gap.is_some_and(|gap| gap > context.saturating_mul(2)) {
-            hunks.write(&input, &near, context);
+            written.write(&input, &near, context);
             near.clear();
         }
         near.push(hunk);
     }
-    if !near.is_empty() {
-        hunks.write(&input, &near, context);
-    }
-    hunks
+    written.write(&input, &near, context);
+    written
 }
 
 impl Hunks {
     /// Writes changes that are near each other as one hunk.
     fn write(&mut self, input: &InternedInput<&[u8]>, near: &[Hunk], context: usize) {
-        let [
-            Range { start: from, .. },
-            Range {
-                start: new_from, ..
-            },
-        ] = near
-            .first()
-            .map(|hunk| [usizes(&hunk.before), usizes(&hunk.after)])
-            .unwrap_or_default();
-        let [Range { end: to, .. }, Range { end: new_to, .. }] = near
-            .last()
-            .map(|hunk| [usizes(&hunk.before), usizes(&hunk.after)])
-            .unwrap_or_default();
+        let (Some(first), Some(last)) = (near.first(), near.last()) else {
+            return;
+        };
+        let (from, new_from) = (usizes(&first.before).start, usizes(&first.after).start);
+        let (to, new_to) = (usizes(&last.before).end, usizes(&last.after).end);
         // What precedes and follows is equal on both sides, so equally long.
         let lead = context.min(from);
         let trail = context.min(input.before.len() - to);
@@ -101,7 +88,7 @@ impl Hunks {
         writeln!(self.bytes, "@@ -{old} +{new} @@").ok();
     }
 
-    fn write_lines(&mut self, sign: u8, input: &InternedInput<&[u8]>, lines: &[imara_diff::Token]) {
+    fn write_lines(&mut self, sign: u8, input: &InternedInput<&[u8]>, lines: &[Token]) {
         for line in lines {
             let line = input.interner[*line];
             self.bytes.push(sign);

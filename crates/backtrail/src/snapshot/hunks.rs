@@ -1,0 +1,202 @@
+//! Finds what differs between two lists of lines, within bounds.
+//!
+//! The histogram finds differences that read well, in time that can grow with the
+//! product of both lengths. Long texts are therefore first cut at the lines that
+//! each side has exactly once, as far as they come in the same order, and only what
+//! lies between is compared. Where even that is too much, it is replaced whole.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use imara_diff::{Algorithm, Diff, Hunk, IndentHeuristic, IndentLevel, InternedInput, Token};
+
+/// How much may be compared, as a product of lengths in lines.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Up to this the whole is compared at once.
+    pub(super) at_once: u64,
+    /// What may be spent on all parts of what is longer.
+    pub(super) in_parts: u64,
+}
+
+impl Bounds {
+    /// What takes about a second, at worst.
+    pub(super) const USUAL: Self = Self {
+        at_once: 5_000 * 5_000,
+        in_parts: 14_000 * 14_000,
+    };
+}
+
+/// Returns what differs, in order; between two hunks there are equal lines.
+pub(super) fn hunks(input: &InternedInput<&[u8]>, bounds: Bounds) -> Vec<Hunk> {
+    let mut search = Search {
+        input,
+        budget: bounds.in_parts,
+        hunks: Vec::new(),
+    };
+    let whole = search.trim(0..input.before.len(), 0..input.after.len());
+    if area(&whole) <= bounds.at_once {
+        let mut diff = Diff::compute(Algorithm::Histogram, input);
+        diff.postprocess_lines(input);
+        return diff.hunks().collect();
+    }
+    let (mut old, mut new) = (whole.0.start, whole.1.start);
+    for (before, after) in anchors(input, &whole) {
+        search.part(old..before, new..after);
+        (old, new) = (before + 1, after + 1);
+    }
+    search.part(old..whole.0.end, new..whole.1.end);
+    search.hunks
+}
+
+/// The same part of both texts.
+type Part = (Range<usize>, Range<usize>);
+
+fn area((before, after): &Part) -> u64 {
+    (before.len() as u64).saturating_mul(after.len() as u64)
+}
+
+struct Search<'a> {
+    input: &'a InternedInput<&'a [u8]>,
+    budget: u64,
+    hunks: Vec<Hunk>,
+}
+
+impl Search<'_> {
+    /// Compares one part.
+    fn part(&mut self, before: Range<usize>, after: Range<usize>) {
+        let part = self.trim(before, after);
+        let area = area(&part);
+        if part.0.is_empty() && part.1.is_empty() {
+            return;
+        }
+        if area > self.budget || area == 0 {
+            let whole = Hunk {
+                before: 0..part.0.len() as u32,
+                after: 0..part.1.len() as u32,
+            };
+            self.hunks.push(within(&part, &whole));
+            return;
+        }
+        self.budget -= area;
+        let mut names = Names::default();
+        let before = names.rename(&self.input.before[part.0.clone()]);
+        let after = names.rename(&self.input.after[part.1.clone()]);
+        let mut diff = Diff::default();
+        diff.compute_with(
+            Algorithm::Histogram,
+            &before,
+            &after,
+            names.old.len() as u32,
+        );
+        let indent = |token: Token| {
+            let line = self.input.interner[names.old[token.0 as usize]];
+            IndentLevel::for_ascii_line(line.iter().copied(), 8)
+        };
+        diff.postprocess_with(&before, &after, IndentHeuristic::new(indent));
+        let hunks = diff.hunks().map(|found| within(&part, &found));
+        self.hunks.extend(hunks);
+    }
+
+    /// Cuts equal lines off both ends.
+    fn trim(&self, before: Range<usize>, after: Range<usize>) -> Part {
+        let (old, new) = (
+            &self.input.before[before.clone()],
+            &self.input.after[after.clone()],
+        );
+        let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+        let rest = old[start..].iter().rev().zip(new[start..].iter().rev());
+        let end = rest.take_while(|(a, b)| a == b).count();
+        (
+            before.start + start..before.end - end,
+            after.start + start..after.end - end,
+        )
+    }
+}
+
+/// Tells a hunk of a part by the lines of the whole.
+fn within((before, after): &Part, hunk: &Hunk) -> Hunk {
+    let shift = |lines: &Range<u32>, by: usize| lines.start + by as u32..lines.end + by as u32;
+    Hunk {
+        before: shift(&hunk.before, before.start),
+        after: shift(&hunk.after, after.start),
+    }
+}
+
+/// Numbers the lines of a part from 0, so that it costs no more than its length.
+#[derive(Default)]
+struct Names {
+    new: HashMap<Token, Token>,
+    old: Vec<Token>,
+}
+
+impl Names {
+    fn rename(&mut self, lines: &[Token]) -> Vec<Token> {
+        let renamed = lines.iter().map(|line| {
+            *self.new.entry(*line).or_insert_with(|| {
+                self.old.push(*line);
+                Token(self.old.len() as u32 - 1)
+            })
+        });
+        renamed.collect()
+    }
+}
+
+/// Returns the longest sequence of lines that stand once on each side and in the same
+/// order on both, as their places.
+fn anchors(input: &InternedInput<&[u8]>, (before, after): &Part) -> Vec<(usize, usize)> {
+    let count = input.interner.num_tokens() as usize;
+    let old = only_places(&input.before[before.clone()], before.start, count);
+    let new = only_places(&input.after[after.clone()], after.start, count);
+    let mut both: Vec<(usize, usize)> = old.into_iter().zip(new).filter_map(both_once).collect();
+    both.sort_unstable();
+    longest_increasing(&both)
+}
+
+/// Where a line stands.
+#[derive(Clone, Copy)]
+enum Place {
+    Nowhere,
+    Once(usize),
+    Often,
+}
+
+fn both_once(places: (Place, Place)) -> Option<(usize, usize)> {
+    match places {
+        (Place::Once(before), Place::Once(after)) => Some((before, after)),
+        _ => None,
+    }
+}
+
+fn only_places(lines: &[Token], first: usize, count: usize) -> Vec<Place> {
+    let mut places = vec![Place::Nowhere; count];
+    for (at, line) in lines.iter().enumerate() {
+        let place = &mut places[line.0 as usize];
+        *place = match place {
+            Place::Nowhere => Place::Once(first + at),
+            _ => Place::Often,
+        };
+    }
+    places
+}
+
+/// Returns the longest part of a list in which the second numbers grow, too.
+fn longest_increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    // For each length, the last of those sequences that ends lowest; and what
+    // precedes each pair in the longest sequence that it ends.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut previous = vec![None; pairs.len()];
+    for (at, pair) in pairs.iter().enumerate() {
+        let len = ends.partition_point(|end| pairs[*end].1 < pair.1);
+        previous[at] = len.checked_sub(1).map(|len| ends[len]);
+        match ends.get_mut(len) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    let mut found: Vec<_> = std::iter::successors(ends.last().copied(), |at| previous[*at])
+        .map(|at| pairs[at])
+        .collect();
+    found.reverse();
+    found
+}
