@@ -77,15 +77,15 @@ impl Cursor {
         };
         match read_listing(&node.id, &nodes.node(&node.id)?)? {
             Listing::Leaf(entries) => {
-                let first = entries.first().map(|entry| &entry.name);
-                let last = entries.last().map(|entry| &entry.name);
+                let first = entries.first().map(|entry| &*entry.name);
+                let last = entries.last().map(|entry| &*entry.name);
                 self.check(&node, first, last)?;
-                self.floor = last.cloned();
+                self.floor = last.map(Into::into);
                 self.leaf = entries.into_iter();
             }
             Listing::Branch(children) => {
-                let first = children.first().map(|child| &child.last);
-                self.check(&node, first, children.last().map(|child| &child.last))?;
+                let first = children.first().map(|child| &*child.last);
+                self.check(&node, first, children.last().map(|child| &*child.last))?;
                 let depth = node.depth + 1;
                 self.ahead
                     .extend(children.into_iter().rev().map(|child| Ahead {
@@ -110,14 +110,9 @@ impl Cursor {
     }
 
     /// Checks that a node's names are those that stand here.
-    fn check(
-        &self,
-        node: &Ahead,
-        first: Option<&Box<[u8]>>,
-        last: Option<&Box<[u8]>>,
-    ) -> Result<()> {
-        let follows = self.floor.is_none() || first > self.floor.as_ref();
-        let ends = node.last.is_none() || last == node.last.as_ref();
+    fn check(&self, node: &Ahead, first: Option<&[u8]>, last: Option<&[u8]>) -> Result<()> {
+        let follows = self.floor.is_none() || first > self.floor.as_deref();
+        let ends = node.last.is_none() || last == node.last.as_deref();
         if follows && ends && node.depth < MAX_HEIGHT {
             Ok(())
         } else {
