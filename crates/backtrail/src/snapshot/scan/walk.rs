@@ -23,7 +23,7 @@ use super::{ScanOptions, Step};
 use crate::error::{Error, Result};
 
 /// A directory as the walk found it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Walked {
     pub(super) path: Box<[u8]>,
     /// Its number in the cache, if the cache knew it.
@@ -31,8 +31,9 @@ pub(super) struct Walked {
     pub(super) found: Found,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Found {
+    #[default]
     Gone,
     LeftOut(LeftOutReason),
     /// It is something else now.
@@ -175,7 +176,8 @@ impl<'a> Walk<'a> {
                 dirs[number as usize] = Some(walked);
             }
         }
-        let dirs = dirs.into_iter().map(|dir| dir.expect("every job was done"));
+        // A number without a directory was given on the word of a broken cache.
+        let dirs = dirs.into_iter().map(Option::unwrap_or_default);
         Ok(Tree {
             dirs: dirs.collect(),
             dirs_read,

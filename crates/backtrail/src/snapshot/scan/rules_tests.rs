@@ -1,0 +1,330 @@
+//! Promise: what git would ignore is ignored, `.ignore` and `.backtrailignore` have
+//! their say, and rules take effect in the next scan whoever changed them.
+
+use std::fs;
+use std::process::Command;
+
+use super::super::entry::LeftOutReason;
+use super::kit_tests::{Place, Thing};
+
+fn place() -> Place {
+    let mut place = Place::new();
+    place.later_millis = 3_600_000;
+    place
+}
+
+/// Returns the small files that were captured although they are ignored.
+fn ignored(place: &mut Place) -> Vec<String> {
+    let things = place.things();
+    let found = things
+        .iter()
+        .filter(|(_, thing)| matches!(thing, Thing::File { ignored: true, .. }));
+    found
+        .map(|(path, _)| String::from_utf8_lossy(path).into_owned())
+        .collect()
+}
+
+fn left_out(place: &mut Place) -> Vec<String> {
+    place.names(Some(LeftOutReason::Ignored))
+}
+
+#[test]
+fn ignored_directories_are_left_out_and_small_files_kept() {
+    let mut place = place();
+    place.options.small_ignored = 10;
+    place.write(".gitignore", "target/\n*.log\n.env\n");
+    place.write("target/debug/out", "x");
+    place.write("src/target/out", "x");
+    place.write("src/main.rs", "x");
+    place.write("small.log", "0123456789");
+    place.write("large.log", "0123456789a");
+    place.write(".env", "KEY=1");
+    assert_eq!(left_out(&mut place), ["large.log", "src/target", "target"]);
+    assert_eq!(ignored(&mut place), [".env", "small.log"]);
+    assert_eq!(
+        place.names(None),
+        [".env", ".gitignore", "small.log", "src/main.rs"]
+    );
+}
+
+#[test]
+fn the_deepest_rule_wins_and_may_take_back() {
+    let mut place = place();
+    place.write(".gitignore", "*.log\n/only-here\nbuild/\n");
+    place.write("a/.gitignore", "!keep.log\n");
+    place.write("a/keep.log", "x");
+    place.write("a/other.log", "x");
+    place.write("a/b/keep.log", "x");
+    place.write("a/only-here", "x");
+    place.write("only-here", "x");
+    // What is in an ignored directory cannot be taken back.
+    place.write("build/.gitignore", "!*\n");
+    place.write("build/keep", "x");
+    assert_eq!(ignored(&mut place), ["a/other.log", "only-here"]);
+    assert_eq!(left_out(&mut place), ["build"]);
+}
+
+#[test]
+fn each_kind_of_rule_has_its_rank() {
+    let mut place = place();
+    let global = place.dir.path().join("global");
+    fs::write(&global, "*.global\n*.x\n").unwrap();
+    place.options.global_excludes = Some(global.clone());
+    place.write(".git/info/exclude", "*.exclude\n!keep.x\n");
+    place.write(".gitignore", "*.git\n!keep.exclude\n*.a\n");
+    place.write(".ignore", "?*.ignore\n!keep.git\n");
+    place.write(".backtrailignore", "*.backtrail\n!keep.ignore\n!*.a\n*.b\n");
+    let names = [
+        "1.global",
+        "1.x",
+        "keep.x",
+        "1.exclude",
+        "keep.exclude",
+        "1.git",
+        "keep.git",
+        "1.ignore",
+        "keep.ignore",
+        "1.backtrail",
+        "1.a",
+        "1.b",
+        "plain",
+    ];
+    names.iter().for_each(|name| place.write(name, "x"));
+    assert_eq!(
+        ignored(&mut place),
+        ["1.exclude", "1.git", "1.global", "1.ignore", "1.x"]
+    );
+    assert_eq!(left_out(&mut place), ["1.b", "1.backtrail"]);
+    fs::write(&global, "").unwrap();
+    assert_eq!(ignored(&mut place), ["1.exclude", "1.git", "1.ignore"]);
+    place.write(".git/info/exclude", "");
+    assert_eq!(ignored(&mut place), ["1.git", "1.ignore"]);
+}
+
+#[test]
+fn our_own_rules_include_what_git_ignores() {
+    let mut place = place();
+    place.write(".gitignore", "dist/\n");
+    place.write("dist/out", "x");
+    assert_eq!(left_out(&mut place), ["dist"]);
+    place.write(".backtrailignore", "!dist/\n");
+    assert_eq!(left_out(&mut place), [""; 0]);
+    assert_eq!(
+        place.names(None),
+        [".backtrailignore", ".gitignore", "dist/out"]
+    );
+}
+
+#[test]
+fn rules_that_change_take_effect_at_once() {
+    let mut place = place();
+    place.write("a/b/file.log", "x");
+    place.write("a/b/file.txt", "x");
+    assert_eq!(ignored(&mut place), [""; 0]);
+    let before = place.scan();
+    place.write(".gitignore", "*.log\n");
+    assert_eq!(ignored(&mut place), ["a/b/file.log"]);
+    // The same length, and at once.
+    place.write(".gitignore", "*.txt\n");
+    assert_eq!(ignored(&mut place), ["a/b/file.txt"]);
+    place.write(".gitignore", "a/\n");
+    assert_eq!(left_out(&mut place), ["a"]);
+    fs::remove_file(place.at(".gitignore")).unwrap();
+    assert_eq!(ignored(&mut place), [""; 0]);
+    assert_eq!(place.scan().id, before.id);
+}
+
+#[test]
+fn new_rules_read_no_file_again_that_is_known() {
+    let mut place = place();
+    for n in 0..20 {
+        place.write(&format!("d{n}/f.log"), "x");
+    }
+    place.scan();
+    place.write(".gitignore", "*.log\n");
+    let scanned = place.scan();
+    // Only the file of rules itself.
+    assert_eq!(scanned.counts.files, 1);
+    assert_eq!(ignored(&mut place).len(), 20);
+}
+
+/// F30: nested repositories and worktrees are directories without their `.git`.
+#[test]
+fn a_repository_inside_has_its_own_rules() {
+    let mut place = place();
+    place.write(".git/info/exclude", "*.e\n");
+    place.write(".gitignore", "*.log\nvendored/\n");
+    place.write(".ignore", "*.i\n");
+    place.write("inner/.git/info/exclude", "*.f\n");
+    place.write("inner/.gitignore", "*.tmp\n");
+    for name in ["a.log", "a.e", "a.f", "a.i", "a.tmp"] {
+        place.write(&format!("inner/{name}"), "x");
+        place.write(&format!("outer/{name}"), "x");
+    }
+    place.write("vendored/.git/HEAD", "x");
+    place.write("vendored/file", "x");
+    let names = [
+        "inner/a.f",
+        "inner/a.i",
+        "inner/a.tmp",
+        "outer/a.e",
+        "outer/a.i",
+        "outer/a.log",
+    ];
+    assert_eq!(ignored(&mut place), names);
+    assert_eq!(left_out(&mut place), ["vendored"]);
+    assert_eq!(
+        place.names(Some(LeftOutReason::Git)),
+        [".git", "inner/.git"]
+    );
+    // Git's own is not counted among what is left out.
+    assert_eq!(place.scan().root.totals.left_out, 1);
+    assert_eq!(place.scan().left_out.len(), 1);
+}
+
+#[test]
+fn a_worktree_finds_the_rules_of_its_repository() {
+    let mut place = place();
+    let main = place.dir.path().join("main/.git");
+    fs::create_dir_all(main.join("worktrees/w")).unwrap();
+    fs::create_dir_all(main.join("info")).unwrap();
+    fs::write(main.join("info/exclude"), "*.e\n").unwrap();
+    fs::write(main.join("worktrees/w/commondir"), "../..\n").unwrap();
+    let pointer = format!("gitdir: {}\n", main.join("worktrees/w").display());
+    place.write(".git", pointer);
+    place.write("a.e", "x");
+    assert_eq!(ignored(&mut place), ["a.e"]);
+    assert_eq!(place.names(Some(LeftOutReason::Git)), [".git"]);
+    // A submodule says a path from where it is.
+    place.write("sub/.git", "gitdir: ../../main/.git\n");
+    place.write("sub/b.e", "x");
+    assert_eq!(ignored(&mut place), ["a.e", "sub/b.e"]);
+    place.write("sub/.git", "no pointer at all");
+    assert_eq!(ignored(&mut place), ["a.e"]);
+}
+
+#[test]
+fn a_workspace_inside_a_repository_obeys_the_rules_above() {
+    let mut place = place();
+    let above = place.dir.path().to_owned();
+    fs::create_dir_all(above.join(".git/info")).unwrap();
+    fs::write(above.join(".git/info/exclude"), "*.e\n").unwrap();
+    fs::write(above.join(".gitignore"), "*.log\n/w/anchored\n/elsewhere\n").unwrap();
+    for name in ["a.e", "a.log", "anchored", "elsewhere", "d/anchored"] {
+        place.write(name, "x");
+    }
+    assert_eq!(ignored(&mut place), ["a.e", "a.log", "anchored"]);
+    // A repository of its own does not look above.
+    place.write(".git/HEAD", "x");
+    assert_eq!(ignored(&mut place), [""; 0]);
+}
+
+#[test]
+fn rules_that_cannot_be_read_are_no_rules() {
+    let mut place = place();
+    place.write("d/.gitignore/oops", "a directory");
+    place.write("e/.gitignore", "# ".repeat(600_000) + "\n*.log\n");
+    place.write("f/rules", "*.log\n");
+    std::os::unix::fs::symlink("rules", place.at("f/.gitignore")).unwrap();
+    place.write("g/.gitignore", b"[\n\xff\xfe\n*.log\r\n{unclosed\n");
+    for dir in ["d", "e", "f", "g"] {
+        place.write(&format!("{dir}/a.log"), "x");
+    }
+    assert_eq!(ignored(&mut place), ["g/a.log"]);
+}
+
+#[test]
+fn a_link_that_is_ignored_is_captured_unless_we_are_told_not_to() {
+    let mut place = place();
+    place.write(".gitignore", "link\n");
+    std::os::unix::fs::symlink("nowhere", place.at("link")).unwrap();
+    assert_eq!(place.names(None), [".gitignore", "link"]);
+    place.write(".backtrailignore", "link\n");
+    assert_eq!(left_out(&mut place), ["link"]);
+}
+
+/// Random rules in random places, against git itself.
+#[test]
+fn git_agrees_about_random_rules() {
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("NOT PROVEN: there is no git here");
+        return;
+    }
+    let lines = [
+        "*.log",
+        "!keep.log",
+        "/a",
+        "a/",
+        "b",
+        "a/b",
+        "**/c",
+        "a/**",
+        "!a/b",
+        "/*/c",
+        "d*",
+        "?",
+        "[ab]",
+        "!b",
+        "x y",
+        "# comment",
+        "",
+        "\\!bang",
+        "c/*",
+        "!c/a",
+        "*",
+        "!*/",
+        "a/**/b",
+    ];
+    let mut seed = 88_172_645_463_325_252_u64;
+    let mut roll = |sides: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % sides as u64) as usize
+    };
+    for round in 0..25 {
+        let mut place = place();
+        git(&place, &["init", "-q"]);
+        let names = ["a", "b", "c", "d1", "keep.log", "e.log", "x y", "!bang"];
+        for _ in 0..25 {
+            let depth = 1 + roll(4);
+            let path: Vec<_> = (0..depth).map(|_| names[roll(names.len())]).collect();
+            let path = place.at(&path.join("/"));
+            fs::create_dir_all(path.parent().unwrap()).unwrap_or_default();
+            fs::write(path, "x").unwrap_or_default();
+        }
+        for dir in ["", "a/", "b/", "a/b/", "c/"] {
+            if roll(2) == 0 && place.at(dir).is_dir() {
+                let rules: Vec<_> = (0..1 + roll(4)).map(|_| lines[roll(lines.len())]).collect();
+                place.write(&format!("{dir}.gitignore"), rules.join("\n"));
+            }
+        }
+        let output = git(
+            &place,
+            &["ls-files", "-z", "--others", "--exclude-standard"],
+        );
+        let mut expected: Vec<&str> = output.split_terminator('\0').collect();
+        expected.sort_unstable();
+        let things = place.things();
+        let plain = |(path, thing): (&Vec<u8>, &Thing)| {
+            let plain = matches!(thing, Thing::File { ignored: false, .. });
+            plain.then(|| String::from_utf8_lossy(path).into_owned())
+        };
+        let found: Vec<_> = things.iter().filter_map(plain).collect();
+        assert_eq!(found, expected, "round {round}");
+    }
+}
+
+fn git(place: &Place, args: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
+    let output = command
+        .current_dir(place.root())
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
