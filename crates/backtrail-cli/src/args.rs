@@ -6,7 +6,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
     cat, checkpoint, compact, config, context, diff, export, fork, import, list, log, pin, record,
-    redo, repair, rewind, show, stats, status, steps, tag, title, undo, verify,
+    redo, repair, rewind, run, show, stats, status, steps, tag, title, undo, verify,
 };
 
 /// Keep everything an agent and its user said, durably, and find it again
@@ -49,6 +49,7 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Run(run::Args),
     Checkpoint(checkpoint::Args),
     Log(log::Args),
     Diff(diff::Args),

@@ -77,6 +77,13 @@ impl CommandError {
         self
     }
 
+    /// Says what could not be done on account of it: what was said becomes the cause.
+    pub(crate) fn so(mut self, message: impl Into<String>) -> Self {
+        let cause = std::mem::replace(&mut self.message, message.into());
+        self.causes.insert(0, cause);
+        self
+    }
+
     pub(crate) fn at_path(mut self, path: &Path) -> Self {
         self.path = Some(path.to_owned());
         self

@@ -65,6 +65,16 @@ pub(crate) fn global_excludes() -> Option<PathBuf> {
     ignore::gitignore::gitconfig_excludes_path()
 }
 
+/// Writes a path as a person does: from `~` where it is in the home directory.
+pub(crate) fn tilde(path: &Path) -> String {
+    let home = env::home_dir().filter(|home| home.parent().is_some());
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
 /// Returns the root of the workspace around the current directory. `None` where
 /// the current directory is gone.
 pub(crate) fn workspace_root(store: &Store) -> Option<PathBuf> {

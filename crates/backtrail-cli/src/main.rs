@@ -13,6 +13,7 @@ mod text;
 mod ui;
 mod when;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -52,5 +53,38 @@ fn refuse(error: &clap::Error) -> ExitCode {
         // Nothing is left to do if even this cannot be printed.
         error.print().ok();
     }
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    match error.use_stderr() {
+        false => ExitCode::SUCCESS,
+        // The other codes of `run` belong to its command.
+        true if is_run(std::env::args_os().skip(1)) => ExitCode::from(commands::run::FAILED),
+        true => ExitCode::from(2),
+    }
+}
+
+/// Returns whether the verb of a command line is `run`.
+fn is_run(mut args: impl Iterator<Item = OsString>) -> bool {
+    while let Some(arg) = args.next() {
+        match arg.to_str() {
+            // Their values are the next word.
+            Some("--store" | "--color") => drop(args.next()),
+            Some(option) if option.starts_with('-') => {}
+            verb => return verb == Some("run"),
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_run;
+
+    #[test]
+    fn the_verb_is_found_behind_global_options() {
+        let verb = |line: &str| is_run(line.split(' ').map(Into::into));
+        assert!(verb("run --nonsense"));
+        assert!(verb("--store run --json --color=always run"));
+        assert!(!verb("--store run list"));
+        assert!(!verb("list run"));
+        assert!(!verb("--json"));
+    }
 }

@@ -107,6 +107,25 @@ impl Ui {
         }
     }
 
+    /// Tells the person in a few lines what a command did. They are clean already:
+    /// our own styles are in them.
+    pub(crate) fn summary(&self, lines: &[String]) {
+        if !self.json {
+            lines.iter().for_each(|line| self.say(line));
+        }
+    }
+
+    /// Returns what a command that we name must begin with, to mean the same store.
+    pub(crate) fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Returns how wide the terminal is that remarks go to, if it is one.
+    pub(crate) fn remark_width(&self) -> Option<usize> {
+        let size = terminal_size::terminal_size_of(io::stderr());
+        size.map(|(width, _)| usize::from(width.0))
+    }
+
     /// Tells the person which command takes back what was done.
     pub(crate) fn take_back(&self, command: &str) {
         self.status(&format!("take this back: {} {command}", self.program));

@@ -4,9 +4,10 @@ use backtrail::{Checkpoint, CheckpointOptions, LeftOutEntry, NotCaptured};
 use serde_json::{Value, json};
 
 use super::Answer;
-use super::here::{Here, home_relative, joined_session};
+use super::here::{Here, joined_session};
 use crate::args::Global;
 use crate::error::Result;
+use crate::home::tilde;
 use crate::progress;
 use crate::text::{count, grouped, one_line, path_json, size};
 use crate::ui::Ui;
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         return Ok(Answer::Done);
     }
     ui.print_line(&checkpoint.id().prefix(8))?;
-    ui.status(&said(&checkpoint, &home_relative(workspace.root())));
+    ui.status(&said(&checkpoint, &tilde(workspace.root())));
     if let Some(text) = not_captured(checkpoint.not_captured()) {
         ui.status(&format!("not captured: {text}"));
     }

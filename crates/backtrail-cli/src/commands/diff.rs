@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::Answer;
 use super::cat::within;
-use super::here::{Here, home_relative, resolve_point};
+use super::here::{Here, resolve_point};
 use crate::args::Global;
 use crate::error::Result;
+use crate::home::tilde;
 use crate::pager::Paged;
 use crate::progress;
 use crate::text::{clean, count};
@@ -69,10 +70,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         let changes = serde_json::to_value(diff.changes()).unwrap_or(Value::Null);
         ui.print_json(&changes)?;
     } else if diff.is_empty() {
-        ui.status(&format!(
-            "nothing changed in {}",
-            home_relative(workspace.root())
-        ));
+        ui.status(&format!("nothing changed in {}", tilde(workspace.root())));
     } else {
         let mut out = Paged::new();
         let printed = match () {

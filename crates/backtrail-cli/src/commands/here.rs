@@ -8,6 +8,7 @@ use backtrail::{Checkpoint, ErrorKind, Point, SessionId, Store, Workspace};
 use super::{open_or_create_store, open_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
+use crate::home::tilde;
 use crate::shell::quote;
 use crate::text::one_line;
 use crate::when;
@@ -66,7 +67,7 @@ impl Here {
         }
         let store = open_store(global)?;
         let root = self.root(store.as_ref())?;
-        let what = format!("{} has no checkpoint yet", home_relative(&root));
+        let what = format!("{} has no checkpoint yet", tilde(&root));
         Err(CommandError::not_found(what)
             .hint("make one: backtrail checkpoint")
             .hint("or run something under it: backtrail run -- COMMAND"))
@@ -144,16 +145,5 @@ pub(crate) fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
     match checkpoint.label() {
         Some(label) => format!("checkpoint \"{}\", {at}", one_line(label, 40)),
         None => format!("{}, {at}", checkpoint.why()),
-    }
-}
-
-/// Writes a directory as one says it: from the home directory where it lies there.
-pub(crate) fn home_relative(path: &Path) -> String {
-    let home = env::home_dir().filter(|home| home.is_absolute());
-    let below = home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
-    match below {
-        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
-        Some(below) => format!("~/{}", below.display()),
-        None => path.display().to_string(),
     }
 }

@@ -10,9 +10,10 @@ use super::Answer;
 use super::cat::within;
 use super::checkpoint::checkpoint_json;
 use super::diff::lines_of;
-use super::here::{Here, home_relative};
+use super::here::Here;
 use crate::args::Global;
 use crate::error::Result;
+use crate::home::tilde;
 use crate::text::{count, one_line};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
@@ -160,7 +161,7 @@ fn print(
     let checkpoints = workspace.checkpoints_back()?.count() as u64;
     ui.remark(&format!(
         "{} · {}",
-        home_relative(workspace.root()),
+        tilde(workspace.root()),
         count(checkpoints, "checkpoint")
     ));
     if rows.is_empty() {

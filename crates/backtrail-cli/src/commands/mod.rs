@@ -19,6 +19,7 @@ pub(crate) mod record;
 pub(crate) mod redo;
 pub(crate) mod repair;
 pub(crate) mod rewind;
+pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod status;
@@ -48,6 +49,8 @@ pub(crate) enum Answer {
     Done,
     /// The answer is no, or the user must act.
     No,
+    /// A command was run, and this is its exit code.
+    Code(u8),
 }
 
 impl From<Answer> for ExitCode {
@@ -55,6 +58,7 @@ impl From<Answer> for ExitCode {
         Self::from(match answer {
             Answer::Done => 0,
             Answer::No => 1,
+            Answer::Code(code) => code,
         })
     }
 }
@@ -63,6 +67,7 @@ impl From<Answer> for ExitCode {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
     let global = &args.global;
     match &args.command {
+        Command::Run(args) => run::run(args, global, ui),
         Command::Record(args) => record::run(args, global, ui),
         Command::List(args) => list::run(args, global, ui),
         Command::Show(args) => show::run(args, global, ui),

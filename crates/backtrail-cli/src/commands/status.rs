@@ -7,10 +7,11 @@ use backtrail::{Activity, Checkpoint, Diff, SessionInfo, Workspace};
 use serde_json::{Value, json};
 
 use super::checkpoint::checkpoint_json;
-use super::here::{Here, home_relative};
+use super::here::Here;
 use super::{Answer, short};
 use crate::args::Global;
 use crate::error::Result;
+use crate::home::tilde;
 use crate::progress;
 use crate::text::{count, one_line, path_json, size};
 use crate::ui::{DIM, Ui, unwritable};
@@ -112,7 +113,7 @@ impl Status {
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
         let mut out = ui.out();
         let mut line = |name: &str, text: String| writeln!(out, "{DIM}{name:<10}{DIM:#} {text}");
-        let root = home_relative(self.workspace.root());
+        let root = tilde(self.workspace.root());
         let checkpoints = count(self.checkpoints, "checkpoint");
         let since = self.first.as_ref().map_or_else(String::new, |first| {
             format!(" since {}", when::brief(first.at()))
@@ -130,7 +131,7 @@ impl Status {
         if let (Some(last), Some(changed)) = (&self.last, &self.changed) {
             line("changed", since_last(last, changed))?;
         }
-        let store = home_relative(self.workspace.store().root());
+        let store = tilde(self.workspace.store().root());
         line("store", format!("{store}, {}", size(self.store_bytes)))?;
         out.flush()?;
         if self

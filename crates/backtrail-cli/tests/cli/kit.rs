@@ -181,6 +181,7 @@ pub(crate) fn command(store: &Path, work: &Path, args: &[&str]) -> Command {
         .args(args)
         .current_dir(work)
         .env("BACKTRAIL_HOME", store)
+        .env_remove("BACKTRAIL_SESSION")
         .env_remove("NO_COLOR")
         .env("TZ", "UTC");
     command

@@ -12,7 +12,7 @@ use crate::json::Fields;
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
 use crate::random::new_uuid;
-use crate::session::{AppendLock, append_entry};
+use crate::session::{AppendLock, Session, SessionOptions, append_entry};
 use crate::snapshot::entry::{Dir, Totals};
 use crate::snapshot::node::{write_listing, write_root};
 use crate::snapshot::scan::{Limits, Progress, Scanned, Sink, StatCache, scan};
@@ -181,6 +181,36 @@ impl Workspace {
     ///
     /// Snapshots of one workspace take turns, also those of other processes.
     pub fn checkpoint(&self, options: CheckpointOptions) -> Result<Checkpoint> {
+        let (place, session) = (options.place.clone(), options.session.clone());
+        self.make(options, || match (place, session) {
+            (None, Some(id)) => self.store().session_place(&id).map(Some),
+            (place, _) => Ok(place),
+        })
+    }
+
+    /// Keeps the state of the directory and begins a session with it, which works
+    /// here. Where the state cannot be kept, no session is made.
+    pub fn checkpoint_in_new_session(
+        &self,
+        options: CheckpointOptions,
+        session: SessionOptions,
+    ) -> Result<(Checkpoint, Session)> {
+        let mut made = None;
+        let checkpoint = self.make(options, || {
+            let session = self.store().create_session(session.workspace(self))?;
+            let place = self.store().session_place(session.id())?;
+            made = Some(session);
+            Ok(Some(place))
+        })?;
+        Ok((checkpoint, made.expect("it was made with the checkpoint")))
+    }
+
+    /// Keeps the state of the directory. `place` is asked for once that is stored.
+    fn make(
+        &self,
+        options: CheckpointOptions,
+        place: impl FnOnce() -> Result<Option<SessionPlace>>,
+    ) -> Result<Checkpoint> {
         options.check()?;
         let lock = AppendLock::named(self.files(), SNAPSHOT)?;
         let _turn = lock.hold()?;
@@ -190,17 +220,13 @@ impl Workspace {
             Some(before) => self.count_changes(&before.snapshot_id(), &state.id)?,
             None => 0,
         };
-        let place = match (options.place, &options.session) {
-            (None, Some(id)) => Some(self.store().session_place(id)?),
-            (place, _) => place,
-        };
         let id = new_uuid(self.store().random());
         let id = id.map_err(|error| self.failed("cannot make an id", error))?;
         let stored = Stored {
             at: self.store().now(),
             id: CheckpointId::from_uuid(id),
             why: options.why,
-            session: place,
+            session: place()?,
             of: options.of,
             label: options.label,
             about: options.about,

@@ -1,0 +1,309 @@
+//! `backtrail run`: a command, and what it did to the files.
+
+mod child;
+mod report;
+mod signals;
+mod summary;
+mod words;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use backtrail::{
+    Active, Checkpoint, CheckpointOptions, Run, SessionId, SessionOptions, Timestamp, Why,
+    Workspace,
+};
+
+pub(crate) use self::child::FAILED;
+use self::child::{Ended, NotRun};
+use super::checkpoint::too_much;
+use super::here::{Here, SESSION_VARIABLE, joined_session};
+use super::{Answer, resolve};
+use crate::args::Global;
+use crate::error::{CommandError, Result};
+use crate::progress;
+use crate::shell::quote;
+use crate::ui::Ui;
+
+/// Run a command, and see what it did to the files
+///
+/// The command has our stdin, stdout, stderr and terminal. It finds its session
+/// in BACKTRAIL_SESSION; backtrail checkpoint, record and run join that.
+///
+/// Exits as the command does, with 128+n after signal n; 126 if it cannot be
+/// executed, 127 if it is not found, and 125 if Backtrail itself failed, before
+/// the command or after it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Give the session a title [default: the command]
+    #[arg(long)]
+    title: Option<String>,
+
+    /// Name the checkpoint after the command
+    #[arg(long)]
+    label: Option<String>,
+
+    /// Go on in this session instead of a new one [default: $BACKTRAIL_SESSION, if it is set]
+    #[arg(long, value_name = "REF")]
+    session: Option<String>,
+
+    /// Write what happened to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Run it also where no checkpoint can be made before it
+    #[arg(long)]
+    unprotected: bool,
+
+    /// Take a first snapshot of any size, and of / or the home directory
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    here: Here,
+
+    /// The command, with its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs it. What fails here is told here: the exit code belongs to the command.
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let code = Running::new(args, global, ui)
+        .run()
+        .unwrap_or_else(|not_run| {
+            ui.error(&not_run.error);
+            not_run.code
+        });
+    Ok(Answer::Code(code))
+}
+
+struct Running<'a> {
+    args: &'a Args,
+    global: &'a Global,
+    ui: &'a Ui,
+    /// The command as one types it.
+    line: String,
+}
+
+/// What there is before the command begins.
+struct Begun {
+    workspace: Workspace,
+    session: SessionId,
+    /// `None` where it goes unprotected.
+    start: Option<Checkpoint>,
+    /// Held, not used: it says that the command is under way.
+    _active: Option<Active>,
+}
+
+/// What there is when the command has ended.
+struct Finished {
+    ended: Ended,
+    started_at: Timestamp,
+    took: Duration,
+    directory: PathBuf,
+}
+
+impl<'a> Running<'a> {
+    fn new(args: &'a Args, global: &'a Global, ui: &'a Ui) -> Self {
+        let words = args.command.iter();
+        let words = words.map(|word| quote(&word.to_string_lossy()));
+        Self {
+            args,
+            global,
+            ui,
+            line: words.collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    fn run(&self) -> Result<u8, NotRun> {
+        let begun = self.begin()?;
+        let store = begun.workspace.store().root().as_os_str();
+        let mut env = vec![(SESSION_VARIABLE, OsStr::new(begun.session.as_str()))];
+        if self.global.store.is_some() {
+            env.push(("BACKTRAIL_HOME", store));
+        }
+        let directory = std::env::current_dir().unwrap_or_default();
+        let started_at = Timestamp::from(SystemTime::now());
+        let began = Instant::now();
+        let (ended, not_run) = match child::run(&self.args.command, &env) {
+            Ok(ended) => (ended, None),
+            // Nothing ran; that is told once the step has its end.
+            Err(not_run) => (Ended::Code(not_run.code), Some(not_run)),
+        };
+        let finished = Finished {
+            ended,
+            started_at,
+            took: began.elapsed(),
+            directory,
+        };
+        let closed = self.close(&begun, &finished);
+        match (not_run, closed) {
+            (Some(not_run), _) => Err(not_run),
+            (None, Err(error)) => Err(words::not_closed(error, ended, self.ui.program())),
+            (None, Ok(())) => Ok(ended.code()),
+        }
+    }
+
+    /// Keeps the state before the command, in its session.
+    fn begin(&self) -> Result<Begun, NotRun> {
+        let workspace = self.args.here.open_or_create(self.global, self.args.yes);
+        let workspace = workspace.map_err(|error| self.not_protected(error))?;
+        let named = self.named_session(&workspace).map_err(failed)?;
+        match self.first_checkpoint(&workspace, named.as_ref()) {
+            Ok((start, session)) => Ok(Begun {
+                // To say that it is under way is only a courtesy.
+                _active: workspace.activate(&start).ok(),
+                workspace,
+                session,
+                start: Some(start),
+            }),
+            Err(error) if self.args.unprotected => {
+                self.ui.warning(&words::goes_unprotected(&error), None);
+                let session = match named {
+                    Some(id) => Ok(id),
+                    None => self.new_session(&workspace),
+                };
+                Ok(Begun {
+                    session: session.map_err(failed)?,
+                    workspace,
+                    start: None,
+                    _active: None,
+                })
+            }
+            Err(error) => Err(self.not_protected(error)),
+        }
+    }
+
+    fn not_protected(&self, error: CommandError) -> NotRun {
+        words::not_protected(error, self.ui.program(), &self.line)
+    }
+
+    /// Returns the session that is named, or that we are run in.
+    fn named_session(&self, workspace: &Workspace) -> Result<Option<SessionId>> {
+        match &self.args.session {
+            Some(reference) => resolve(workspace.store(), reference).map(Some),
+            None => joined_session(workspace.store()),
+        }
+    }
+
+    fn first_checkpoint(
+        &self,
+        workspace: &Workspace,
+        session: Option<&SessionId>,
+    ) -> Result<(Checkpoint, SessionId)> {
+        let options = CheckpointOptions::new()
+            .why(Why::RunStart)
+            .about(&self.line);
+        let options = if self.args.yes {
+            options.unlimited()
+        } else {
+            options
+        };
+        let made = progress::while_shown(self.ui, |progress| {
+            let options = match progress {
+                Some(progress) => options.progress(progress),
+                None => options,
+            };
+            match session {
+                Some(id) => {
+                    let checkpoint = workspace.checkpoint(options.session(id))?;
+                    Ok((checkpoint, id.clone()))
+                }
+                None => {
+                    let session = self.session_options();
+                    let made = workspace.checkpoint_in_new_session(options, session)?;
+                    // Nobody holds the session while the command runs: it may
+                    // want to speak in it.
+                    Ok((made.0, made.1.id().clone()))
+                }
+            }
+        });
+        made.map_err(too_much)
+    }
+
+    fn session_options(&self) -> SessionOptions {
+        let title = self.args.title.as_deref().unwrap_or(&self.line);
+        SessionOptions::new().title(title)
+    }
+
+    fn new_session(&self, workspace: &Workspace) -> Result<SessionId> {
+        let options = self.session_options().workspace(workspace);
+        let session = workspace.store().create_session(options)?;
+        Ok(session.id().clone())
+    }
+
+    /// Keeps the state after the command, says in its session what it was, and
+    /// tells the person what it changed.
+    fn close(&self, begun: &Begun, finished: &Finished) -> Result<()> {
+        let end = match &begun.start {
+            Some(start) => Some(self.last_checkpoint(begun, start)),
+            None => None,
+        };
+        let (end, failed) = match end.transpose() {
+            Ok(end) => (end, None),
+            Err(error) => (None, Some(error)),
+        };
+        let run = self.record(begun, finished, end.as_ref());
+        let recorded = begun.workspace.store().record_run(&begun.session, &run);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        recorded?;
+        let changes = end.as_ref().map(Checkpoint::changes).transpose()?;
+        if let Some(path) = &self.args.report {
+            report::write(path, begun, &run, end.as_ref(), changes.as_ref())?;
+        }
+        let lines = match (&end, &changes) {
+            (Some(end), Some(changes)) => {
+                let root = begun.workspace.root();
+                let summary = summary::Summary::new(root, changes, end, finished.took);
+                summary.lines(self.ui.program(), self.ui.remark_width())
+            }
+            _ => vec![summary::unprotected(finished.took)],
+        };
+        self.ui.summary(&lines);
+        Ok(())
+    }
+
+    fn last_checkpoint(&self, begun: &Begun, start: &Checkpoint) -> Result<Checkpoint> {
+        let mut options = CheckpointOptions::new()
+            .why(Why::RunEnd)
+            .session(&begun.session)
+            .begun_by(start.id())
+            .about(&self.line);
+        if let Some(label) = &self.args.label {
+            options = options.label(label.as_str());
+        }
+        let made = progress::while_shown(self.ui, |progress| {
+            let options = match progress {
+                Some(progress) => options.progress(progress),
+                None => options,
+            };
+            begun.workspace.checkpoint(options)
+        });
+        Ok(made?)
+    }
+
+    fn record(&self, begun: &Begun, finished: &Finished, end: Option<&Checkpoint>) -> Run {
+        let (exit_code, signal) = match finished.ended {
+            Ended::Code(code) => (Some(i32::from(code)), None),
+            Ended::Signal(signal) => (None, Some(signal)),
+        };
+        Run {
+            argv: self.args.command.clone(),
+            directory: finished.directory.clone(),
+            started_at: finished.started_at,
+            duration_ms: u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
+            exit_code,
+            signal,
+            before: begun.start.as_ref().map(Checkpoint::id),
+            after: end.map(Checkpoint::id),
+        }
+    }
+}
+
+fn failed(error: CommandError) -> NotRun {
+    NotRun::new(FAILED, error)
+}

@@ -1,0 +1,202 @@
+//! The command that is run: our own streams, terminal and process group, and its
+//! exit code.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use super::signals::{Signals, stop_too};
+use crate::error::CommandError;
+use crate::shell::quote;
+
+/// We failed, not the command.
+pub(crate) const FAILED: u8 = 125;
+/// The command was found, and cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+/// The command was not found.
+const NOT_FOUND: u8 = 127;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Code(u8),
+    Signal(i32),
+}
+
+/// A command that was not started, or was lost sight of.
+#[derive(Debug)]
+pub(super) struct NotRun {
+    /// What we exit with.
+    pub(super) code: u8,
+    pub(super) error: CommandError,
+}
+
+impl Ended {
+    /// Returns the exit code that a shell would report.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// Says how it ended: `with code 3`, `by signal 9`.
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Code(code) => format!("with code {code}"),
+            Self::Signal(signal) => format!("by signal {signal}"),
+        }
+    }
+
+    fn new(status: ExitStatus) -> Self {
+        match status.signal() {
+            Some(signal) => Self::Signal(signal),
+            // The system itself keeps no more than eight bits.
+            None => Self::Code((status.code().unwrap_or(0) & 0xff) as u8),
+        }
+    }
+}
+
+/// Runs a command to its end. From here on Ctrl-C is the command's; afterwards a
+/// single one does not end us.
+pub(super) fn run(argv: &[OsString], env: &[(&str, &OsStr)]) -> Result<Ended, NotRun> {
+    let Some((program, args)) = argv.split_first() else {
+        return Err(lost(&io::ErrorKind::InvalidInput.into()));
+    };
+    let mut signals = Signals::take_over().map_err(|error| lost(&error))?;
+    let started = Command::new(program)
+        .args(args)
+        .envs(env.iter().copied())
+        .spawn();
+    let mut child = match started {
+        Ok(child) => child,
+        Err(error) => {
+            signals.let_go();
+            return Err(not_started(program, &error));
+        }
+    };
+    let status = wait(&mut child, &mut signals).map_err(|error| lost(&error))?;
+    signals.let_go();
+    Ok(Ended::new(status))
+}
+
+/// What a command does at the moment.
+enum State {
+    Running,
+    Stopped,
+    Ended,
+}
+
+fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatus> {
+    let pid = Pid::from_child(child);
+    signals.hand_on_early(pid);
+    loop {
+        match look(pid)? {
+            State::Ended => return child.wait(),
+            State::Stopped if stop_too(pid) => {}
+            State::Stopped | State::Running => signals.wait(pid),
+        }
+    }
+}
+
+/// Looks without taking the news away: until the command is waited for, its id
+/// cannot be another process's, and a signal that is handed on cannot go astray.
+fn look(pid: Pid) -> io::Result<State> {
+    let options = WaitIdOptions::EXITED
+        | WaitIdOptions::STOPPED
+        | WaitIdOptions::NOHANG
+        | WaitIdOptions::NOWAIT;
+    Ok(match waitid(WaitId::Pid(pid), options)? {
+        None => State::Running,
+        Some(status) if status.stopped() => State::Stopped,
+        Some(_) => State::Ended,
+    })
+}
+
+fn lost(error: &io::Error) -> NotRun {
+    NotRun {
+        code: FAILED,
+        error: CommandError::io("cannot look after the command", None, error),
+    }
+}
+
+/// Says why a command did not start, with the exit code that a shell has for it.
+fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
+    let name = quote(&program.to_string_lossy());
+    let path = Path::new(program);
+    let is_path = program.as_encoded_bytes().contains(&b'/');
+    let not_executable = |why: &str| {
+        let what = format!("cannot run {name}: {why}");
+        (NOT_EXECUTABLE, CommandError::invalid(what))
+    };
+    let (code, error) = match Errno::from_io_error(error) {
+        Some(Errno::NOENT) if is_path && path.exists() => {
+            let what = format!("cannot run {name}: the interpreter it asks for is not there");
+            let hint = "its first line, or its ELF header, names a program that does not exist";
+            (NOT_FOUND, CommandError::not_found(what).hint(hint))
+        }
+        Some(Errno::NOENT) if is_path => {
+            let what = format!("cannot run {name}: there is no such file");
+            (NOT_FOUND, CommandError::not_found(what))
+        }
+        Some(Errno::NOENT) => {
+            let what = format!("cannot run {name}: there is no such command");
+            let hint = "a command is looked for in the directories of PATH, \
+                        and is no function or alias of your shell";
+            (NOT_FOUND, CommandError::not_found(what).hint(hint))
+        }
+        Some(Errno::ACCESS) if is_path && path.is_dir() => not_executable("it is a directory"),
+        Some(Errno::ACCESS) => {
+            let (code, error) = not_executable("it is not executable");
+            match is_path {
+                true => (code, error.hint(format!("allow it: chmod +x {name}"))),
+                false => (code, error),
+            }
+        }
+        Some(Errno::NOEXEC) => {
+            let (code, error) = not_executable("it is no program, and has no #! line");
+            let hint = format!("if it is a script, name its shell: backtrail run -- sh {name}");
+            (code, error.hint(hint))
+        }
+        // The system is short of something; the command may be fine.
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
+            let what = format!("cannot run {name}");
+            (FAILED, CommandError::io(what, None, error))
+        }
+        _ => {
+            let what = format!("cannot run {name}");
+            (NOT_EXECUTABLE, CommandError::io(what, None, error))
+        }
+    };
+    NotRun { code, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_is_the_one_a_shell_reports() {
+        assert_eq!(Ended::Code(3).code(), 3);
+        assert_eq!(Ended::Signal(2).code(), 130);
+        assert_eq!(Ended::Signal(64).code(), 192);
+        assert_eq!(Ended::new(ExitStatus::from_raw(0x0700)), Ended::Code(7));
+        assert_eq!(Ended::new(ExitStatus::from_raw(9)), Ended::Signal(9));
+    }
+
+    #[test]
+    fn a_system_that_is_short_of_something_is_not_the_commands_fault() {
+        let short = io::Error::from(Errno::AGAIN);
+        assert_eq!(not_started(OsStr::new("ls"), &short).code, FAILED);
+        let too_long = io::Error::from(Errno::TOOBIG);
+        assert_eq!(
+            not_started(OsStr::new("ls"), &too_long).code,
+            NOT_EXECUTABLE
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! The signals that reach us while a command runs.
+//!
+//! The command is in our process group, so what the terminal sends (Ctrl-C,
+//! Ctrl-\, Ctrl-Z) reaches it without us; we only have to outlive it. What a
+//! process sends to us alone is meant for the command and handed on. Our handlers
+//! end with exec: the command starts with the dispositions that we were started
+//! with.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, getpgid, getpgrp, getpid, getppid, getsid, kill_process};
+use rustix::termios::{tcgetpgrp, tcsetpgrp};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::flag;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::Origin;
+
+/// What would end or stop us, and shall only end or stop the command.
+const HANDED_ON: [i32; 5] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP];
+
+/// Keeps us alive while a command runs.
+#[derive(Debug)]
+pub(super) struct Signals {
+    waiting: SignalsInfo<WithOrigin>,
+}
+
+impl Signals {
+    /// Takes over the signals. One that is ignored stays ignored, in the command
+    /// too, as `nohup` wants it.
+    pub(super) fn take_over() -> io::Result<Self> {
+        let ignored = ignored_signals();
+        let ours = HANDED_ON.into_iter().filter(|n| !ignored.contains(*n));
+        let waiting = SignalsInfo::new(ours.chain([SIGCHLD]))?;
+        Ok(Self { waiting })
+    }
+
+    /// Hands on what came before the command was there to get it.
+    pub(super) fn hand_on_early(&mut self, command: Pid) {
+        for origin in self.waiting.pending() {
+            if origin.signal != SIGCHLD {
+                send(command, origin.signal);
+            }
+        }
+    }
+
+    /// Waits for a signal, one about the command's state among them, and hands on
+    /// what came to us alone.
+    pub(super) fn wait(&mut self, command: Pid) {
+        for origin in self.waiting.wait() {
+            if origin.signal != SIGCHLD && is_ours_alone(&origin, command) {
+                send(command, origin.signal);
+            }
+        }
+    }
+
+    /// Lets go of the signals when the command has ended. The first Ctrl-C after
+    /// that was most likely still meant for the command; a second one ends us, as
+    /// Ctrl-\ does at once. To be told to terminate, or that the terminal is gone,
+    /// is no reason to leave the work half done.
+    pub(super) fn let_go(self) {
+        drop(self);
+        let ignored = ignored_signals();
+        let again = Arc::new(AtomicBool::new(false));
+        // Where one cannot be registered, the signal is held off until the end.
+        if !ignored.contains(SIGINT) {
+            // In this order: what the first Ctrl-C sets, the second one finds.
+            flag::register_conditional_default(SIGINT, Arc::clone(&again)).ok();
+            flag::register(SIGINT, again).ok();
+        }
+        if !ignored.contains(SIGQUIT) {
+            flag::register_conditional_default(SIGQUIT, Arc::new(AtomicBool::new(true))).ok();
+        }
+    }
+}
+
+/// Returns whether the command did not get a signal that we got.
+fn is_ours_alone(origin: &Origin, command: Pid) -> bool {
+    match origin.process {
+        // A command that signals its whole group knows already.
+        Some(sender) => sender.pid != command.as_raw_nonzero().get(),
+        // From the terminal: what is typed reaches the whole group, but that it is
+        // gone is said to the leader of the session only.
+        None => origin.signal == SIGHUP,
+    }
+}
+
+fn send(command: Pid, signal: i32) {
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        // It may have ended by now.
+        kill_process(command, signal).ok();
+    }
+}
+
+/// Stops us because the command is stopped, so that the shell gets its terminal
+/// back; returns once somebody lets us go on, and lets the command go on.
+///
+/// Returns `false` at once where nobody is there to do that.
+pub(super) fn stop_too(command: Pid) -> bool {
+    if !has_job_control() {
+        return false;
+    }
+    let terminal = Terminal::note();
+    // Not the signal that stopped the command: that one we handle.
+    if kill_process(getpid(), Signal::STOP).is_err() {
+        return false;
+    }
+    if let Some(terminal) = terminal {
+        terminal.give_back();
+    }
+    kill_process(command, Signal::CONT).ok();
+    true
+}
+
+/// The terminal, and the process group that a stopped command had it for: one of
+/// its own, as an interactive shell has. The shell around us knows ours only.
+struct Terminal {
+    tty: OwnedFd,
+    group: Pid,
+}
+
+impl Terminal {
+    /// Returns `None` where the terminal is our group's own, or nobody's.
+    fn note() -> Option<Self> {
+        let tty = open("/dev/tty", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let group = tcgetpgrp(&tty).ok()?;
+        (group != getpgrp()).then_some(Self { tty, group })
+    }
+
+    /// Gives the terminal back, unless we go on in the background.
+    fn give_back(self) {
+        if tcgetpgrp(&self.tty).is_ok_and(|group| group == getpgrp()) {
+            // The group may be gone; then the terminal stays with us.
+            tcsetpgrp(&self.tty, self.group).ok();
+        }
+    }
+}
+
+/// Returns whether our parent looks after us as a job: it is in our session, but
+/// not in our process group.
+fn has_job_control() -> bool {
+    let parent = getppid();
+    let same_session = matches!((getsid(parent), getsid(None)), (Ok(a), Ok(b)) if a == b);
+    let other_group = getpgid(parent).is_ok_and(|group| group != getpgrp());
+    parent.is_some() && same_session && other_group
+}
+
+/// The signals that are ignored, signal n as bit n-1.
+#[derive(Debug, PartialEq, Eq)]
+struct Ignored(u64);
+
+impl Ignored {
+    fn contains(&self, signal: i32) -> bool {
+        self.0 >> (signal - 1) & 1 == 1
+    }
+
+    /// Reads what the system tells of a process; nothing is ignored where it does
+    /// not say so.
+    fn parse(status: &str) -> Self {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        Self(mask.unwrap_or(0))
+    }
+}
+
+/// Returns the signals that we ignore, by our parent's wish.
+fn ignored_signals() -> Ignored {
+    #[expect(clippy::disallowed_methods, reason = "no file of the store")]
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    Ignored::parse(&status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_of_ignored_signals_is_read() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001003\n";
+        let ignored = Ignored::parse(status);
+        assert!(ignored.contains(SIGHUP) && ignored.contains(SIGINT));
+        assert!(!ignored.contains(SIGTERM) && !ignored.contains(SIGQUIT));
+        assert_eq!(Ignored::parse("Name:\tx\n"), Ignored(0));
+        assert_eq!(Ignored::parse("SigIgn:\tnonsense\n"), Ignored(0));
+    }
+}

@@ -1,0 +1,260 @@
+//! What a run did, in at most four lines.
+
+use std::path::Path;
+use std::time::Duration;
+
+use backtrail::{Checkpoint, Diff, Kind, LeftOutEntry, LeftOutReason};
+use unicode_width::UnicodeWidthStr;
+
+use crate::home::tilde;
+use crate::text::{grouped, one_line, size};
+use crate::ui::DIM;
+
+/// At most this many entries that were not captured are named.
+const NAMED: usize = 3;
+
+/// What there is to tell when a command has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// The workspace, as a person writes it.
+    pub(super) place: String,
+    pub(super) changes: Changes,
+    pub(super) not_captured: NotCaptured,
+    pub(super) took: Duration,
+}
+
+/// How many files changed, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Changes {
+    pub(super) edited: u64,
+    pub(super) added: u64,
+    pub(super) deleted: u64,
+    pub(super) renamed: u64,
+    /// Their permissions alone.
+    pub(super) mode: u64,
+}
+
+/// What was seen and not captured.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct NotCaptured {
+    pub(super) count: u64,
+    /// The first few of them, those worth knowing first.
+    pub(super) first: Vec<Entry>,
+}
+
+/// One that was not captured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Relative to the workspace; a directory ends in `/`.
+    pub(super) path: String,
+    pub(super) reason: LeftOutReason,
+    pub(super) bytes: u64,
+}
+
+impl Changes {
+    fn total(self) -> u64 {
+        self.edited + self.added + self.deleted + self.renamed + self.mode
+    }
+
+    /// Writes what the total is made of: `9 edited, 4 new, 1 deleted`.
+    fn parts(self) -> String {
+        let parts = [
+            (self.edited, "edited"),
+            (self.added, "new"),
+            (self.deleted, "deleted"),
+            (self.renamed, "renamed"),
+            (self.mode, "in mode only"),
+        ];
+        let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+        let parts: Vec<String> = parts
+            .map(|(n, how)| format!("{} {how}", grouped(n)))
+            .collect();
+        parts.join(", ")
+    }
+}
+
+impl Summary {
+    /// Puts together what a run did.
+    pub(super) fn new(root: &Path, changes: &Diff, end: &Checkpoint, took: Duration) -> Self {
+        let counts = changes.counts();
+        let left_out = end.not_captured();
+        Self {
+            place: tilde(root),
+            changes: Changes {
+                edited: counts.edited,
+                added: counts.new,
+                deleted: counts.deleted,
+                renamed: counts.renamed,
+                mode: counts.modes,
+            },
+            not_captured: NotCaptured {
+                count: left_out.count,
+                first: left_out.first.iter().map(Entry::from).collect(),
+            },
+            took,
+        }
+    }
+
+    /// Writes the lines, dim except for their numbers, so that none is wider than
+    /// `width`. `program` is how the commands that are named begin.
+    pub(super) fn lines(&self, program: &str, width: Option<usize>) -> Vec<String> {
+        let width = width.unwrap_or(usize::MAX);
+        let mut lines = vec![self.headline(width)];
+        if self.changes.total() > 0 {
+            lines.extend(self.left_out(width));
+            lines.extend(ways_on(program, width));
+        }
+        lines.iter().map(|line| dim_but_numbers(line)).collect()
+    }
+
+    /// Says what changed, in fewer words where they do not fit.
+    fn headline(&self, width: usize) -> String {
+        let took = duration(self.took);
+        let total = self.changes.total();
+        let place = one_line(&self.place, 200);
+        let (what, parts) = match total {
+            0 => ("nothing changed".to_owned(), self.silence()),
+            1 => ("1 file changed".to_owned(), self.changes.parts()),
+            n => (
+                format!("{} files changed", grouped(n)),
+                self.changes.parts(),
+            ),
+        };
+        let parts = match parts.as_str() {
+            "" => String::new(),
+            parts => format!(" ({parts})"),
+        };
+        let candidates = [
+            format!("backtrail: {what} in {place}{parts}, {took}"),
+            format!("backtrail: {what} in {}{parts}, {took}", last_part(&place)),
+            format!("backtrail: {what}{parts}, {took}"),
+            format!("backtrail: {what}, {took}"),
+        ];
+        let fitting = candidates.iter().find(|line| line.width() <= width);
+        fitting.map_or_else(|| one_line(&candidates[3], width), String::clone)
+    }
+
+    /// Says with the one line that nothing changed what that does not cover.
+    fn silence(&self) -> String {
+        match self.not_captured.count {
+            0 => String::new(),
+            n => format!("{} not captured", grouped(n)),
+        }
+    }
+
+    /// Names what was not captured, as many as there is room for.
+    fn left_out(&self, width: usize) -> Option<String> {
+        let NotCaptured { count, first } = &self.not_captured;
+        if *count == 0 {
+            return None;
+        }
+        let names: Vec<String> = first.iter().take(NAMED).map(Entry::words).collect();
+        let lines = (1..=names.len()).rev().map(|named| {
+            let more = match count.saturating_sub(named as u64) {
+                0 => String::new(),
+                more => format!(" and {} more", grouped(more)),
+            };
+            format!("  not captured: {}{more}", names[..named].join(", "))
+        });
+        let short = format!("  not captured: {}", entries(*count));
+        let mut lines = lines.chain([short.clone()]);
+        let fitting = lines.find(|line| line.width() <= width);
+        Some(fitting.unwrap_or_else(|| format!("  {}", one_line(&short, width.saturating_sub(2)))))
+    }
+}
+
+impl From<&LeftOutEntry> for Entry {
+    fn from(entry: &LeftOutEntry) -> Self {
+        let slash = if entry.kind == Kind::Dir { "/" } else { "" };
+        Self {
+            path: format!("{}{slash}", entry.path.display()),
+            reason: entry.reason,
+            bytes: entry.bytes,
+        }
+    }
+}
+
+impl Entry {
+    fn words(&self) -> String {
+        let path = one_line(&self.path, 60);
+        match self.reason {
+            LeftOutReason::TooLarge => format!("{path} ({}, {})", size(self.bytes), self.reason),
+            reason => format!("{path} ({reason})"),
+        }
+    }
+}
+
+/// Writes a count of entries.
+fn entries(n: u64) -> String {
+    match n {
+        1 => "1 entry".to_owned(),
+        n => format!("{} entries", grouped(n)),
+    }
+}
+
+/// Names the commands that go on from here: on one line, or on two where one is
+/// too narrow. They are never cut; a half of a command is none.
+fn ways_on(program: &str, width: usize) -> Vec<String> {
+    let one = format!("  look: {program} diff      take back: {program} undo");
+    if one.width() <= width {
+        return vec![one];
+    }
+    vec![
+        format!("  look: {program} diff"),
+        format!("  take back: {program} undo"),
+    ]
+}
+
+/// Returns the last name of a path, with a sign that more was before it.
+fn last_part(place: &str) -> String {
+    match place.rsplit_once('/') {
+        Some((before, name)) if !before.is_empty() && !name.is_empty() => format!("…/{name}"),
+        _ => place.to_owned(),
+    }
+}
+
+/// Says that a command ran without a checkpoint before it.
+pub(super) fn unprotected(took: Duration) -> String {
+    let took = duration(took);
+    dim_but_numbers(&format!(
+        "backtrail: what the command changed is not known (no checkpoint before it), {took}"
+    ))
+}
+
+/// Writes a length of time as one says it: `0.4 s`, `31 s`, `2 min 31 s`, `3 h 5 min`.
+pub(super) fn duration(took: Duration) -> String {
+    let tenths = (took.as_millis() + 50) / 100;
+    if tenths < 100 {
+        return format!("{}.{} s", tenths / 10, tenths % 10);
+    }
+    let seconds = (took.as_millis() + 500) / 1000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// Dims a line except for its numbers: those that stand as words of their own, not
+/// the digits of a name.
+fn dim_but_numbers(line: &str) -> String {
+    let mut out = DIM.render().to_string();
+    for word in line.split_inclusive(' ') {
+        let number = word.trim_start_matches('(').trim_end_matches([' ', ',']);
+        let is_number = number.starts_with(|c: char| c.is_ascii_digit())
+            && number
+                .chars()
+                .all(|c| c.is_ascii_digit() || c == ',' || c == '.');
+        match word.split_once(number).filter(|_| is_number) {
+            Some((before, after)) => {
+                out += &format!("{before}{DIM:#}{number}{DIM}{after}");
+            }
+            None => out.push_str(word),
+        }
+    }
+    out + &DIM.render_reset().to_string()
+}
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;

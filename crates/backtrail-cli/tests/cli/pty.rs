@@ -1,0 +1,148 @@
+//! A terminal to drive programs in, with a person at its keyboard.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Pid;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// How long a program may be silent before a test gives up on it.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 60,
+    tv_nsec: 0,
+};
+
+pub(crate) const CTRL_C: &str = "\u{3}";
+pub(crate) const CTRL_Z: &str = "\u{1a}";
+pub(crate) const CTRL_BACKSLASH: &str = "\u{1c}";
+
+/// A terminal in which a program runs, as the leader of its session.
+pub(crate) struct Terminal {
+    keyboard: File,
+    child: Child,
+    /// All that was on the screen.
+    screen: String,
+    /// How much of it was waited for already.
+    seen: usize,
+}
+
+/// Returns whether terminals can be made here; says loudly where not.
+pub(crate) fn is_there() -> bool {
+    let setsid = Command::new("setsid").arg("--version").output();
+    let there = setsid.is_ok_and(|output| output.status.success());
+    if !there {
+        eprintln!("SKIPPED: there is no setsid here to give a program a terminal with");
+    }
+    there
+}
+
+impl Terminal {
+    /// Starts a program in a terminal of its own, of 24 lines and 80 columns.
+    pub(crate) fn start(command: &Command) -> Self {
+        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&keyboard).unwrap();
+        unlockpt(&keyboard).unwrap();
+        resize(&keyboard, 24, 80);
+        let name = ptsname(&keyboard, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let open = || rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
+        // The program itself must not hold the keyboard: it would never hang up.
+        rustix::io::fcntl_setfd(&keyboard, rustix::io::FdFlags::CLOEXEC).unwrap();
+        let child = in_session(command)
+            .stdin(open())
+            .stdout(open())
+            .stderr(open())
+            .spawn()
+            .unwrap();
+        Self {
+            keyboard: File::from(keyboard),
+            child,
+            screen: String::new(),
+            seen: 0,
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub(crate) fn type_keys(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        resize(&self.keyboard, rows, columns);
+    }
+
+    /// Waits until a text is on the screen that was not waited for before.
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        loop {
+            if let Some(at) = self.screen[self.seen..].find(text) {
+                self.seen += at + text.len();
+                return;
+            }
+            let more = self.read();
+            assert!(more, "it ended without {text:?}: {:?}", self.screen);
+        }
+    }
+
+    /// Reads to the end and returns the exit code (128+n if a signal ended the
+    /// program) and all that was on the screen.
+    pub(crate) fn end(mut self) -> (i32, String) {
+        while self.read() {}
+        let status = self.child.wait().unwrap();
+        let code = status.code().or(status.signal().map(|n| 128 + n));
+        (code.unwrap(), std::mem::take(&mut self.screen))
+    }
+
+    /// Pulls the plug: the terminal is gone for those who run in it.
+    pub(crate) fn hang_up(self) -> Child {
+        self.child
+    }
+
+    /// Reads what there is; returns `false` when nobody has the terminal any more.
+    fn read(&mut self) -> bool {
+        let mut fds = [PollFd::new(&self.keyboard, PollFlags::IN)];
+        let ready = poll(&mut fds, Some(&PATIENCE)).unwrap();
+        assert!(ready > 0, "nothing more came after {:?}", self.screen);
+        let mut bytes = [0; 4096];
+        // With nobody left on the other side Linux says that reading failed.
+        let n = self.keyboard.read(&mut bytes).unwrap_or(0);
+        self.screen.push_str(&String::from_utf8_lossy(&bytes[..n]));
+        n > 0
+    }
+}
+
+fn resize(keyboard: &(impl AsFd + ?Sized), ws_row: u16, ws_col: u16) {
+    let size = Winsize {
+        ws_row,
+        ws_col,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(keyboard.as_fd(), size).unwrap();
+}
+
+/// Returns a command that starts another as the leader of a session, with the
+/// terminal on its stdin as the controlling one.
+fn in_session(command: &Command) -> Command {
+    let mut setsid = Command::new("setsid");
+    setsid.arg("--ctty").arg(command.get_program());
+    setsid.args(command.get_args());
+    if let Some(dir) = command.get_current_dir() {
+        setsid.current_dir(dir);
+    }
+    let set = |(name, value): (&OsStr, Option<&OsStr>)| match value {
+        Some(value) => drop(setsid.env(name, value)),
+        None => drop(setsid.env_remove(name)),
+    };
+    command.get_envs().for_each(set);
+    setsid
+}

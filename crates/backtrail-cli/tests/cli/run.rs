@@ -1,0 +1,177 @@
+//! `run`: a command behaves as without us, and its exit code is ours.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use crate::kit::{Cli, Ran, finish};
+
+fn run(cli: &Cli, command: &[&str]) -> Ran {
+    cli.run(&[&["run", "--"], command].concat())
+}
+
+/// Writes a file to be run, or not.
+fn script(cli: &Cli, name: &str, text: &str, mode: u32) {
+    let path = cli.work().join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn the_exit_code_is_the_commands() {
+    let cli = Cli::new();
+    for (line, code) in [("exit 0", 0), ("exit 3", 3), ("exit 255", 255)] {
+        assert_eq!(run(&cli, &["sh", "-c", line]).code, code, "{line}");
+    }
+    for (signal, code) in [("TERM", 143), ("KILL", 137), ("ABRT", 134), ("PIPE", 141)] {
+        let line = format!("kill -{signal} $$");
+        assert_eq!(run(&cli, &["sh", "-c", &line]).code, code, "{line}");
+    }
+}
+
+#[test]
+fn a_command_that_is_not_found_is_127() {
+    let cli = Cli::new();
+    let ran = run(&cli, &["no-such-command"]);
+    assert_eq!(ran.code, 127, "{ran:#?}");
+    let said = "error: cannot run no-such-command: there is no such command";
+    assert!(ran.stderr.contains(said), "{ran:#?}");
+    assert_eq!(run(&cli, &["./gone"]).code, 127);
+    assert_eq!(run(&cli, &[""]).code, 127);
+    script(&cli, "orphan", "#!/no/such/interpreter\n", 0o755);
+    let ran = run(&cli, &["./orphan"]);
+    assert_eq!(ran.code, 127);
+    assert!(ran.stderr.contains("interpreter"), "{ran:#?}");
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_is_126() {
+    let cli = Cli::new();
+    script(&cli, "plain", "exit 0\n", 0o644);
+    script(&cli, "no-shebang", "exit 0\n", 0o755);
+    let cases = [
+        ("./plain", "allow it: chmod +x ./plain"),
+        ("./no-shebang", "backtrail run -- sh ./no-shebang"),
+        ("./", "it is a directory"),
+        ("./plain/x", "Not a directory"),
+    ];
+    for (command, said) in cases {
+        let ran = run(&cli, &[command]);
+        assert_eq!(ran.code, 126, "{ran:#?}");
+        assert!(ran.stderr.contains(said), "{ran:#?}");
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn where_we_fail_ourselves_it_is_125_and_nothing_is_started() {
+    let cli = Cli::new();
+    let started = ["touch", "started"];
+    let wrong: [&[&str]; 3] = [
+        &["run", "--session", "nonsense", "--"],
+        &["run", "--no-such-flag", "--"],
+        &["--store", "file", "run", "--"],
+    ];
+    script(&cli, "file", "not a store", 0o644);
+    for args in wrong {
+        let ran = cli.run(&[args, &started[..]].concat());
+        assert_eq!(ran.code, 125, "{args:?}: {ran:#?}");
+        assert!(ran.stderr.starts_with("error: "), "{ran:#?}");
+        assert!(!cli.work().join("started").exists(), "{args:?}");
+    }
+    assert_eq!(cli.run(&["run"]).code, 125, "there is no command");
+    assert_eq!(cli.run(&["run", "--help"]).code, 0);
+}
+
+#[test]
+fn what_follows_the_command_is_the_commands() {
+    let cli = Cli::new();
+    for args in [
+        &["run", "--", "echo", "--json", "--title", "-x", "--", "a b"][..],
+        &["run", "echo", "--json", "--title", "-x", "--", "a b"],
+    ] {
+        let ran = cli.run(args);
+        assert_eq!(ran.stdout, "--json --title -x -- a b\n", "{ran:#?}");
+    }
+}
+
+/// stdin arrives byte for byte, stdout leaves byte for byte; on stderr a few lines
+/// of ours follow the command's.
+#[test]
+fn pipes_on_all_three_streams_are_the_commands_own() {
+    let cli = Cli::new();
+    let bytes: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
+    let mut command = cli.command(&["run", "--", "sh", "-c", "printf 'a\\377' >&2; cat"]);
+    command.stdin(Stdio::piped());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let sent = bytes.clone();
+    let writer = std::thread::spawn(move || std::io::Write::write_all(&mut stdin, &sent));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.stdout == bytes, "stdout differs from stdin");
+    let ours = output.stderr.strip_prefix(b"a\xff").unwrap();
+    let ours = std::str::from_utf8(ours).unwrap();
+    assert!(ours.starts_with("backtrail: "), "{ours}");
+    assert!(ours.lines().count() <= 4, "{ours}");
+    assert!(!ours.contains('\u{1b}'), "no colours in a pipe: {ours:?}");
+}
+
+/// A reader that goes away ends the command as it would without us.
+#[test]
+fn a_pipe_that_closes_early_ends_the_command() {
+    let cli = Cli::new();
+    let mut command = cli.command(&["run", "--", "yes"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = [0; 2];
+    std::io::Read::read_exact(&mut child.stdout.take().unwrap(), &mut line).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(141));
+}
+
+#[test]
+fn the_command_finds_its_session_and_its_store() {
+    let cli = Cli::new();
+    let line = r#"echo "$BACKTRAIL_SESSION"; echo "$BACKTRAIL_HOME""#;
+    let ran = run(&cli, &["sh", "-c", line]);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    let listed = cli.run(&["list", "--json"]).json();
+    assert_eq!(listed[0]["id"], lines[0], "{listed}");
+    assert_eq!(lines[1], cli.store().to_str().unwrap());
+
+    // A store that is named by a flag is the command's, too, and wherever it goes.
+    let ran = cli.run(&["--store", "other", "run", "--", "sh", "-c", line]);
+    let other = cli.work().join("other");
+    assert_eq!(ran.stdout.lines().nth(1), other.to_str(), "{ran:#?}");
+    let id = ran.stdout.lines().next().unwrap();
+    assert!(other.join("sessions").join(id).is_dir(), "{ran:#?}");
+}
+
+#[test]
+fn a_run_joins_the_session_that_is_named_or_around_it() {
+    let cli = Cli::new();
+    let id = cli.new_session("hello");
+    let print = ["sh", "-c", "echo $BACKTRAIL_SESSION"];
+    let ran = cli.run(&[&["run", "--session", &id[..8], "--"], &print[..]].concat());
+    assert_eq!(ran.stdout.trim_end(), id, "{ran:#?}");
+    let mut nested = cli.command(&[&["run", "--"], &print[..]].concat());
+    let ran = finish(nested.env("BACKTRAIL_SESSION", &id), b"");
+    assert_eq!(ran.stdout.trim_end(), id, "{ran:#?}");
+    let ran = run(&cli, &print);
+    assert_ne!(ran.stdout.trim_end(), id, "without either it is a new one");
+}
+
+#[test]
+fn a_command_may_delete_the_directory_it_runs_in() {
+    let cli = Cli::new();
+    let ran = run(&cli, &["sh", "-c", "rmdir \"$PWD\" && exit 4"]);
+    assert_eq!(ran.code, 4, "{ran:#?}");
+    assert!(!cli.work().exists());
+    assert!(ran.stderr.contains("backtrail: "), "{ran:#?}");
+}

@@ -1,0 +1,242 @@
+//! `run` in a terminal: Ctrl-C, Ctrl-\, Ctrl-Z and `fg`, the window's size, and a
+//! terminal that goes away.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use crate::kit::Cli;
+use crate::pty::{self, CTRL_BACKSLASH, CTRL_C, CTRL_Z, Terminal};
+
+/// Starts a run in a terminal; its command is a line for bash.
+fn start(cli: &Cli, line: &str) -> Terminal {
+    Terminal::start(&cli.command(&["run", "--", "bash", "-c", line]))
+}
+
+#[test]
+fn ctrl_c_ends_the_command_and_we_still_say_what_it_did() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    for (key, code) in [(CTRL_C, 130), (CTRL_BACKSLASH, 131)] {
+        let mut terminal = start(&cli, "echo ready; exec sleep 1000");
+        terminal.wait_for("ready");
+        terminal.type_keys(key);
+        terminal.wait_for("backtrail: ");
+        let (ended, screen) = terminal.end();
+        assert_eq!(ended, code, "{screen}");
+    }
+}
+
+#[test]
+fn a_command_that_handles_ctrl_c_hears_it_once_and_goes_on() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let line = "trap 'echo caught' INT; echo ready; read a; echo read \"$a\"; exit 7";
+    let mut terminal = start(&cli, line);
+    terminal.wait_for("ready");
+    terminal.type_keys(CTRL_C);
+    terminal.type_keys("x\n");
+    terminal.wait_for("read x");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 7, "{screen}");
+    assert_eq!(screen.matches("caught").count(), 1, "{screen}");
+}
+
+#[test]
+fn the_command_sees_the_terminal_and_its_size_and_hears_when_it_changes() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let line = "test -t 0 && test -t 1 && test -t 2 && echo a terminal; stty size; \
+                trap 'stty size; kill $!; exit 5' WINCH; sleep 1000 & echo ready; wait";
+    let mut terminal = start(&cli, line);
+    terminal.wait_for("a terminal");
+    terminal.wait_for("24 80");
+    terminal.wait_for("ready");
+    terminal.resize(50, 132);
+    terminal.wait_for("50 132");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 5, "{screen}");
+}
+
+/// Starts a shell with job control, for a person who types and sees no echo. Its
+/// prompt is `1> `, that of a shell in it `2> `.
+fn shell(cli: &Cli) -> Terminal {
+    let mut bash = Command::new("bash");
+    bash.args(INTERACTIVE)
+        .current_dir(cli.work())
+        .env("BACKTRAIL_HOME", cli.store())
+        .env("BACKTRAIL", env!("CARGO_BIN_EXE_backtrail"))
+        .env("SHLVL", "0")
+        .env("PS1", "$SHLVL> ")
+        .env("HISTFILE", "")
+        .env("TERM", "dumb")
+        .env_remove("BACKTRAIL_SESSION");
+    let mut terminal = Terminal::start(&bash);
+    terminal.wait_for("1> ");
+    terminal.type_keys("stty -echo; echo qui''et\n");
+    terminal.wait_for("quiet");
+    terminal.wait_for("1> ");
+    terminal
+}
+
+const INTERACTIVE: [&str; 4] = ["--norc", "--noprofile", "--noediting", "-i"];
+
+/// Sees a job stop and the shell come back, and calls for the job again.
+fn stopped_and_called_back(terminal: &mut Terminal) {
+    terminal.wait_for("Stopped");
+    terminal.wait_for("1> ");
+    terminal.type_keys("echo the shell is here\n");
+    terminal.wait_for("the shell is here");
+    terminal.wait_for("1> ");
+    terminal.type_keys("fg\n");
+}
+
+/// Sees a job end with our summary and exit code 6, and leaves the shell.
+fn ends_with_6(mut terminal: Terminal) {
+    terminal.wait_for("backtrail: ");
+    terminal.wait_for("1> ");
+    terminal.type_keys("echo code=$?\n");
+    terminal.wait_for("code=6");
+    terminal.wait_for("1> ");
+    terminal.type_keys("exit 0\n");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn ctrl_z_stops_the_job_and_fg_lets_it_go_on() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let mut terminal = shell(&cli);
+    let line = "echo up; while read a && [ $a != end ]; do echo read $a; done; exit 6";
+    terminal.type_keys(&format!("$BACKTRAIL run -- bash -c '{line}'\n"));
+    terminal.wait_for("up");
+    for round in 1..=3 {
+        terminal.type_keys(CTRL_Z);
+        stopped_and_called_back(&mut terminal);
+        terminal.type_keys(&format!("{round}\n"));
+        terminal.wait_for(&format!("read {round}"));
+    }
+    terminal.type_keys("end\n");
+    ends_with_6(terminal);
+}
+
+/// A program with a screen of its own puts the terminal in order before it stops;
+/// the shell must not be back before that.
+#[test]
+fn a_command_that_handles_ctrl_z_stops_the_job_when_it_stops_itself() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let mut terminal = shell(&cli);
+    let line = r#"trap "echo in order; kill -STOP \$\$" TSTP; trap "echo on; kill \$!; exit 6" CONT; sleep 1000 & echo up; while :; do wait; done"#;
+    terminal.type_keys(&format!("$BACKTRAIL run -- bash -c '{line}'\n"));
+    terminal.wait_for("up");
+    terminal.type_keys(CTRL_Z);
+    terminal.wait_for("in order");
+    stopped_and_called_back(&mut terminal);
+    terminal.wait_for("on");
+    ends_with_6(terminal);
+}
+
+#[test]
+fn a_command_that_does_not_stop_for_ctrl_z_keeps_the_terminal() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let mut terminal = shell(&cli);
+    let line = r#"trap "" TSTP; echo up; read a; echo read $a; exit 6"#;
+    terminal.type_keys(&format!("$BACKTRAIL run -- bash -c '{line}'\n"));
+    terminal.wait_for("up");
+    terminal.type_keys(CTRL_Z);
+    terminal.type_keys("on\n");
+    terminal.wait_for("read on");
+    ends_with_6(terminal);
+}
+
+#[test]
+fn a_command_that_stops_on_its_own_stops_the_job() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let mut terminal = shell(&cli);
+    let line = "kill -STOP $$; echo on; exit 6";
+    terminal.type_keys(&format!("$BACKTRAIL run -- bash -c '{line}'\n"));
+    stopped_and_called_back(&mut terminal);
+    terminal.wait_for("on");
+    ends_with_6(terminal);
+}
+
+/// A shell makes a process group of its own, which no `fg` outside of it reaches.
+#[test]
+fn a_shell_in_a_run_is_suspended_and_comes_back() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let mut terminal = shell(&cli);
+    let inner = INTERACTIVE.join(" ");
+    terminal.type_keys(&format!("$BACKTRAIL run -- bash {inner}\n"));
+    terminal.wait_for("2> ");
+    terminal.type_keys("suspend\n");
+    stopped_and_called_back(&mut terminal);
+    terminal.type_keys("echo the inner one\n");
+    terminal.wait_for("the inner one");
+    terminal.wait_for("2> ");
+    terminal.type_keys("exit 6\n");
+    ends_with_6(terminal);
+}
+
+#[test]
+fn a_command_in_the_background_is_stopped_when_it_reads_and_comes_back() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let mut terminal = shell(&cli);
+    let line = "read a; echo read $a; exit 6";
+    terminal.type_keys(&format!("set -b; $BACKTRAIL run -- bash -c '{line}' &\n"));
+    terminal.wait_for("Stopped");
+    terminal.type_keys("fg\n");
+    terminal.type_keys("on\n");
+    terminal.wait_for("read on");
+    ends_with_6(terminal);
+}
+
+/// A window that is closed: the command hears of it, and we stay to the end.
+#[test]
+fn a_terminal_that_goes_away_ends_the_command_and_not_us() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let line = "trap 'echo > heard; kill $!; exit 9' HUP; sleep 1000 & echo ready; wait";
+    let mut terminal = start(&cli, line);
+    terminal.wait_for("ready");
+    let mut child = terminal.hang_up();
+    let status = child.wait().unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(9), None));
+    assert!(cli.work().join("heard").exists());
+}
+
+#[test]
+fn lines_of_ours_are_dim_in_a_terminal_unless_colours_are_not_wanted() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let mut command = cli.command(&["run", "--", "true"]);
+    let screen = Terminal::start(command.env("TERM", "xterm")).end().1;
+    assert!(screen.starts_with("\u{1b}[2mbacktrail: "), "{screen:?}");
+    let screen = Terminal::start(command.env("NO_COLOR", "1")).end().1;
+    assert!(screen.starts_with("backtrail: "), "{screen:?}");
+}
