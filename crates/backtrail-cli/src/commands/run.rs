@@ -7,7 +7,7 @@ mod summary;
 mod words;
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use backtrail::{

@@ -9,7 +9,6 @@ use std::process::{Child, Command};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::Pid;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -67,10 +66,6 @@ impl Terminal {
             screen: String::new(),
             seen: 0,
         }
-    }
-
-    pub(crate) fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
     }
 
     pub(crate) fn type_keys(&mut self, keys: &str) {

@@ -33,7 +33,16 @@ pub(super) enum Ended {
 pub(super) struct NotRun {
     /// What we exit with.
     pub(super) code: u8,
-    pub(super) error: CommandError,
+    pub(super) error: Box<CommandError>,
+}
+
+impl NotRun {
+    pub(super) fn new(code: u8, error: CommandError) -> Self {
+        Self {
+            code,
+            error: Box::new(error),
+        }
+    }
 }
 
 impl Ended {
@@ -119,10 +128,8 @@ fn look(pid: Pid) -> io::Result<State> {
 }
 
 fn lost(error: &io::Error) -> NotRun {
-    NotRun {
-        code: FAILED,
-        error: CommandError::io("cannot look after the command", None, error),
-    }
+    let error = CommandError::io("cannot look after the command", None, error);
+    NotRun::new(FAILED, error)
 }
 
 /// Says why a command did not start, with the exit code that a shell has for it.
@@ -173,7 +180,7 @@ fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
             (NOT_EXECUTABLE, CommandError::io(what, None, error))
         }
     };
-    NotRun { code, error }
+    NotRun::new(code, error)
 }
 
 #[cfg(test)]

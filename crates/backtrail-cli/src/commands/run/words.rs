@@ -11,10 +11,7 @@ pub(super) fn not_protected(error: CommandError, program: &str, line: &str) -> N
         .hint(format!(
             "run it all the same, with no way back: {program} run --unprotected -- {line}"
         ));
-    NotRun {
-        code: FAILED,
-        error,
-    }
+    NotRun::new(FAILED, error)
 }
 
 /// Says that a command goes on without a checkpoint before it, as was asked for.
@@ -37,10 +34,7 @@ pub(super) fn not_closed(error: CommandError, ended: Ended, program: &str) -> No
         .hint(format!(
             "once the cause is gone, make the checkpoint: {program} checkpoint"
         ));
-    NotRun {
-        code: FAILED,
-        error,
-    }
+    NotRun::new(FAILED, error)
 }
 
 #[cfg(test)]
