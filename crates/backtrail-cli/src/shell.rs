@@ -1,5 +1,7 @@
 //! Words of a command line that a person can paste.
 
+use std::ffi::OsString;
+
 use crate::text::is_unsafe;
 
 /// Writes text so that a shell takes it as one word, byte for byte, and that a
@@ -35,6 +37,20 @@ fn quote_escaped(text: &str) -> String {
     out + "'"
 }
 
+/// Writes a command as one types it.
+pub(crate) fn command_line(words: &[OsString]) -> String {
+    let word = |word: &OsString| {
+        let text = word.to_string_lossy();
+        match text.strip_prefix('-') {
+            // Behind the command a shell takes it as it is.
+            Some(rest) if !rest.is_empty() && quote(rest) == rest => text.into_owned(),
+            _ if text.starts_with("--") && quote(&text[2..]) == text[2..] => text.into_owned(),
+            _ => quote(&text),
+        }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// Writes an argument that is no option, whatever it begins with.
 pub(crate) fn argument(text: &str) -> String {
     arguments(std::slice::from_ref(&text))
@@ -59,6 +75,17 @@ mod tests {
         assert_eq!(quote("it's"), r"'it'\''s'");
         assert_eq!(quote("$(rm x)"), "'$(rm x)'");
         assert_eq!(quote("-x"), "'-x'");
+    }
+
+    #[test]
+    fn a_command_reads_as_it_was_typed() {
+        let line = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            command_line(&words)
+        };
+        assert_eq!(line(&["sh", "-c", "echo hi"]), "sh -c 'echo hi'");
+        assert_eq!(line(&["run", "--", "ls", "--all"]), "run -- ls --all");
+        assert_eq!(line(&["x", "-a b", "-"]), "x '-a b' '-'");
     }
 
     #[test]

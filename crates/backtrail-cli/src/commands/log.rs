@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use backtrail::{Checkpoint, Diff, LogEntry, LogKind, Why, Workspace};
+use backtrail::{Checkpoint, Diff, ErrorKind, LogEntry, LogKind, Why, Workspace};
 use serde_json::Value;
 
 use super::Answer;
@@ -14,6 +14,7 @@ use super::here::Here;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
+use crate::progress;
 use crate::text::{count, one_line};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
@@ -158,21 +159,50 @@ fn print(
         }
         rows.push(row(line, diff.as_ref(), ids)?);
     }
+    let now = now_row(workspace, paths, ui)?;
     let checkpoints = workspace.checkpoints_back()?.count() as u64;
     ui.remark(&format!(
         "{} · {}",
         tilde(workspace.root()),
         count(checkpoints, "checkpoint")
     ));
-    if rows.is_empty() {
+    if rows.is_empty() && now.is_none() {
         ui.status("nothing here changed that");
     }
+    rows.splice(0..0, now);
     print_rows(&rows, ui).map_err(|error| unwritable(&error))?;
     if looked_at < total {
         let more = count((total - looked_at) as u64, "more line");
         ui.remark(&format!("{more}; show them with -n {total}"));
     }
     Ok(Answer::Done)
+}
+
+/// Returns the line for what changed since the newest checkpoint, if anything did.
+fn now_row(workspace: &Workspace, paths: &[PathBuf], ui: &Ui) -> Result<Option<Row>> {
+    let Some(last) = workspace.last_checkpoint()? else {
+        return Ok(None);
+    };
+    let before = last.snapshot()?;
+    let compared = progress::while_shown(ui, |progress| {
+        workspace.changes_since_with(&before, progress)
+    });
+    let diff = match compared {
+        Ok((diff, _)) => diff.only(paths)?,
+        // The directory may be gone; what happened in it can be told all the same.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if diff.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Row {
+        kind: String::new(),
+        at: "now".to_owned(),
+        about: "since the last checkpoint".to_owned(),
+        change: change(&diff)?,
+        id: String::new(),
+    }))
 }
 
 fn row(line: &Line, diff: Option<&Diff>, id_length: usize) -> Result<Row> {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use backtrail::{
-    Active, Checkpoint, CheckpointOptions, Run, SessionId, SessionOptions, Timestamp, Why,
+    Active, Checkpoint, CheckpointOptions, Run, SessionId, SessionOptions, Store, Timestamp, Why,
     Workspace,
 };
 
@@ -19,11 +19,11 @@ pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
 use super::checkpoint::too_much;
 use super::here::{Here, SESSION_VARIABLE, joined_session};
-use super::{Answer, resolve};
+use super::{Answer, open_or_create_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::progress;
-use crate::shell::quote;
+use crate::shell::command_line;
 use crate::ui::Ui;
 
 /// Run a command, and see what it did to the files
@@ -88,13 +88,28 @@ struct Running<'a> {
 }
 
 /// What there is before the command begins.
-struct Begun {
+enum Begun {
+    Protected(Protected),
+    /// No checkpoint could be made, and the session, if there can be one.
+    Unprotected(Option<(Store, SessionId)>),
+}
+
+/// A session, and the files as they were.
+struct Protected {
     workspace: Workspace,
     session: SessionId,
-    /// `None` where it goes unprotected.
-    start: Option<Checkpoint>,
+    start: Checkpoint,
     /// Held, not used: it says that the command is under way.
     _active: Option<Active>,
+}
+
+impl Begun {
+    fn session(&self) -> Option<(&Store, &SessionId)> {
+        match self {
+            Self::Protected(begun) => Some((begun.workspace.store(), &begun.session)),
+            Self::Unprotected(session) => session.as_ref().map(|(store, id)| (store, id)),
+        }
+    }
 }
 
 /// What there is when the command has ended.
@@ -107,22 +122,22 @@ struct Finished {
 
 impl<'a> Running<'a> {
     fn new(args: &'a Args, global: &'a Global, ui: &'a Ui) -> Self {
-        let words = args.command.iter();
-        let words = words.map(|word| quote(&word.to_string_lossy()));
         Self {
             args,
             global,
             ui,
-            line: words.collect::<Vec<_>>().join(" "),
+            line: command_line(&args.command),
         }
     }
 
     fn run(&self) -> Result<u8, NotRun> {
         let begun = self.begin()?;
-        let store = begun.workspace.store().root().as_os_str();
-        let mut env = vec![(SESSION_VARIABLE, OsStr::new(begun.session.as_str()))];
-        if self.global.store.is_some() {
-            env.push(("BACKTRAIL_HOME", store));
+        let mut env = Vec::new();
+        if let Some((store, session)) = begun.session() {
+            env.push((SESSION_VARIABLE, OsStr::new(session.as_str())));
+            if self.global.store.is_some() {
+                env.push(("BACKTRAIL_HOME", store.root().as_os_str()));
+            }
         }
         let directory = std::env::current_dir().unwrap_or_default();
         let started_at = Timestamp::from(SystemTime::now());
@@ -148,32 +163,37 @@ impl<'a> Running<'a> {
 
     /// Keeps the state before the command, in its session.
     fn begin(&self) -> Result<Begun, NotRun> {
-        let workspace = self.args.here.open_or_create(self.global, self.args.yes);
-        let workspace = workspace.map_err(|error| self.not_protected(error))?;
-        let named = self.named_session(&workspace).map_err(failed)?;
-        match self.first_checkpoint(&workspace, named.as_ref()) {
-            Ok((start, session)) => Ok(Begun {
-                // To say that it is under way is only a courtesy.
-                _active: workspace.activate(&start).ok(),
-                workspace,
-                session,
-                start: Some(start),
-            }),
+        match self.protect() {
+            Ok(begun) => Ok(Begun::Protected(begun)),
             Err(error) if self.args.unprotected => {
                 self.ui.warning(&words::goes_unprotected(&error), None);
-                let session = match named {
-                    Some(id) => Ok(id),
-                    None => self.new_session(&workspace),
-                };
-                Ok(Begun {
-                    session: session.map_err(failed)?,
-                    workspace,
-                    start: None,
-                    _active: None,
-                })
+                Ok(Begun::Unprotected(self.session_alone().ok()))
             }
             Err(error) => Err(self.not_protected(error)),
         }
+    }
+
+    fn protect(&self) -> Result<Protected> {
+        let workspace = self.args.here.open_or_create(self.global, self.args.yes)?;
+        let named = self.named_session(workspace.store())?;
+        let (start, session) = self.first_checkpoint(&workspace, named.as_ref())?;
+        Ok(Protected {
+            // To say that it is under way is only a courtesy.
+            _active: workspace.activate(&start).ok(),
+            workspace,
+            session,
+            start,
+        })
+    }
+
+    /// Returns the session of a command that goes without a checkpoint.
+    fn session_alone(&self) -> Result<(Store, SessionId)> {
+        let store = open_or_create_store(self.global)?;
+        let id = match self.named_session(&store)? {
+            Some(id) => id,
+            None => store.create_session(self.session_options())?.id().clone(),
+        };
+        Ok((store, id))
     }
 
     fn not_protected(&self, error: CommandError) -> NotRun {
@@ -181,10 +201,10 @@ impl<'a> Running<'a> {
     }
 
     /// Returns the session that is named, or that we are run in.
-    fn named_session(&self, workspace: &Workspace) -> Result<Option<SessionId>> {
+    fn named_session(&self, store: &Store) -> Result<Option<SessionId>> {
         match &self.args.session {
-            Some(reference) => resolve(workspace.store(), reference).map(Some),
-            None => joined_session(workspace.store()),
+            Some(reference) => resolve(store, reference).map(Some),
+            None => joined_session(store),
         }
     }
 
@@ -228,25 +248,21 @@ impl<'a> Running<'a> {
         SessionOptions::new().title(title)
     }
 
-    fn new_session(&self, workspace: &Workspace) -> Result<SessionId> {
-        let options = self.session_options().workspace(workspace);
-        let session = workspace.store().create_session(options)?;
-        Ok(session.id().clone())
-    }
-
     /// Keeps the state after the command, says in its session what it was, and
     /// tells the person what it changed.
     fn close(&self, begun: &Begun, finished: &Finished) -> Result<()> {
-        let end = match &begun.start {
-            Some(start) => Some(self.last_checkpoint(begun, start)),
-            None => None,
-        };
-        let (end, failed) = match end.transpose() {
-            Ok(end) => (end, None),
-            Err(error) => (None, Some(error)),
+        let (end, failed) = match begun {
+            Begun::Protected(begun) => match self.last_checkpoint(begun) {
+                Ok(end) => (Some(end), None),
+                Err(error) => (None, Some(error)),
+            },
+            Begun::Unprotected(_) => (None, None),
         };
         let run = self.record(begun, finished, end.as_ref());
-        let recorded = begun.workspace.store().record_run(&begun.session, &run);
+        let recorded = match begun.session() {
+            Some((store, session)) => store.record_run(session, &run).map(drop),
+            None => Ok(()),
+        };
         if let Some(error) = failed {
             return Err(error);
         }
@@ -255,8 +271,8 @@ impl<'a> Running<'a> {
         if let Some(path) = &self.args.report {
             report::write(path, begun, &run, end.as_ref(), changes.as_ref())?;
         }
-        let lines = match (&end, &changes) {
-            (Some(end), Some(changes)) => {
+        let lines = match (begun, &end, &changes) {
+            (Begun::Protected(begun), Some(end), Some(changes)) => {
                 let root = begun.workspace.root();
                 let summary = summary::Summary::new(root, changes, end, finished.took);
                 summary.lines(self.ui.program(), self.ui.remark_width())
@@ -267,11 +283,11 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    fn last_checkpoint(&self, begun: &Begun, start: &Checkpoint) -> Result<Checkpoint> {
+    fn last_checkpoint(&self, begun: &Protected) -> Result<Checkpoint> {
         let mut options = CheckpointOptions::new()
             .why(Why::RunEnd)
             .session(&begun.session)
-            .begun_by(start.id())
+            .begun_by(begun.start.id())
             .about(&self.line);
         if let Some(label) = &self.args.label {
             options = options.label(label.as_str());
@@ -298,12 +314,11 @@ impl<'a> Running<'a> {
             duration_ms: u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
             exit_code,
             signal,
-            before: begun.start.as_ref().map(Checkpoint::id),
+            before: match begun {
+                Begun::Protected(begun) => Some(begun.start.id()),
+                Begun::Unprotected(_) => None,
+            },
             after: end.map(Checkpoint::id),
         }
     }
-}
-
-fn failed(error: CommandError) -> NotRun {
-    NotRun::new(FAILED, error)
 }

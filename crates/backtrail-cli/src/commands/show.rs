@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use backtrail::{Block, DamageReport, RecordRef, SessionInfo, SessionReader, Store};
+use backtrail::{
+    Block, DamageReport, RecordRef, Run, SessionInfo, SessionReader, Store, format_duration,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -12,7 +14,8 @@ use super::list::info_json;
 use super::{Answer, relative, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
-use crate::text::{clean, count, medium, one_line, size};
+use crate::shell::command_line;
+use crate::text::{clean, count, medium, one_line, path_json, size};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
 
@@ -88,18 +91,20 @@ impl View<'_> {
         let mut records = self.reader.records()?;
         let mut unreadable = Vec::new();
         let mut compactions = Vec::new();
+        let mut runs = Vec::new();
         let mut separator = "";
         while let Some(record) = records.next()? {
             compactions.extend(compaction_json(&record));
+            runs.extend(run_json(&record));
             if write_json(&mut out, &record, separator, &mut unreadable).map_err(broken)? {
                 separator = ",";
             }
         }
         let damaged = records.damage().count() + unreadable.len() as u64;
-        let compactions = Value::from(compactions);
+        let (compactions, runs) = (Value::from(compactions), Value::from(runs));
         writeln!(
             out,
-            "],\"compactions\":{compactions},\"damaged\":{damaged}}}"
+            "],\"compactions\":{compactions},\"runs\":{runs},\"damaged\":{damaged}}}"
         )
         .map_err(broken)?;
         out.flush().map_err(broken)?;
@@ -128,6 +133,9 @@ impl View<'_> {
                     if let Some(compaction) = compaction_json(&record) {
                         let line = json!({"compaction": compaction});
                         writeln!(out, "{line}").map_err(broken)?;
+                    }
+                    if let Some(run) = run_json(&record) {
+                        writeln!(out, "{}", json!({"run": run})).map_err(broken)?;
                     }
                     if write_json(&mut out, &record, "", &mut unreadable).map_err(broken)? {
                         writeln!(out).map_err(broken)?;
@@ -172,6 +180,10 @@ impl View<'_> {
         if let Ok(Some(compaction)) = record.compaction() {
             write_heading(out, record, "compaction")?;
             return write_indented(out, &compaction.summary);
+        }
+        if let Ok(Some(run)) = record.run() {
+            write_heading(out, record, "run")?;
+            return write_indented(out, &run_text(&run));
         }
         let message = match record.message() {
             Ok(Some(message)) => message,
@@ -357,6 +369,35 @@ fn compaction_json(record: &RecordRef<'_>) -> Option<Value> {
         "keeps_from": stored.keeps_from,
         "summary": stored.summary,
     }))
+}
+
+/// Writes a run with what is known of its record.
+fn run_json(record: &RecordRef<'_>) -> Option<Value> {
+    let run = record.run().ok()??;
+    let argv: Vec<_> = run.argv.iter().map(|arg| arg.to_string_lossy()).collect();
+    Some(json!({
+        "seq": record.seq(),
+        "at": record.at(),
+        "argv": argv,
+        "directory": path_json(&run.directory),
+        "started_at": run.started_at,
+        "duration_ms": run.duration_ms,
+        "exit_code": run.exit_code,
+        "signal": run.signal,
+        "before": run.before,
+        "after": run.after,
+    }))
+}
+
+/// Writes a command as it was typed, and how it ended.
+fn run_text(run: &Run) -> String {
+    let ended = match (run.exit_code, run.signal) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => "how it ended is not known".to_owned(),
+    };
+    let took = format_duration(Duration::from_millis(run.duration_ms));
+    format!("{}\n{ended}, {took}", command_line(&run.argv))
 }
 
 /// Writes a message with what is known of it, after `separator`; returns whether

@@ -2,7 +2,7 @@
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, Why};
-use super::nested::spans;
+use super::nested::{Span, spans};
 use crate::error::Result;
 use crate::snapshot::Diff;
 use crate::time::Timestamp;
@@ -78,46 +78,50 @@ impl Workspace {
 
 fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
     let mut entries = Vec::new();
-    let mut starts = spans(checkpoints).into_iter().peekable();
-    let mut before: Option<&Checkpoint> = None;
-    let mut n = 0;
-    while let Some(checkpoint) = checkpoints.get(n) {
-        let span = starts.next_if(|span| span.start == n);
-        n += 1;
-        let Some(span) = span else {
+    let spans = spans(checkpoints);
+    let mut starts = spans.iter().peekable();
+    let is_open = |n: usize| {
+        let around = |span: &&Span| span.start < n && span.end.is_some_and(|end| end > n);
+        spans.iter().any(|span| around(&span))
+    };
+    for (n, checkpoint) in checkpoints.iter().enumerate() {
+        let before = n.checked_sub(1).map(|n| &checkpoints[n]);
+        let entry = |kind| LogEntry {
+            kind,
+            before: before.cloned(),
+            after: checkpoint.clone(),
+            ended: true,
+        };
+        let Some(span) = starts.next_if(|span| span.start == n) else {
             if checkpoint.why == Why::Manual {
-                entries.push(LogEntry {
-                    kind: LogKind::Checkpoint,
-                    before: before.cloned(),
-                    after: checkpoint.clone(),
-                    ended: true,
-                });
-                before = Some(checkpoint);
+                entries.push(entry(LogKind::Checkpoint));
             }
             continue;
         };
-        if before.is_some_and(|before| before.snapshot != checkpoint.snapshot) {
-            entries.push(LogEntry {
-                kind: LogKind::Person,
-                before: before.cloned(),
-                after: checkpoint.clone(),
-                ended: true,
-            });
+        // What changed while another turn or run was under way is that one's.
+        let changed = before.is_some_and(|before| before.snapshot != checkpoint.snapshot);
+        if changed && !is_open(n) {
+            entries.push(entry(LogKind::Person));
         }
-        let end = span.end.map(|end| &checkpoints[end]);
-        let after = end.unwrap_or_else(|| newest_of(&checkpoints[span.start..]));
-        entries.push(LogEntry {
-            kind: match checkpoint.why {
-                Why::RunStart => LogKind::Run,
-                _ => LogKind::Turn,
-            },
-            before: Some(checkpoint.clone()),
-            after: after.clone(),
-            ended: end.is_some_and(|end| end.why != Why::Interrupted),
-        });
-        before = Some(after);
+        entries.push(span_entry(checkpoints, span));
     }
+    entries.sort_by_key(|entry| entry.after.seq);
     entries
+}
+
+fn span_entry(checkpoints: &[Checkpoint], span: &Span) -> LogEntry {
+    let start = &checkpoints[span.start];
+    let end = span.end.map(|end| &checkpoints[end]);
+    let after = end.unwrap_or_else(|| newest_of(&checkpoints[span.start..]));
+    LogEntry {
+        kind: match start.why {
+            Why::RunStart => LogKind::Run,
+            _ => LogKind::Turn,
+        },
+        before: Some(start.clone()),
+        after: after.clone(),
+        ended: end.is_some_and(|end| end.why != Why::Interrupted),
+    }
 }
 
 /// Returns the newest checkpoint of a turn or run that did not end: its own, as

@@ -3,16 +3,17 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::write_fields;
 use crate::random::new_uuid;
 use crate::session::append_entry;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::present::to_hex;
+use crate::trail::present::{path_of, to_hex};
+use crate::trail::{RecordKind, RecordRef};
 
 /// A command that ran: what it was, not what it printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,25 +40,25 @@ pub struct Run {
 const RUN: &str = "run";
 
 /// A run's record, behind its number.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Body {
     at: Timestamp,
     id: uuid::Uuid,
     argv: Vec<String>,
     /// The bytes of arguments, where one is not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     argv_hex: Option<Vec<String>>,
     directory: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     directory_hex: Option<String>,
     started_at: Timestamp,
     duration_ms: u64,
     exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     before: Option<CheckpointId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<CheckpointId>,
 }
 
@@ -87,6 +88,39 @@ impl Run {
             before: self.before,
             after: self.after,
         }
+    }
+}
+
+impl From<Body> for Run {
+    fn from(body: Body) -> Self {
+        let argv = body.argv.iter().enumerate().map(|(n, text)| {
+            let hex = body.argv_hex.as_ref().and_then(|all| all.get(n));
+            path_of(text, hex.map(String::as_str)).into_os_string()
+        });
+        Self {
+            argv: argv.collect(),
+            directory: path_of(&body.directory, body.directory_hex.as_deref()),
+            started_at: body.started_at,
+            duration_ms: body.duration_ms,
+            exit_code: body.exit_code,
+            signal: body.signal,
+            before: body.before,
+            after: body.after,
+        }
+    }
+}
+
+impl RecordRef<'_> {
+    /// Parses the run, if this is a record of one; `None` for other kinds.
+    pub fn run(&self) -> Result<Option<Run>> {
+        if self.kind() != RecordKind::Run {
+            return Ok(None);
+        }
+        let body = serde_json::from_slice::<Body>(self.bytes()).map_err(|error| {
+            let what = format!("cannot read the run of record {}", self.seq());
+            Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
+        })?;
+        Ok(Some(body.into()))
     }
 }
 

@@ -31,17 +31,21 @@ pub(super) fn write(
 }
 
 fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&Diff>) -> Value {
+    let (workspace, start) = match begun {
+        Begun::Protected(begun) => (Some(path_json(begun.workspace.root())), Some(&begun.start)),
+        Begun::Unprotected(_) => (None, None),
+    };
     let argv: Vec<_> = run.argv.iter().map(|arg| arg.to_string_lossy()).collect();
     json!({
-        "session": begun.session,
-        "workspace": path_json(begun.workspace.root()),
+        "session": begun.session().map(|(_, id)| id),
+        "workspace": workspace,
         "command": argv,
         "directory": path_json(&run.directory),
         "started_at": run.started_at,
         "duration_ms": run.duration_ms,
         "exit_code": run.exit_code,
         "signal": run.signal,
-        "before": begun.start.as_ref().map(checkpoint_json),
+        "before": start.map(checkpoint_json),
         "after": end.map(checkpoint_json),
         "changes": changes.map(Diff::changes),
         "not_captured": end.map(|end| not_captured_json(end.not_captured())),
