@@ -8,7 +8,7 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use super::format::Kind;
 
-/// Level 1 is three times as fast as level 3 on sources and 3 % larger.
+/// Of sources, level 1 leaves 27 % and level 3 leaves 26 %, for more time.
 const LEVEL: i32 = 1;
 /// Contents below this cannot shrink by much more than a frame takes.
 const SMALLEST: usize = 48;

@@ -118,7 +118,7 @@ fn another_copy_is_read_where_one_is_damaged() {
     for writer in &writers {
         writer.put(&noise(1, 100)).unwrap();
     }
-    writers.map(|writer| writer.finish().unwrap());
+    finish(writers);
     for path in pack_files(&memory) {
         let bytes = memory.read(&path).unwrap();
         let mut flipped = bytes.clone();
@@ -133,7 +133,7 @@ fn another_copy_is_read_where_one_is_damaged() {
 fn a_pack_of_a_newer_version_is_left_alone_and_named() {
     let memory = memory();
     store(&open(&memory, 1), &[noise(1, 10)]).unwrap();
-    let newer = std::path::Path::new(DIR).join("00000000000000aa.open");
+    let newer = Path::new(DIR).join("00000000000000aa.open");
     memory.write(&newer, b"backtrail pack 2 and more").unwrap();
     let objects = open(&memory, 1);
     store(&objects, &[noise(2, 10)]).unwrap();
@@ -153,9 +153,7 @@ fn files_of_other_names_are_not_packs() {
         "00000000000000AA.pack",
         "00000000000000aa.pack.old",
     ] {
-        memory
-            .write(&std::path::Path::new(DIR).join(name), b"?")
-            .unwrap();
+        memory.write(&Path::new(DIR).join(name), b"?").unwrap();
     }
     assert_eq!(assert_sound(&open(&memory, 1)).packs, 1);
 }
@@ -225,7 +223,7 @@ fn lengths_that_lie_take_no_memory_and_give_no_content() {
         for suffix in ["open", "pack"] {
             let memory = memory();
             store(&open(&memory, 1), &[noise(1, 10)]).unwrap();
-            let path = std::path::Path::new(DIR).join(format!("00000000000000aa.{suffix}"));
+            let path = Path::new(DIR).join(format!("00000000000000aa.{suffix}"));
             memory.write(&path, bytes).unwrap();
             let objects = open(&memory, 1);
             let error = objects.read(&wanted).unwrap_err();

@@ -144,7 +144,7 @@ fn try_open(
         match Pack::look(file.as_ref(), pack.name, &shelf.codec)? {
             Look::Pack(mut changed) => {
                 shelf.apply_settled(&mut changed);
-                pack = Arc::new(changed);
+                pack = Arc::from(changed);
             }
             Look::Empty | Look::Newer | Look::Foreign => return Ok(None),
         }

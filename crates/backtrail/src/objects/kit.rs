@@ -10,7 +10,7 @@ use backtrail_testkit as kit;
 use backtrail_testkit::{Randomness as _, SeededRandomness, Storage as _};
 
 use super::outlet::Limits;
-use super::{Damage, Objects, Verified};
+use super::{Damage, ObjectWriter, Objects, Verified};
 use crate::error::Result;
 use crate::random::Randomness;
 use crate::storage::{Storage, StorageFile};
@@ -153,6 +153,12 @@ pub(super) fn store(objects: &Objects, contents: &[Vec<u8>]) -> Result<()> {
         writer.put(content)?;
     }
     writer.finish()
+}
+
+pub(super) fn finish(writers: impl IntoIterator<Item = ObjectWriter>) {
+    for writer in writers {
+        writer.finish().unwrap();
+    }
 }
 
 #[track_caller]

@@ -218,7 +218,7 @@ fn writers_at_once_each_have_a_pack_and_the_next_takes_one_of_them() {
         writer.put(&noise(n, 100)).unwrap();
         writer.put(&noise(50, 100)).unwrap();
     }
-    writers.map(|writer| writer.finish().unwrap());
+    finish(writers);
     assert_eq!(pack_files(&memory).len(), 3);
     let contents = [noise(0, 100), noise(1, 100), noise(2, 100), noise(50, 100)];
     assert_stored(&open(&memory, 3), &contents);

@@ -29,7 +29,7 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) const DEFAULT: Self = Self {
         seal_at: 64 << 20,
-        seal_commits: 512,
+        seal_commits: 256,
         gathered: 1 << 20,
         in_doubt: 1 << 20,
     };

@@ -58,7 +58,7 @@ pub(super) enum Rest {
 /// What a file is that has the name of a pack.
 #[derive(Debug)]
 pub(super) enum Look {
-    Pack(Pack),
+    Pack(Box<Pack>),
     /// Nothing but the beginning of a header.
     Empty,
     /// A pack of a version that is not known here.
@@ -75,16 +75,16 @@ impl Pack {
             return Ok(Look::Foreign);
         }
         if let Some(pack) = Self::from_end(file, name, len)? {
-            return Ok(Look::Pack(pack));
+            return Ok(Look::Pack(Box::new(pack)));
         }
         let pack = Self::scan(file, name, len, codec, Orphans::IfDamaged)?;
         if pack.last.is_some() || !pack.is_empty() {
-            return Ok(Look::Pack(pack));
+            return Ok(Look::Pack(Box::new(pack)));
         }
         let mut header = [0; PACK_HEADER];
         let n = read_full(file, &mut header, 0)?;
         Ok(match &header[..n] {
-            header if header == MAGIC => Look::Pack(pack),
+            header if header == MAGIC => Look::Pack(Box::new(pack)),
             header if is_header(header) => Look::Empty,
             header if header.starts_with(&MAGIC[..PACK_HEADER - 1]) => Look::Newer,
             _ => Look::Foreign,

@@ -76,7 +76,7 @@ impl Shelf {
                 Ok(Seen::Same(pack)) => packs.push(pack),
                 Ok(Seen::New(Look::Pack(mut pack))) => {
                     self.apply_settled(&mut pack);
-                    packs.push(Arc::new(pack));
+                    packs.push(Arc::from(pack));
                 }
                 Ok(Seen::New(Look::Empty)) if !name.is_sealed => empty.push(name),
                 Ok(Seen::New(Look::Newer)) => newer = Some(name.path(&self.dir)),
