@@ -43,7 +43,7 @@ use std::sync::Arc;
 pub use id::ObjectId;
 #[allow(unused_imports, reason = "named by those who call `verify`")]
 pub(crate) use verify::{Damage, Verified};
-pub(crate) use writer::ObjectWriter;
+pub(crate) use writer::{ObjectWriter, SHORT_STREAM};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::Randomness;
@@ -116,6 +116,30 @@ impl Objects {
     /// Returns whether an object is stored.
     pub(crate) fn contains(&self, id: &ObjectId) -> Result<bool> {
         Ok(self.is_in(&self.0.shelf.packs()?, id) || self.is_in(&self.0.shelf.refresh()?, id))
+    }
+
+    /// Returns whether an object is stored with all its chunks. Their bytes are
+    /// not looked at.
+    pub(crate) fn contains_whole(&self, id: &ObjectId) -> Result<bool> {
+        self.contains_at_depth(id, DEPTH)
+    }
+
+    fn contains_at_depth(&self, id: &ObjectId, depth: u32) -> Result<bool> {
+        if !self.contains(id)? {
+            return Ok(false);
+        }
+        let Entry::List(list) = self.fetch(id)? else {
+            return Ok(true);
+        };
+        let Some(depth) = depth.checked_sub(1) else {
+            return Ok(false);
+        };
+        for chunk in &list.chunks {
+            if !self.contains_at_depth(chunk, depth)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns how many bytes the objects take on disk.

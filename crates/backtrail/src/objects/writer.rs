@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// Contents up to this length are stored in one piece.
 const PIECE: usize = 4 << 20;
 /// A stream that ends before this is stored in one piece.
-const SHORT_STREAM: usize = 1 << 20;
+pub(crate) const SHORT_STREAM: usize = 1 << 20;
 const CHUNK_MIN: usize = 256 << 10;
 const CHUNK_MEAN: usize = 1 << 20;
 const CHUNK_MAX: usize = 4 << 20;

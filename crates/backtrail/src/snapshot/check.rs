@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::entry::Node;
 use super::node::{Listing, read_listing, read_root};
 use crate::error::{Error, ErrorKind, Result};
-use crate::objects::{ObjectId, Objects};
+use crate::objects::{ObjectId, Objects, SHORT_STREAM};
 
 /// Checks that everything a snapshot names is there. `whole` are the listings that
 /// are known to be, with all below them; those of this snapshot are added.
@@ -27,7 +27,9 @@ pub(crate) fn check_snapshot(
                 for entry in entries {
                     match entry.node {
                         Node::Dir(dir) => waiting.push(dir.listing),
-                        Node::File { content, .. } => check_content(objects, &content)?,
+                        Node::File { content, size, .. } => {
+                            check_content(objects, &content, size)?;
+                        }
                         _ => {}
                     }
                 }
@@ -39,8 +41,14 @@ pub(crate) fn check_snapshot(
     Ok(())
 }
 
-fn check_content(objects: &Objects, id: &ObjectId) -> Result<()> {
-    if objects.contains(id)? {
+fn check_content(objects: &Objects, id: &ObjectId, size: u64) -> Result<()> {
+    // Only a long one can be in chunks; to find that out it has to be read.
+    let stored = if size < SHORT_STREAM as u64 {
+        objects.contains(id)?
+    } else {
+        objects.contains_whole(id)?
+    };
+    if stored {
         return Ok(());
     }
     let what = format!("the content {id} of a file is not stored");
