@@ -70,11 +70,14 @@ fn the_engine_never_prints_never_exits_and_never_reads_the_environment() {
 fn the_readme_commands_are_real() {
     let readme = read("README.md");
     let screen: String = readme.lines().take(40).collect::<Vec<_>>().join("\n");
-    assert!(screen.contains("cargo run --release -- record --text hello"));
+    assert!(screen.contains("cargo run --release -- run -- ls"));
     assert!(screen.contains("cargo test"));
     let cli = crate::kit::Cli::new();
-    assert_eq!(cli.run(&["record", "--text", "hello"]).code, 0);
-    assert_eq!(cli.texts("latest"), ["hello"]);
+    std::fs::write(cli.work().join("a file"), "x").unwrap();
+    let ran = cli.run(&["run", "--", "ls"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "a file\n"));
+    assert!(ran.stderr.contains("nothing changed"), "{ran:#?}");
+    assert_eq!(cli.run(&["log", "--json"]).json()[0]["why"], "run-end");
 }
 
 /// docs/cli.md holds every verb's help, word for word.
@@ -83,7 +86,7 @@ fn the_manual_says_what_help_says() {
     let manual = read("docs/cli.md");
     let cli = crate::kit::Cli::new();
     for verb in [
-        "record", "list", "show", "fork", "rewind", "undo", "redo", "steps", "compact", "context",
+        "run", "checkpoint", "log", "diff", "cat", "status", "record", "list", "show", "fork", "rewind", "undo", "redo", "steps", "compact", "context",
         "title", "tag", "pin", "stats", "import", "export", "verify", "repair", "config",
     ] {
         let mut command = cli.command(&[verb, "--help"]);
