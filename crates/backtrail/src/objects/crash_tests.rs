@@ -4,6 +4,7 @@
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
+use backtrail_testkit::Storage as _;
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
 use super::kit::*;
@@ -130,34 +131,48 @@ fn a_full_disk_is_said_and_nothing_stored_before_is_lost() {
     }
 }
 
+/// Returns a disk on which a writer has written its commit of these contents
+/// and not synced it, and how long the pack was before.
+fn with_commit_in_flight(contents: &[Vec<u8>]) -> (MemoryStorage, u64) {
+    let memory = memory();
+    store(&open(&memory, 1), &[noise(50, 10)]).unwrap();
+    let before = open(&memory, 1).size().unwrap();
+    for n in 1.. {
+        let attempt = memory.kill();
+        let disk = FaultyStorage::new(attempt.clone());
+        disk.arm(n, Fault::Crash { when: When::Before });
+        store(&Disk::of(disk.clone()).objects(1, SMALL), contents).unwrap_err();
+        let at_sync = disk.log().last().map(|last| last.starts_with("sync "));
+        if at_sync == Some(true) {
+            return (attempt.kill(), before);
+        }
+    }
+    unreachable!("a writer syncs");
+}
+
 #[test]
 fn what_was_found_in_the_pack_of_a_writer_that_died_is_durable_after_finish() {
     let contents: Vec<_> = (0..3).map(|n| noise(n, 100)).collect();
-    let memory = memory();
-    store(&open(&memory, 1), &[noise(50, 10)]).unwrap();
-    for n in 1.. {
-        let before = memory.kill();
-        let disk = FaultyStorage::new(before.clone());
-        disk.arm(n, Fault::Crash { when: When::Before });
-        let finished = store(&Disk::of(disk.clone()).objects(1, SMALL), &contents);
-        if !disk
-            .log()
-            .last()
-            .is_some_and(|last| last.starts_with("sync "))
-        {
-            assert!(finished.is_err(), "no sync was reached");
-            continue;
-        }
-        // The commit is written, and never synced.
-        let next = before.kill();
-        let size = open(&next, 2).size().unwrap();
-        store(&open(&next, 2), &contents).unwrap();
-        assert_eq!(open(&next, 2).size().unwrap(), size, "stored again");
-        for loss in losses() {
-            assert_stored(&open(&next.crash(loss), 3), &contents);
-        }
-        break;
+    let (memory, _) = with_commit_in_flight(&contents);
+    let size = open(&memory, 2).size().unwrap();
+    store(&open(&memory, 2), &contents).unwrap();
+    assert_eq!(open(&memory, 2).size().unwrap(), size, "stored again");
+    for loss in losses() {
+        assert_stored(&open(&memory.crash(loss), 3), &contents);
     }
+}
+
+#[test]
+fn what_a_live_writer_may_yet_take_back_is_stored_again() {
+    let contents: Vec<_> = (0..3).map(|n| noise(n, 100)).collect();
+    let (memory, before) = with_commit_in_flight(&contents);
+    let path = pack_files(&memory).remove(0);
+    let live = memory.open_append(&path).unwrap();
+    assert!(live.try_lock().unwrap());
+    store(&open(&memory, 2), &contents).unwrap();
+    live.truncate(before).unwrap();
+    assert_stored(&open(&memory, 3), &contents);
+    assert_stored(&open(&memory.crash(Loss::Unsynced), 4), &contents);
 }
 
 #[test]

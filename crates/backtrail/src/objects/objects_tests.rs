@@ -135,7 +135,11 @@ fn the_same_content_is_stored_once_whoever_puts_it() {
     let writer = both.writer().unwrap();
     thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| (100..200).for_each(|n| drop(writer.put(&noise(n, 300)).unwrap())));
+            scope.spawn(|| {
+                for n in 100..200 {
+                    writer.put(&noise(n, 300)).unwrap();
+                }
+            });
         }
     });
     writer.finish().unwrap();
