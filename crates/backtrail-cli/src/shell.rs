@@ -7,14 +7,19 @@ use crate::text::is_unsafe;
 /// Writes text so that a shell takes it as one word, byte for byte, and that a
 /// terminal is not commanded by it.
 pub(crate) fn quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:@%+=".contains(c);
-    if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
+    if is_plain(text) && !text.starts_with('-') {
         return text.to_owned();
     }
     if text.contains(|c| is_unsafe(c) || c == '\n' || c == '\t') {
         return quote_escaped(text);
     }
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Returns whether a shell takes text for one word and nothing else.
+fn is_plain(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:@%+=".contains(c);
+    !text.is_empty() && text.chars().all(plain)
 }
 
 /// Writes text with its unsafe characters as the numbers of their bytes.
@@ -41,11 +46,11 @@ fn quote_escaped(text: &str) -> String {
 pub(crate) fn command_line(words: &[OsString]) -> String {
     let word = |word: &OsString| {
         let text = word.to_string_lossy();
-        match text.strip_prefix('-') {
-            // Behind the command a shell takes it as it is.
-            Some(rest) if !rest.is_empty() && quote(rest) == rest => text.into_owned(),
-            _ if text.starts_with("--") && quote(&text[2..]) == text[2..] => text.into_owned(),
-            _ => quote(&text),
+        // Behind the command, options are as they are.
+        if is_plain(&text) {
+            text.into_owned()
+        } else {
+            quote(&text)
         }
     };
     words.iter().map(word).collect::<Vec<_>>().join(" ")
@@ -85,7 +90,7 @@ mod tests {
         };
         assert_eq!(line(&["sh", "-c", "echo hi"]), "sh -c 'echo hi'");
         assert_eq!(line(&["run", "--", "ls", "--all"]), "run -- ls --all");
-        assert_eq!(line(&["x", "-a b", "-"]), "x '-a b' '-'");
+        assert_eq!(line(&["x", "-a b", "-"]), "x '-a b' -");
     }
 
     #[test]
