@@ -143,7 +143,7 @@ impl fmt::Display for Size {
         let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
         match units.into_iter().find(|(shift, _)| self.0 >> shift > 0) {
             Some((shift, unit)) => {
-                let tenths = u128::from(self.0) * 10 >> shift;
+                let tenths = (u128::from(self.0) * 10) >> shift;
                 write!(f, "{}.{} {unit}", tenths / 10, tenths % 10)
             }
             None => write!(f, "{} bytes", self.0),

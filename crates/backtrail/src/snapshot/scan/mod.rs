@@ -119,8 +119,11 @@ pub(crate) enum Step {
 }
 
 #[cfg(test)]
+type Act = dyn Fn(Step, &[u8]) + Send + Sync;
+
+#[cfg(test)]
 #[derive(Clone)]
-pub(crate) struct Hook(pub(crate) Arc<dyn Fn(Step, &[u8]) + Send + Sync>);
+pub(crate) struct Hook(pub(crate) Arc<Act>);
 
 #[cfg(test)]
 impl fmt::Debug for Hook {

@@ -112,8 +112,8 @@ fn a_directory_without_permission_is_left_out_and_named() {
     place.write("closed/file", "x");
     place.write("open/file", "x");
     place.write("open/closed-file", "x");
-    fs::set_permissions(place.at("closed"), Permissions::from_mode(0)).unwrap();
-    fs::set_permissions(place.at("open/closed-file"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(place.at("closed"), Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(place.at("open/closed-file"), Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(place.at("closed")).is_ok() {
         eprintln!("NOT PROVEN: this user may read everything");
         return;
@@ -239,8 +239,12 @@ fn a_file_that_never_holds_still_is_unstable() {
     let (at, count) = (place.at("f"), AtomicUsize::new(0));
     hook(&mut place, move |step, path| {
         if step == Step::ReadFile && path == "f" {
-            let longer = count.fetch_add(1, Ordering::SeqCst) + 2;
-            fs::write(&at, vec![b'x'; longer]).unwrap();
+            // The same length, and another time.
+            let seconds = count.fetch_add(1, Ordering::SeqCst) as u64;
+            fs::write(&at, seconds.to_string()).unwrap();
+            let file = fs::File::options().write(true).open(&at).unwrap();
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            file.set_modified(time).unwrap();
         }
     });
     let scanned = place.scan();
