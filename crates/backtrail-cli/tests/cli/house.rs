@@ -48,6 +48,8 @@ fn no_source_file_outgrows_its_subject() {
 fn the_engine_never_prints_never_exits_and_never_reads_the_environment() {
     let mut files = Vec::new();
     sources(&root().join("crates/backtrail/src"), &mut files);
+    // Tests say loudly what they could not prove.
+    files.retain(|file| !file.to_string_lossy().ends_with("_tests.rs"));
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let is_code = |line: &&str| !line.trim_start().starts_with("//");
