@@ -124,7 +124,7 @@ pub(super) fn flatten(items: &Items) -> Flat {
 }
 
 /// Draws a tree of few names, contents and modes, so that two of them have much in
-/// common.
+/// common. No link leads to itself: `git apply` gives up at one in its way.
 pub(super) fn some_tree() -> impl Strategy<Value = Items> {
     let mode = prop_oneof![Just(0o644), Just(0o755)];
     let content = select(vec![&b""[..], b"one\n", b"two\nlines", b"three\n\nlines\n"]);
@@ -139,7 +139,7 @@ pub(super) fn some_tree() -> impl Strategy<Value = Items> {
             content: content.to_vec(),
             ignored,
         }),
-        2 => prop_oneof![Just("a"), Just("../x")].prop_map(|target| Item::Link(target.into())),
+        2 => prop_oneof![Just("nowhere"), Just("../x")].prop_map(|target| Item::Link(target.into())),
         1 => left_out,
     ];
     let item = leaf.prop_recursive(3, 40, 5, |inner| {
