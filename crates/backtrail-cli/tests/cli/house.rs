@@ -88,8 +88,31 @@ fn the_manual_says_what_help_says() {
     let manual = read("docs/cli.md");
     let cli = crate::kit::Cli::new();
     for verb in [
-        "run", "checkpoint", "log", "diff", "cat", "status", "record", "list", "show", "fork", "rewind", "undo", "redo", "steps", "compact", "context",
-        "title", "tag", "pin", "stats", "import", "export", "verify", "repair", "config",
+        "run",
+        "checkpoint",
+        "log",
+        "diff",
+        "cat",
+        "status",
+        "record",
+        "list",
+        "show",
+        "fork",
+        "rewind",
+        "undo",
+        "redo",
+        "steps",
+        "compact",
+        "context",
+        "title",
+        "tag",
+        "pin",
+        "stats",
+        "import",
+        "export",
+        "verify",
+        "repair",
+        "config",
     ] {
         let mut command = cli.command(&[verb, "--help"]);
         let help = crate::kit::finish(command.env("COLUMNS", "100"), b"").stdout;

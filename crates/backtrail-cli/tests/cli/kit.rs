@@ -242,12 +242,13 @@ impl Recording {
     }
 
     pub(crate) fn send(&mut self, text: &str) {
-        let line = line(text);
-        self.stdin
-            .as_mut()
-            .unwrap()
-            .write_all(line.as_bytes())
-            .unwrap();
+        self.send_line(line(text).trim_end());
+    }
+
+    /// Sends a line as it is.
+    pub(crate) fn send_line(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
     /// Returns the next answer, or `None` when there are no more.

@@ -6,6 +6,7 @@
 )]
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod checkpoint;
 mod closed;
 mod compact;
 mod copy;
