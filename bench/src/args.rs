@@ -9,12 +9,13 @@ use crate::session::load::Way;
 
 /// How the program is called.
 pub(crate) const USAGE: &str = "\
-usage: backtrail-bench [trail|session] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
+usage: backtrail-bench [trail|session|snapshot] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
        backtrail-bench profile WHAT [--count N] [--dir DIR]
 
   trail        measure the session log: durable, group, append, stream (and tail), process
   session      measure sessions: context, moves, turns, load, payload
-  --quick      fewer rounds and a 100 MB session instead of 1 GB
+  snapshot     measure snapshots of a workspace: first, unchanged, changed, diff, history
+  --quick      fewer rounds and a tenth of the sizes
   --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)
   --bin PATH   the backtrail to run (default: beside this program, built if missing)
@@ -95,6 +96,7 @@ impl Args {
             match word.to_str() {
                 Some("trail") => args.area = Some(Area::Trail),
                 Some("session") => args.area = Some(Area::Session),
+                Some("snapshot") => args.area = Some(Area::Snapshot),
                 Some("--quick") => args.quick = true,
                 Some("--json") => args.json = true,
                 Some("--only") => args.only = Some(text(value()?)?),
@@ -181,6 +183,7 @@ mod tests {
         let count = Some(5);
         assert_eq!(args.task, Task::Profile { what, count });
         assert_eq!(parse("session").unwrap().area, Some(Area::Session));
+        assert_eq!(parse("snapshot").unwrap().area, Some(Area::Snapshot));
         for way in Way::ALL {
             let task = parse(&format!("load-child {way} /f")).unwrap().task;
             let file = "/f".into();

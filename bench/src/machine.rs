@@ -8,6 +8,7 @@ use backtrail::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::Result;
+use crate::snapshot::git;
 
 /// The machine, as far as it says something about time.
 #[derive(Debug, Clone)]
@@ -17,6 +18,7 @@ pub(crate) struct Machine {
     processor: String,
     memory_mib: u64,
     kernel: String,
+    git: String,
     dir: PathBuf,
     pub(crate) file_system: String,
     device: String,
@@ -40,6 +42,7 @@ impl Machine {
                 .parse::<u64>()
                 .map_or(0, |kib| kib / 1024),
             kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            git: git::version().unwrap_or_else(|why| format!("none ({why})")),
             dir,
             file_system,
             device,
@@ -65,6 +68,7 @@ impl Machine {
             "processor": self.processor,
             "memory_mib": self.memory_mib,
             "kernel": self.kernel,
+            "git": self.git,
             "dir": self.dir.display().to_string(),
             "file_system": self.file_system,
             "device": self.device,
@@ -80,6 +84,7 @@ impl fmt::Display for Machine {
         writeln!(f, "processor    {} x {}", self.cores, self.processor)?;
         writeln!(f, "memory       {} MiB", self.memory_mib)?;
         writeln!(f, "kernel       {}", self.kernel)?;
+        writeln!(f, "git          {}", self.git)?;
         writeln!(
             f,
             "file system  {} on {} ({})",

@@ -1,12 +1,13 @@
 //! Measures Backtrail against what it replaces, in one run, as ratios.
 //!
 //! ```text
-//! cargo run --release -p backtrail-bench -- [trail|session] [--quick] [--only NAME]
+//! cargo run --release -p backtrail-bench -- [trail|session|snapshot] [--quick] [--only NAME]
 //!                                           [--dir DIR] [--bin PATH] [--json]
 //! ```
 //!
 //! Every figure is measured next to its baseline, in rounds that alternate, and
-//! the middle of the rounds counts. A missed target is printed and changes no
+//! the middle of the rounds counts (their best, where that is
+//! said). A missed target is printed and changes no
 //! exit code: only a measurement that could not be made does.
 
 #![allow(
@@ -22,6 +23,7 @@ mod parts;
 mod profile;
 mod report;
 mod session;
+mod snapshot;
 mod trail;
 
 use std::path::PathBuf;

@@ -16,13 +16,24 @@ pub(crate) type Lane<'a> = &'a mut dyn FnMut() -> Result<Duration>;
 /// are in seconds.
 pub(crate) fn interleave<const N: usize>(
     rounds: usize,
+    lanes: [Lane<'_>; N],
+) -> Result<[Samples; N]> {
+    interleave_after(rounds, &mut || Ok(()), lanes)
+}
+
+/// Does the same, and does something before each round that all lanes see.
+pub(crate) fn interleave_after<const N: usize>(
+    rounds: usize,
+    before: &mut dyn FnMut() -> Result<()>,
     mut lanes: [Lane<'_>; N],
 ) -> Result<[Samples; N]> {
+    before()?;
     for lane in &mut lanes {
         lane()?;
     }
     let mut times = [const { Vec::new() }; N];
     for round in 0..rounds {
+        before()?;
         for n in turn(round, N) {
             times[n].push(lanes[n]()?.as_secs_f64());
         }

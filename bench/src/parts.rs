@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::args::Args;
 use crate::report::Entry;
+use crate::snapshot::Subjects;
 use crate::trail::fixture::{Made, make_session};
-use crate::{session, trail};
+use crate::{session, snapshot, trail};
 
 /// One part of the measurements.
 pub(crate) struct Part {
@@ -24,16 +25,18 @@ pub(crate) struct Part {
 pub(crate) enum Area {
     Trail,
     Session,
+    Snapshot,
 }
 
 impl Area {
     /// What waits for the disk comes first, before anything fills the page cache.
-    const ALL: [Self; 2] = [Self::Trail, Self::Session];
+    const ALL: [Self; 3] = [Self::Trail, Self::Session, Self::Snapshot];
 
     fn parts(self) -> &'static [Part] {
         match self {
             Self::Trail => &trail::PARTS,
             Self::Session => &session::PARTS,
+            Self::Snapshot => &snapshot::PARTS,
         }
     }
 }
@@ -43,6 +46,7 @@ impl Area {
 pub(crate) struct Shared {
     dir: PathBuf,
     long: OnceCell<Made>,
+    subjects: OnceCell<Result<Subjects, String>>,
 }
 
 impl Shared {
@@ -50,6 +54,7 @@ impl Shared {
         Self {
             dir: dir.to_owned(),
             long: OnceCell::new(),
+            subjects: OnceCell::new(),
         }
     }
 
@@ -63,6 +68,16 @@ impl Shared {
         let made = make_session(&dir, args.pick(1_000_000_000, 100_000_000))?;
         settle(&dir)?;
         Ok(self.long.get_or_init(|| made))
+    }
+
+    /// Returns the trees whose snapshots are measured, or why there are none.
+    pub(crate) fn subjects(&self, args: &Args) -> Result<Result<&Subjects, &str>> {
+        if self.subjects.get().is_none() {
+            let made = Subjects::make(args, &self.dir.join("trees"))?;
+            drop(self.subjects.set(made));
+        }
+        let made = self.subjects.get().ok_or("there are no trees")?;
+        Ok(made.as_ref().map_err(String::as_str))
     }
 }
 
@@ -146,9 +161,10 @@ mod tests {
 
     #[test]
     fn an_area_means_its_parts_and_none_means_all() {
-        let (trail, session) = (wanted("trail"), wanted("session"));
+        let [trail, session, snapshot] = ["trail", "session", "snapshot"].map(wanted);
         assert!(trail.contains(&"append") && session.contains(&"turns"));
-        assert_eq!(wanted(""), [trail, session].concat());
+        assert!(snapshot.contains(&"history"));
+        assert_eq!(wanted(""), [trail, session, snapshot].concat());
         assert_eq!(wanted("session --only append"), [""; 0]);
     }
 }

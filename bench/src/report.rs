@@ -58,6 +58,8 @@ pub(crate) struct Quantity {
     value: f64,
     unit: Unit,
     samples: Option<Samples>,
+    /// Whether the value is the least of the samples, not their median.
+    best: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +77,16 @@ impl Quantity {
             value: samples.median(),
             unit,
             samples: Some(samples.clone()),
+            best: false,
+        }
+    }
+
+    /// Takes the least of what was measured.
+    pub(crate) fn best(samples: &Samples, unit: Unit) -> Self {
+        Self {
+            value: samples.least(),
+            best: true,
+            ..Self::of(samples, unit)
         }
     }
 
@@ -84,6 +96,7 @@ impl Quantity {
             value,
             unit,
             samples: None,
+            best: false,
         }
     }
 
@@ -130,6 +143,7 @@ impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.unit.show(self.value);
         match &self.samples {
+            Some(samples) if self.best => write!(f, "{shown} best of {}", samples.len()),
             Some(samples) if samples.len() > 1 => {
                 write!(f, "{shown} ±{:.0}%", samples.spread() * 100.0)
             }
@@ -144,10 +158,10 @@ impl Figure {
     fn ratio(&self) -> Option<f64> {
         let (_, baseline) = self.baseline.as_ref()?;
         let ratio = self.ours.value / baseline.value;
-        let of_time = matches!(self.ours.unit, Unit::Seconds);
+        let is_cost = matches!(self.ours.unit, Unit::Seconds | Unit::Bytes);
         Some(match self.goal {
-            Goal::SpeedAtLeast(_) if of_time => ratio.recip(),
-            Goal::CostAtMost(_) if !of_time => ratio.recip(),
+            Goal::SpeedAtLeast(_) if is_cost => ratio.recip(),
+            Goal::CostAtMost(_) if !is_cost => ratio.recip(),
             _ => ratio,
         })
     }
@@ -283,7 +297,7 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\nMedians of rounds that alternate; ± is half the quartiles' distance."
+            "\nMedians of rounds that alternate, or the best; ± is half the quartiles' distance."
         )
     }
 }
@@ -310,6 +324,8 @@ mod tests {
         assert_eq!(met(half.0, half.1, Unit::Seconds, cost), Some(true));
         assert_eq!(met(twice.0, twice.1, Unit::PerSecond, cost), Some(true));
         assert_eq!(met(half.0, half.1, Unit::PerSecond, cost), Some(false));
+        assert_eq!(met(twice.0, twice.1, Unit::Bytes, cost), Some(false));
+        assert_eq!(met(half.0, half.1, Unit::Bytes, cost), Some(true));
         let speed = Goal::SpeedAtLeast(1.5);
         assert_eq!(met(twice.0, twice.1, Unit::Seconds, speed), Some(false));
         assert_eq!(met(half.0, half.1, Unit::Seconds, speed), Some(true));

@@ -1,0 +1,133 @@
+//! A long history: a thousand checkpoints, ten files changed before each.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::size::Size;
+use super::subject::{Kept, Subject, Subjects, Which};
+use super::{CHANGES, GIT};
+use crate::Result;
+use crate::args::Args;
+use crate::measure::Samples;
+use crate::parts::settle;
+use crate::report::{Entry, Goal, Quantity, Unit};
+
+pub(super) fn measure(args: &Args, subjects: &Subjects) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for subject in subjects.each() {
+        let history = History {
+            subject,
+            kept: subject.kept()?,
+            count: args.pick(1_000, 50),
+            by_git: match subject.which {
+                Which::Large => args.pick(100, 10),
+                Which::Small => args.pick(1_000, 50),
+            },
+        };
+        let made = history.make()?;
+        entries.extend(history.figures(&made)?);
+    }
+    Ok(entries)
+}
+
+struct History<'a> {
+    subject: &'a Subject,
+    kept: &'a Kept,
+    /// How many checkpoints are made.
+    count: usize,
+    /// How many of them git makes as well, the first ones: in a large tree all
+    /// of them would take minutes.
+    by_git: usize,
+}
+
+/// What came of a history.
+struct Made {
+    /// What the changed files take, compressed one by one.
+    compressed: u64,
+    ours: Size,
+    /// What git took for those that it made, times as many as it did not.
+    git: Size,
+    times: Vec<f64>,
+}
+
+impl History<'_> {
+    fn make(&self) -> Result<Made> {
+        let Kept { ours, git } = self.kept;
+        let (ours_before, git_before) = (ours.size()?, git.size()?);
+        let mut compressed = 0;
+        let mut times = Vec::with_capacity(self.count);
+        for n in 0..self.count {
+            let changed = self.subject.change(CHANGES)?;
+            compressed += compressed_len(&changed)?;
+            let took = ours.keep(self.subject.expect(Some(CHANGES)))?;
+            times.push(took.as_secs_f64());
+            if n < self.by_git {
+                git.keep()?;
+            }
+        }
+        let all = self.count as f64 / self.by_git as f64;
+        // Blocks are given when bytes are written back.
+        settle(&self.subject.tree.root)?;
+        Ok(Made {
+            compressed,
+            ours: ours.size()?.since(ours_before),
+            git: git.size()?.since(git_before).times(all),
+            times,
+        })
+    }
+
+    fn figures(&self, made: &Made) -> Result<Vec<Entry>> {
+        let bytes = |n: u64| Quantity::single(n as f64, Unit::Bytes);
+        let name = format!("{} checkpoints, 10 changes each", self.count);
+        let named = |what: &str| format!("{name}: {what}");
+        let by_git = if self.by_git < self.count {
+            "git's, from a tenth"
+        } else {
+            GIT
+        };
+        let added = bytes(made.ours.bytes);
+        let compressed = bytes(made.compressed);
+        let zstd = ("the changed files, zstd -3", compressed);
+        let blocks = bytes(made.ours.on_disk);
+        let git = |n| Some((by_git, bytes(n)));
+        let subject = self.subject;
+        let mut entries = vec![
+            subject.figure(&named("added"), &added, Some(zstd), Goal::CostAtMost(2.5)),
+            subject.figure(
+                &named("added"),
+                &added,
+                git(made.git.bytes),
+                Goal::CostAtMost(0.4),
+            ),
+            subject.figure(
+                &named("blocks on disk"),
+                &blocks,
+                git(made.git.on_disk),
+                Goal::Open,
+            ),
+            self.growth(&named("each of the last tenth"), &made.times),
+        ];
+        let peak = self.kept.ours.peak(subject.expect(Some(0)))?;
+        entries.push(subject.memory(&format!("after {name}"), peak));
+        Ok(entries)
+    }
+
+    /// Tells whether a checkpoint takes longer behind many others.
+    fn growth(&self, name: &str, times: &[f64]) -> Entry {
+        let tenth = times.len() / 10;
+        let median = |times: &[f64]| Quantity::of(&Samples::new(times.to_vec()), Unit::Seconds);
+        let first = median(&times[..tenth]);
+        let last = median(&times[times.len() - tenth..]);
+        let first = Some(("of the first tenth", first));
+        self.subject.figure(name, &last, first, Goal::Open)
+    }
+}
+
+/// Returns what files take together, each compressed for itself.
+fn compressed_len(files: &[PathBuf]) -> Result<u64> {
+    let mut len = 0;
+    for file in files {
+        len += zstd::bulk::compress(&fs::read(file)?, 3)?.len() as u64;
+    }
+    Ok(len)
+}

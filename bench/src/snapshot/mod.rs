@@ -1,0 +1,92 @@
+//! Snapshots of a workspace, against git as agents use it and against the least
+//! that looking at all files can cost.
+
+mod again;
+mod diff;
+mod first;
+pub(crate) mod git;
+mod history;
+mod memory;
+mod ours;
+mod random;
+mod size;
+mod source;
+mod subject;
+mod tree;
+mod walk;
+
+use again::Between;
+pub(crate) use subject::Subjects;
+
+use crate::Result;
+use crate::args::Args;
+use crate::parts::{Part, Shared};
+use crate::report::Entry;
+
+/// How git is called in the table.
+const GIT: &str = "git add, write-tree";
+/// How many files are changed at a time.
+const CHANGES: usize = 10;
+
+/// What is measured, in this order: the later ones go on with what the earlier
+/// ones kept.
+pub(crate) const PARTS: [Part; 5] = [
+    Part {
+        name: "first",
+        also: &[],
+        measure: |args, dir, shared| {
+            with(args, shared, "first snapshot", |subjects| {
+                first::measure(args, dir, subjects)
+            })
+        },
+    },
+    Part {
+        name: "unchanged",
+        also: &[],
+        measure: |args, _, shared| {
+            with(args, shared, "nothing changed", |subjects| {
+                again::measure(args, subjects, Between::Nothing)
+            })
+        },
+    },
+    Part {
+        name: "changed",
+        also: &[],
+        measure: |args, _, shared| {
+            with(args, shared, "10 files changed", |subjects| {
+                again::measure(args, subjects, Between::Edits)
+            })
+        },
+    },
+    Part {
+        name: "diff",
+        also: &[],
+        measure: |args, _, shared| {
+            with(args, shared, "diff of two snapshots", |subjects| {
+                diff::measure(args, subjects)
+            })
+        },
+    },
+    Part {
+        name: "history",
+        also: &[],
+        measure: |args, _, shared| {
+            with(args, shared, "checkpoints, 10 changes each", |subjects| {
+                history::measure(args, subjects)
+            })
+        },
+    },
+];
+
+/// Measures with the trees, or tells why they cannot be measured.
+fn with(
+    args: &Args,
+    shared: &Shared,
+    name: &str,
+    measure: impl FnOnce(&Subjects) -> Result<Vec<Entry>>,
+) -> Result<Vec<Entry>> {
+    match shared.subjects(args)? {
+        Ok(subjects) => measure(subjects),
+        Err(why) => Ok(vec![Entry::skipped(name, why)]),
+    }
+}

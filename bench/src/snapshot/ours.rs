@@ -1,0 +1,134 @@
+//! Our side: `backtrail checkpoint`, the whole process.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::memory;
+use super::size::Size;
+use crate::Result;
+use crate::args::Args;
+use crate::command;
+
+/// A store that holds the states of one directory.
+#[derive(Debug)]
+pub(crate) struct Ours {
+    bin: PathBuf,
+    pub(super) store: PathBuf,
+    tree: PathBuf,
+}
+
+/// What a checkpoint must have come by: speed without it would be easy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Expected {
+    pub(super) files: usize,
+    /// How many differ from the last time; `None` the first time.
+    pub(super) changed: Option<usize>,
+}
+
+impl Ours {
+    /// Names a store that the first checkpoint makes.
+    pub(super) fn new(bin: &Path, store: &Path, tree: &Path) -> Self {
+        Self {
+            bin: bin.to_owned(),
+            store: store.to_owned(),
+            tree: tree.to_owned(),
+        }
+    }
+
+    /// Keeps the state of the files; returns what that took, from start to exit.
+    pub(super) fn keep(&self, expected: Expected) -> Result<Duration> {
+        let mut command = self.command();
+        command.stdin(Stdio::null());
+        let start = Instant::now();
+        let output = command.output()?;
+        let took = start.elapsed();
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{command:?} failed: {}", said.trim_end()).into());
+        }
+        expected.check(&output.stdout)?;
+        Ok(took)
+    }
+
+    /// Does the same; returns the most memory that it took.
+    pub(super) fn peak(&self, expected: Expected) -> Result<f64> {
+        let (peak, told) = memory::peak(&mut self.command())?;
+        expected.check(&told)?;
+        Ok(peak as f64)
+    }
+
+    /// Returns what the store takes, without what can be derived from the rest.
+    pub(super) fn size(&self) -> Result<Size> {
+        Size::of(&self.store, Some("derived"))
+    }
+
+    /// Removes the store, if there is one.
+    pub(super) fn forget(&self) -> Result<()> {
+        if self.store.exists() {
+            fs::remove_dir_all(&self.store)?;
+        }
+        Ok(())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.bin);
+        command
+            .env_remove("BACKTRAIL_HOME")
+            .env_remove("BACKTRAIL_SESSION")
+            .arg("--store")
+            .arg(&self.store)
+            .args(["checkpoint", "--json", "--workspace"])
+            .arg(&self.tree);
+        command
+    }
+}
+
+impl Expected {
+    fn check(self, told: &[u8]) -> Result<()> {
+        let told: Value = serde_json::from_slice(told)?;
+        let number = |name: &str| told[name].as_u64().map(|n| n as usize);
+        let is_right = number("files") == Some(self.files)
+            && told["not_captured"]["count"] == 0
+            && self.changed.is_none_or(|n| number("changed") == Some(n));
+        match is_right {
+            true => Ok(()),
+            false => Err(format!("{told} where {self:?} was").into()),
+        }
+    }
+}
+
+/// Finds the command; says why it cannot be used.
+pub(super) fn find(args: &Args) -> Result<PathBuf, String> {
+    let bin = command::find(args)?;
+    let output = Command::new(&bin)
+        .args(["checkpoint", "--help"])
+        .output()
+        .map_err(|error| format!("cannot run {}: {error}", bin.display()))?;
+    match output.status.success() && !output.stdout.is_empty() {
+        true => Ok(bin),
+        false => Err(format!("{} has no command `checkpoint`", bin.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_that_missed_something_does_not_count() {
+        let told = br#"{"files":7,"changed":2,"not_captured":{"count":0}}"#;
+        let check = |files, changed| Expected { files, changed }.check(told).is_ok();
+        assert!(check(7, Some(2)) && check(7, None));
+        assert!(!check(6, None) && !check(7, Some(1)));
+        let left_out = br#"{"files":7,"changed":2,"not_captured":{"count":1}}"#;
+        let files = Expected {
+            files: 7,
+            changed: None,
+        };
+        assert!(files.check(left_out).is_err());
+    }
+}
