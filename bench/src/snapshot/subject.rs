@@ -172,7 +172,7 @@ impl Subject {
         goal: Goal,
     ) -> Entry {
         Entry::Figure(Figure {
-            name: format!("{what}, {}", self.name),
+            name: format!("{}: {what}", self.name),
             ours: ours.clone(),
             baseline,
             goal,
