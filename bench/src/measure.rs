@@ -136,6 +136,20 @@ mod tests {
     }
 
     #[test]
+    fn all_lanes_see_what_was_done_before_their_round() {
+        let done = std::cell::Cell::new(0_u64);
+        let mut before = || {
+            done.set(done.get() + 1);
+            Ok(())
+        };
+        let see = || Ok(Duration::from_secs(done.get()));
+        let seen = interleave_after(3, &mut before, [&mut || see(), &mut || see()]).unwrap();
+        for samples in seen {
+            assert_eq!((samples.least(), samples.greatest()), (2.0, 4.0));
+        }
+    }
+
+    #[test]
     fn every_lane_goes_first_as_often_as_the_others() {
         for lanes in 1..5 {
             let mut first = vec![0; lanes];

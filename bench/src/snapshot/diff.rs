@@ -101,3 +101,33 @@ fn last_two(workspace: &Workspace) -> Result<[Snapshot; 2]> {
     };
     Ok([next()?, next()?])
 }
+
+#[cfg(test)]
+mod tests {
+    use backtrail::CheckpointOptions;
+
+    use super::*;
+    use crate::snapshot::random::Random;
+    use crate::snapshot::tree::{Extent, Tree};
+
+    #[test]
+    fn two_snapshots_differ_in_as_many_files_as_were_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let extent = Extent {
+            files: 200,
+            dirs: 20,
+            bytes: 200_000,
+        };
+        let tree = Tree::make(&dir.path().join("tree"), extent).unwrap();
+        let store = dir.path().join("store");
+        let workspace = Store::open_or_create(&store).unwrap();
+        let workspace = workspace.workspace(&tree.root).unwrap();
+        let keep = || workspace.checkpoint(CheckpointOptions::new()).unwrap();
+        assert_eq!(keep().files(), 200);
+        tree.change(&mut Random::new(1), CHANGES).unwrap();
+        assert_eq!(keep().changed(), CHANGES as u64);
+        let [after, before] = last_two(&open(&store, &tree.root).unwrap()).unwrap();
+        check(&before, &after).unwrap();
+        assert!(check(&after, &after).is_err());
+    }
+}
