@@ -89,7 +89,7 @@ struct Running<'a> {
 
 /// What there is before the command begins.
 enum Begun {
-    Protected(Protected),
+    Protected(Box<Protected>),
     /// No checkpoint could be made, and the session, if there can be one.
     Unprotected(Option<(Store, SessionId)>),
 }
@@ -164,7 +164,7 @@ impl<'a> Running<'a> {
     /// Keeps the state before the command, in its session.
     fn begin(&self) -> Result<Begun, NotRun> {
         match self.protect() {
-            Ok(begun) => Ok(Begun::Protected(begun)),
+            Ok(begun) => Ok(Begun::Protected(Box::new(begun))),
             Err(error) if self.args.unprotected => {
                 self.ui.warning(&words::goes_unprotected(&error), None);
                 Ok(Begun::Unprotected(self.session_alone().ok()))

@@ -114,6 +114,7 @@ impl ObjectWriter {
     }
 
     /// Returns how many bytes this writer added to the store so far.
+    #[cfg(test)]
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }

@@ -208,6 +208,7 @@ pub(crate) struct Scanned {
     /// What the next scan may know; `None` if the cache that was given holds, or
     /// nothing was stored.
     pub(crate) cache: Option<StatCache>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests ask what was read"))]
     pub(crate) counts: Counts,
 }
 

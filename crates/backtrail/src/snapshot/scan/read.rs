@@ -38,6 +38,7 @@ pub(super) struct Unread {
 
 /// What was read.
 #[derive(Debug, Clone, Copy, Default)]
+#[cfg_attr(not(test), expect(dead_code, reason = "tests ask what was read"))]
 pub(crate) struct Counts {
     /// Files that were read.
     pub(crate) files: u64,
