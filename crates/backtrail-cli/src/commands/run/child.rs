@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::signals::{Signals, stop_too};
+use super::signals::{News, Signals, stop_too};
 use crate::error::CommandError;
 use crate::shell::quote;
 
@@ -78,6 +78,7 @@ pub(super) fn run(argv: &[OsString], env: &[(&str, &OsStr)]) -> Result<Ended, No
         return Err(lost(&io::ErrorKind::InvalidInput.into()));
     };
     let mut signals = Signals::take_over().map_err(|error| lost(&error))?;
+    signals.heed_early();
     let started = Command::new(program)
         .args(args)
         .envs(env.iter().copied())
@@ -103,12 +104,18 @@ enum State {
 
 fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatus> {
     let pid = Pid::from_child(child);
-    signals.hand_on_early(pid);
+    // Whether we stopped already for the stop that is seen: whoever lets us go on
+    // lets the command go on, a moment later perhaps.
+    let mut answered = false;
     loop {
         match look(pid)? {
             State::Ended => return child.wait(),
-            State::Stopped if stop_too(pid) => {}
-            State::Stopped | State::Running => signals.wait(pid),
+            State::Running => answered = false,
+            State::Stopped if answered => {}
+            State::Stopped => answered = stop_too(pid),
+        }
+        if signals.wait(pid) == News::Continued {
+            answered = false;
         }
     }
 }

@@ -18,7 +18,8 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::flag;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
-use signal_hook::low_level::siginfo::Origin;
+use signal_hook::low_level::emulate_default_handler;
+use signal_hook::low_level::siginfo::{Cause, Chld, Origin};
 
 /// What would end or stop us, and shall only end or stop the command.
 const HANDED_ON: [i32; 5] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP];
@@ -27,6 +28,15 @@ const HANDED_ON: [i32; 5] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP];
 #[derive(Debug)]
 pub(super) struct Signals {
     waiting: SignalsInfo<WithOrigin>,
+}
+
+/// What was heard of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    /// Something may have changed.
+    Any,
+    /// It was stopped, and goes on (or did, for a moment).
+    Continued,
 }
 
 impl Signals {
@@ -39,23 +49,29 @@ impl Signals {
         Ok(Self { waiting })
     }
 
-    /// Hands on what came before the command was there to get it.
-    pub(super) fn hand_on_early(&mut self, command: Pid) {
+    /// Does what a signal asks for that came before there was a command: it ends us,
+    /// and nothing is started.
+    pub(super) fn heed_early(&mut self) {
         for origin in self.waiting.pending() {
             if origin.signal != SIGCHLD {
-                send(command, origin.signal);
+                // It can only fail for signals that have no default.
+                emulate_default_handler(origin.signal).ok();
             }
         }
     }
 
     /// Waits for a signal, one about the command's state among them, and hands on
     /// what came to us alone.
-    pub(super) fn wait(&mut self, command: Pid) {
+    pub(super) fn wait(&mut self, command: Pid) -> News {
+        let mut news = News::Any;
         for origin in self.waiting.wait() {
-            if origin.signal != SIGCHLD && is_ours_alone(&origin, command) {
+            if origin.cause == Cause::Chld(Chld::Continued) {
+                news = News::Continued;
+            } else if origin.signal != SIGCHLD && is_ours_alone(&origin, command) {
                 send(command, origin.signal);
             }
         }
+        news
     }
 
     /// Lets go of the signals when the command has ended. The first Ctrl-C after
@@ -97,7 +113,7 @@ fn send(command: Pid, signal: i32) {
 }
 
 /// Stops us because the command is stopped, so that the shell gets its terminal
-/// back; returns once somebody lets us go on, and lets the command go on.
+/// back; returns once somebody lets us go on.
 ///
 /// Returns `false` at once where nobody is there to do that.
 pub(super) fn stop_too(command: Pid) -> bool {
@@ -112,7 +128,11 @@ pub(super) fn stop_too(command: Pid) -> bool {
     if let Some(terminal) = terminal {
         terminal.give_back();
     }
-    kill_process(command, Signal::CONT).ok();
+    // A shell lets a whole group go on. To do it once more for one of our own group
+    // could undo the next stop; one that has a group of its own waits for us.
+    if getpgid(Some(command)).is_ok_and(|group| group != getpgrp()) {
+        kill_process(command, Signal::CONT).ok();
+    }
     true
 }
 
