@@ -123,7 +123,7 @@ fn ctrl_z_stops_the_job_and_fg_lets_it_go_on() {
     let line = "echo up; while read a && [ $a != end ]; do echo read $a; done; exit 6";
     terminal.type_keys(&format!("$BACKTRAIL run -- bash -c '{line}'\n"));
     terminal.wait_for("up");
-    for round in 1..=3 {
+    for round in 1..=20 {
         terminal.type_keys(CTRL_Z);
         stopped_and_called_back(&mut terminal);
         terminal.type_keys(&format!("{round}\n"));
