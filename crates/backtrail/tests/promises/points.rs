@@ -1,0 +1,283 @@
+//! Points: every name of a moment means one, and what means none or two is refused
+//! with the way out.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a workspace belongs to the user, who changes it as he likes"
+)]
+
+use std::fs;
+
+use backtrail::{
+    Checkpoint, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Why, Workspace,
+};
+
+use crate::snapshots::desk::Desk;
+
+fn point(text: &str) -> Point {
+    text.parse().unwrap()
+}
+
+fn find(desk: &Desk, text: &str) -> Checkpoint {
+    desk.workspace.resolve(&point(text)).unwrap()
+}
+
+fn make(workspace: &Workspace, options: CheckpointOptions) -> Checkpoint {
+    workspace.checkpoint(options).unwrap()
+}
+
+#[test]
+fn ids_prefixes_labels_and_last_find_their_checkpoint() {
+    let desk = Desk::new();
+    let first = desk.label("before the storm");
+    let second = desk.label("same");
+    let third = desk.label("same");
+    let id = first.id().to_string();
+    assert_eq!(find(&desk, &id).id(), first.id());
+    assert_eq!(find(&desk, &id[..13]).id(), first.id());
+    assert_eq!(find(&desk, "before the storm").id(), first.id());
+    assert_eq!(
+        find(&desk, "same").id(),
+        third.id(),
+        "the newest that bears it"
+    );
+    assert_eq!(find(&desk, &second.id().to_string()).id(), second.id());
+    assert_eq!(find(&desk, "last").id(), third.id());
+    let label = Point::label("before the storm");
+    assert_eq!(desk.workspace.resolve(&label).unwrap().id(), first.id());
+    // What a point is written as is the same point.
+    for text in ["last", "last~3", "same", "abcd", "latest:4", ":4"] {
+        assert_eq!(point(text).to_string(), text);
+    }
+}
+
+#[test]
+fn a_record_of_a_session_is_a_point_by_its_id_too() {
+    let desk = Desk::new();
+    let options = SessionOptions::new().workspace(&desk.workspace);
+    let session = desk.store.create_session(options).unwrap();
+    session.append(Message::user_text("one")).unwrap();
+    let kept = session.checkpoint(CheckpointOptions::new()).unwrap();
+    session.append(Message::user_text("two")).unwrap();
+    let reader = desk.store.read_session(session.id()).unwrap();
+    let records = reader.last_records(1).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(records[0].bytes()).unwrap();
+    let id = json["id"].as_str().unwrap();
+    assert_eq!(find(&desk, id).id(), kept.id());
+    assert_eq!(find(&desk, &id[..8]).id(), kept.id());
+}
+
+#[test]
+fn what_means_two_things_is_refused_with_both_named() {
+    let desk = Desk::new();
+    let first = desk.keep();
+    // A label that looks like the beginning of an id.
+    let prefix = &first.id().to_string()[..4];
+    let second = desk.label(prefix);
+    let error = desk.workspace.resolve(&point(prefix)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Ambiguous);
+    let points = error.points();
+    assert!(points.contains(&first.id().to_string()), "{points:?}");
+    assert!(points.contains(&second.id().to_string()), "{points:?}");
+    assert_eq!(find(&desk, &first.id().to_string()).id(), first.id());
+    assert_eq!(find(&desk, &second.id().to_string()).id(), second.id());
+    // Said as a label it is one.
+    let label = Point::label(prefix);
+    assert_eq!(desk.workspace.resolve(&label).unwrap().id(), second.id());
+}
+
+#[test]
+fn what_means_nothing_is_refused_with_the_nearest() {
+    let desk = Desk::new();
+    let error = desk.workspace.resolve(&Point::last()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("no checkpoint yet"), "{error}");
+    desk.label("release-1");
+    desk.label("other");
+    let error = desk.workspace.resolve(&point("release-2")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(error.points(), ["release-1"]);
+    // Three characters are too few for an id.
+    let short = &desk.keep().id().to_string()[..3];
+    let error = desk.workspace.resolve(&point(short)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let error = desk.workspace.resolve(&point("last~1")).unwrap_err();
+    assert!(error.to_string().contains("no turn or run"), "{error}");
+    let error = desk.workspace.resolve(&point(":1")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn labels_that_could_not_be_named_are_refused_and_keep_nothing() {
+    let desk = Desk::new();
+    let long = "x".repeat(201);
+    for label in [
+        "", " ", "last", "last~1", "last~x", "~1", "#1", "-x", "a:1", ":1", "a\nb", " a", "a ",
+        &long,
+    ] {
+        let options = CheckpointOptions::new().label(label);
+        let error = desk.workspace.checkpoint(options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{label:?}: {error}");
+    }
+    assert!(desk.workspace.last_checkpoint().unwrap().is_none());
+    for label in ["lastly", "a:b", "größe", "with space", "1", "last-1"] {
+        let kept = desk.label(label);
+        assert_eq!(find(&desk, label).id(), kept.id(), "{label}");
+    }
+    for text in ["", "~1", "#1", "-1", "last~", "last~x", "last~-1"] {
+        assert!(text.parse::<Point>().is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn last_n_counts_turns_and_runs_of_all_sessions_and_not_what_lies_within_them() {
+    let desk = Desk::new();
+    let new_session = || {
+        let options = SessionOptions::new().workspace(&desk.workspace);
+        desk.store.create_session(options).unwrap()
+    };
+    let (one, two) = (new_session(), new_session());
+    let set = |state: &str| desk.write("file", state);
+    let at = |text: &str| {
+        let kept = find(&desk, text);
+        let bytes = kept.snapshot().unwrap().read("file").unwrap().unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    set("0");
+    // A turn with a run within it, which joined its session.
+    let turn = one.begin_turn(Message::user_text("a")).unwrap();
+    turn.append(Message::assistant([])).unwrap();
+    let wait = |count: usize| while desk.workspace.checkpoints().unwrap().count() < count {};
+    wait(1);
+    set("1 before the run");
+    let run = |why| CheckpointOptions::new().why(why).session(one.id());
+    let start = make(&desk.workspace, run(Why::RunStart));
+    set("1 after the run");
+    make(&desk.workspace, run(Why::RunEnd).begun_by(start.id()));
+    turn.end().unwrap();
+    // Somebody asks for one in between, which is no turn.
+    set("by hand");
+    desk.label("mine");
+    // A run of another session.
+    let run = |why| CheckpointOptions::new().why(why).session(two.id());
+    let start = make(&desk.workspace, run(Why::RunStart));
+    set("2");
+    make(&desk.workspace, run(Why::RunEnd).begun_by(start.id()));
+    // One without an end.
+    make(&desk.workspace, run(Why::RunStart));
+    set("3");
+
+    assert_eq!(at("last"), "2");
+    assert_eq!(at("last~1"), "2", "as it was before the last");
+    assert_eq!(at("last~2"), "by hand");
+    assert_eq!(at("last~3"), "0", "the run within the turn is part of it");
+    let error = desk.workspace.resolve(&point("last~4")).unwrap_err();
+    assert!(error.to_string().contains("only 3"), "{error}");
+    assert_eq!(at("last~0"), "2");
+}
+
+#[test]
+fn a_place_in_a_session_does_not_lead_to_branches_that_it_has_left() {
+    let desk = Desk::new();
+    let options = SessionOptions::new().workspace(&desk.workspace);
+    let session = desk.store.create_session(options).unwrap();
+    let say = |text: &str| session.append(Message::user_text(text)).unwrap();
+    let keep = || session.checkpoint(CheckpointOptions::new()).unwrap();
+    say("one");
+    desk.write("file", "one");
+    let one = keep();
+    say("two");
+    desk.write("file", "two");
+    let two = keep();
+    say("three");
+    desk.write("file", "three");
+    let three = keep();
+    let id = session.id().to_string();
+    for (seq, kept) in [(1, &one), (2, &two), (3, &three)] {
+        assert_eq!(find(&desk, &format!("{id}:{seq}")).id(), kept.id());
+        assert_eq!(find(&desk, &format!(":{seq}")).id(), kept.id());
+    }
+    // Back to the first, and another way from there.
+    session.rewind(1).unwrap();
+    say("another two");
+    assert_eq!(
+        find(&desk, ":2").id(),
+        one.id(),
+        "two is on a branch left behind"
+    );
+    desk.write("file", "another two");
+    let other = keep();
+    assert_eq!(find(&desk, ":2").id(), other.id());
+    assert_eq!(find(&desk, ":1").id(), one.id());
+    let record = Point::record(session.id(), 2);
+    assert_eq!(desk.workspace.resolve(&record).unwrap().id(), other.id());
+    let error = desk.workspace.resolve(&point(":3")).unwrap_err();
+    assert!(error.to_string().contains("its last is 2"), "{error}");
+    let error = desk.workspace.resolve(&point(":0")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    // A place before all checkpoints of a session has none.
+    session.rewind(0).unwrap();
+    say("afresh");
+    let error = desk.workspace.resolve(&point(":1")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}
+
+#[test]
+fn a_moved_workspace_is_recognised_and_keeps_its_past() {
+    let desk = Desk::new();
+    desk.write("file", "precious");
+    let kept = desk.label("mine");
+    let moved = desk.dir.path().join("moved");
+    fs::rename(desk.root(), &moved).unwrap();
+    let found = desk.store.find_workspace(&moved).unwrap();
+    assert_eq!(
+        found.expect("by what the file system calls it").id(),
+        desk.workspace.id()
+    );
+    let workspace = desk.store.workspace(&moved).unwrap();
+    assert_eq!(workspace.id(), desk.workspace.id());
+    assert_eq!(workspace.root(), moved.canonicalize().unwrap());
+    assert_eq!(workspace.resolve(&point("mine")).unwrap().id(), kept.id());
+    let again = make(&workspace, CheckpointOptions::new());
+    assert_eq!(
+        (again.changed(), again.snapshot_id()),
+        (0, kept.snapshot_id())
+    );
+    // Another directory at the old path is another workspace.
+    fs::create_dir(desk.root()).unwrap();
+    let new = desk.store.workspace(desk.root()).unwrap();
+    assert_ne!(new.id(), desk.workspace.id());
+    assert!(new.last_checkpoint().unwrap().is_none());
+    assert_eq!(desk.store.workspaces().unwrap().len(), 2);
+    desk.verify();
+}
+
+#[test]
+fn two_clones_never_cross() {
+    let desk = Desk::new();
+    desk.write("file", "same in both");
+    let clone = desk.dir.path().join("clone");
+    fs::create_dir(&clone).unwrap();
+    fs::write(clone.join("file"), "same in both").unwrap();
+    let other = desk.store.workspace(&clone).unwrap();
+    let mine = desk.label("here");
+    let theirs = make(&other, CheckpointOptions::new().label("there"));
+    assert_eq!(
+        mine.snapshot().unwrap().read("file").unwrap(),
+        theirs.snapshot().unwrap().read("file").unwrap()
+    );
+    for (workspace, foreign) in [(&desk.workspace, &theirs), (&other, &mine)] {
+        let by_id = workspace.resolve(&point(&foreign.id().to_string()));
+        assert_eq!(by_id.unwrap_err().kind(), ErrorKind::NotFound);
+        let by_label = workspace.resolve(&point(foreign.label().unwrap()));
+        assert_eq!(by_label.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(workspace.checkpoints().unwrap().count(), 1);
+    }
+    // A session of one is no place in the other.
+    let options = SessionOptions::new().workspace(&other);
+    let session = desk.store.create_session(options).unwrap();
+    session.append(Message::user_text("there")).unwrap();
+    session.checkpoint(CheckpointOptions::new()).unwrap();
+    let error = desk.workspace.resolve(&Point::record(session.id(), 1));
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound);
+}
