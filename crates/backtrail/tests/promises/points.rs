@@ -60,8 +60,9 @@ fn a_record_of_a_session_is_a_point_by_its_id_too() {
     let kept = session.checkpoint(CheckpointOptions::new()).unwrap();
     session.append(Message::user_text("two")).unwrap();
     let reader = desk.store.read_session(session.id()).unwrap();
-    let records = reader.last_records(1).unwrap();
-    let json: serde_json::Value = serde_json::from_slice(records[0].bytes()).unwrap();
+    let mut records = reader.records_back().unwrap();
+    let record = records.next().unwrap().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(record.bytes()).unwrap();
     let id = json["id"].as_str().unwrap();
     assert_eq!(find(&desk, id).id(), kept.id());
     assert_eq!(find(&desk, &id[..8]).id(), kept.id());

@@ -33,6 +33,12 @@ fn call(id: &str) -> Message {
     Message::assistant([Block::from(call)])
 }
 
+fn last_seq(store: &Store, session: &Session) -> u64 {
+    let reader = store.read_session(session.id()).unwrap();
+    let last = reader.last_records(1).unwrap();
+    last.first().map_or(0, |record| record.seq())
+}
+
 fn calls(turn: &Turn) -> Vec<String> {
     let open = turn.open_tool_calls();
     open.iter().map(|call| call.id.to_string()).collect()
@@ -220,8 +226,7 @@ fn the_conversation_does_not_wait_for_the_snapshot_and_a_tool_does() {
     turn.append(call("t1")).unwrap();
     turn.append(Message::assistant([Block::text("and so on")]))
         .unwrap();
-    let reader = desk.store.read_session(session.id()).unwrap();
-    assert_eq!(reader.last_seq().unwrap(), 3);
+    assert_eq!(last_seq(&desk.store, &session), 3);
     assert!(desk.workspace.last_checkpoint().unwrap().is_none());
     // Only the tool waits: had it not, it would change what was to be kept.
     let begun = std::thread::scope(|scope| {
@@ -394,8 +399,7 @@ fn without_a_workspace_there_is_no_turn_and_nothing_is_said() {
     let error = session.begin_turn(Message::user_text("go")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("has no workspace"), "{error}");
-    let reader = desk.store.read_session(session.id());
-    assert!(reader.is_err() || reader.unwrap().last_seq().unwrap() == 0);
+    assert_eq!(session.last_seq(), 0);
     let error = session.checkpoint(CheckpointOptions::new()).unwrap_err();
     assert!(error.to_string().contains("has no workspace"), "{error}");
 }
@@ -417,8 +421,7 @@ fn a_first_snapshot_that_is_too_large_stops_the_tool_and_says_so() {
         assert_eq!((too_much.files, too_much.bytes), (21, 21 * (256 << 20)));
     }
     // What was said is safe.
-    let reader = desk.store.read_session(session.id()).unwrap();
-    assert_eq!(reader.last_seq().unwrap(), 2);
+    assert_eq!(last_seq(&desk.store, &session), 2);
     assert!(turn.end().unwrap_err().too_much().is_some());
     assert!(desk.workspace.last_checkpoint().unwrap().is_none());
     // Without it, the next turn works.
