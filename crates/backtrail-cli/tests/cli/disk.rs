@@ -7,11 +7,11 @@ use std::process::Command;
 use crate::kit::{Cli, Recording, command, finish, texts};
 
 /// A small file system in memory, taken away at the end.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// Mounts one where that is allowed; says loudly where it is not.
-    fn mount(at: &Path) -> Option<Self> {
+    pub(crate) fn mount(at: &Path) -> Option<Self> {
         std::fs::create_dir(at).unwrap();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
@@ -26,6 +26,10 @@ impl SmallDisk {
                 None
             }
         }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

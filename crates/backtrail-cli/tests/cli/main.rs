@@ -26,6 +26,7 @@ mod record;
 mod run;
 mod run_signals;
 mod run_terminal;
+mod snapshots;
 mod stats;
 mod words;
 mod wrong;

@@ -231,10 +231,9 @@ fn kill(_: u64) -> Vec<(End, Rest)> {
 
 #[test]
 fn any_operation_may_fail_and_no_acknowledged_checkpoint_is_lost_or_wrong() {
-    for number in [5, 28] {
-        let operations = at_every_operation(Count::All, Fault::Error(number), kill);
-        assert!(operations > 150, "{operations}");
-    }
+    let operations = at_every_operation(Count::All, Fault::Error(5), kill);
+    assert!(operations > 150, "{operations}");
+    at_every_operation(Count::Writes, Fault::Error(28), kill);
 }
 
 #[test]
