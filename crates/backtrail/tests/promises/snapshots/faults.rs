@@ -285,11 +285,9 @@ fn a_cache_never_promises_objects_that_a_crash_took() {
         let made = open(disk.clone())
             .and_then(|store| store.workspace(&root))
             .and_then(|workspace| keep(&workspace));
-        for after in [
-            memory.kill(),
-            memory.crash(Loss::Unsynced),
-            memory.crash(Loss::Shuffled { seed: n }),
-        ] {
+        let shuffled = (0..8).map(|seed| memory.crash(Loss::Shuffled { seed }));
+        let others = [memory.kill(), memory.crash(Loss::Unsynced)];
+        for after in others.into_iter().chain(shuffled) {
             let store = open(after).unwrap();
             let workspace = store.workspace(&root).unwrap();
             keep(&workspace).unwrap();
