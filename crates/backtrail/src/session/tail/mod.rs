@@ -296,7 +296,8 @@ pub(crate) fn append_entry(
     let lock = AppendLock::open(files)?;
     let guard = lock.hold()?;
     let mut tail = Tail::load(store, files)?;
-    if tail.is_past(store.rotation()) {
+    // A session's trails are made by its speaker alone, who would not know of this.
+    if files.is_of_workspace() && tail.is_past(store.rotation()) {
         tail.rotate()?;
     }
     tail.append(&[Entry { kind, body }])?;

@@ -23,6 +23,8 @@ pub(super) type Put<'a> = dyn FnMut(&[u8]) -> Result<ObjectId> + 'a;
 /// What the directories came to.
 pub(super) struct Built {
     pub(super) root: Dir,
+    /// The cache has the same, so it is stored.
+    pub(super) same: bool,
     pub(super) left_out: Vec<(PathBuf, LeftOut)>,
     pub(super) cache: Option<StatCache>,
 }
@@ -66,11 +68,12 @@ pub(super) fn build(
         };
         outcomes[number] = builder.dir(walked, put)?;
     }
-    let Some(Outcome::Dir { dir, .. }) = outcomes.first() else {
+    let Some(Outcome::Dir { dir, same, .. }) = outcomes.first() else {
         unreachable!("a scan without its root fails earlier")
     };
     Ok(Built {
         root: *dir,
+        same: *same,
         left_out: left_out.finish(),
         cache: next_cache(&outcomes, old, device),
     })

@@ -244,7 +244,12 @@ pub(crate) fn scan(
         }
     };
     let built = build::build(tree.dirs, cache, handle.dev, &mut put)?;
-    let id = put(&write_root(&built.root))?;
+    let root = write_root(&built.root);
+    let id = match sink {
+        // To find out that it is there would cost as much as storing it.
+        Sink::Store(_) if built.same => ObjectId::of(&root),
+        _ => put(&root)?,
+    };
     Ok(Scanned {
         root: built.root,
         id,
