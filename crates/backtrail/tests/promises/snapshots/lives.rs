@@ -5,14 +5,17 @@
 //! seeds begin. A failing life is told by its seed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use backtrail::{Checkpoint, CheckpointOptions, Snapshot, Store, Workspace};
+use backtrail::{
+    Checkpoint, CheckpointOptions, Progress, ScanProgress, ScanStage, Snapshot, Store, Workspace,
+};
 use tempfile::TempDir;
 
 use super::desk::{Desk, check_checkpoint};
-use super::tree::{Tree, read_tree};
+use super::tree::{Tree, read_tree, stored};
 use super::truth::check_diff;
 use super::world::{World, rewrite_unnoticed};
 
@@ -169,4 +172,40 @@ fn the_stat_cache_never_hides_a_change_of_files_that_it_is_trusted_with() {
         last = next;
     }
     desk.verify();
+}
+
+/// Rewrites files whenever some have been read.
+#[derive(Debug)]
+struct Meddler(Vec<PathBuf>);
+
+impl Progress for Meddler {
+    fn update(&self, at: ScanProgress) {
+        if at.stage == ScanStage::Reading {
+            self.0.iter().for_each(|path| rewrite_unnoticed(path));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_changes_as_soon_as_it_was_read_is_seen_by_the_next_snapshot() {
+    let desk = Desk::new();
+    let names: Vec<String> = (0..40).map(|n| format!("f{n}")).collect();
+    let paths: Vec<PathBuf> = names.iter().map(|name| desk.path(name)).collect();
+    for round in 0..20 {
+        for name in &names {
+            desk.write(name, [b'a' + round, name.len() as u8]);
+        }
+        let before = read_tree(desk.root());
+        let meddler = Arc::new(Meddler(paths.clone()));
+        let options = CheckpointOptions::new().progress(meddler);
+        let kept = desk.workspace.checkpoint(options).unwrap();
+        let after = read_tree(desk.root());
+        assert_ne!(before, after, "it was meddled with");
+        // Each file is as it was at one of the moments, never a bit of both.
+        for (path, thing) in stored(&kept.snapshot().unwrap()) {
+            let was = [before.get(&path), after.get(&path)].contains(&Some(&thing));
+            assert!(was, "{path:?} never was {thing:?}");
+        }
+        desk.keep();
+    }
 }
