@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -97,6 +98,32 @@ impl Terminal {
         (code.unwrap(), std::mem::take(&mut self.screen))
     }
 
+    /// Types the same again and again until the program ends; returns as `end` does.
+    pub(crate) fn type_to_the_end(mut self, keys: &str) -> (i32, String) {
+        for times in 0.. {
+            if self.child.try_wait().unwrap().is_some() {
+                break;
+            }
+            assert!(times < 2000, "it does not end: {:?}", self.screen);
+            // Nobody may be there any more to be typed to.
+            self.keyboard.write_all(keys.as_bytes()).ok();
+            self.wait_for_echo();
+        }
+        self.end()
+    }
+
+    /// Takes from the screen what is there, so that there is room for more.
+    fn wait_for_echo(&mut self) {
+        let mut fds = [PollFd::new(&self.keyboard, PollFlags::IN)];
+        let moment = Timespec {
+            tv_sec: 0,
+            tv_nsec: 10_000_000,
+        };
+        if poll(&mut fds, Some(&moment)).unwrap() > 0 {
+            self.read();
+        }
+    }
+
     /// Pulls the plug: the terminal is gone for those who run in it.
     pub(crate) fn hang_up(self) -> Child {
         self.child
@@ -113,6 +140,17 @@ impl Terminal {
         self.screen.push_str(&String::from_utf8_lossy(&bytes[..n]));
         n > 0
     }
+}
+
+/// Reads what is written to a named pipe, by somebody who opens it in time.
+pub(crate) fn read_fifo(path: &Path) -> String {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fifo = rustix::fs::open(path, flags, Mode::empty()).unwrap();
+    let mut fds = [PollFd::new(&fifo, PollFlags::IN)];
+    let ready = poll(&mut fds, Some(&PATIENCE)).unwrap();
+    assert!(ready > 0, "nobody writes to {}", path.display());
+    rustix::fs::fcntl_setfl(&fifo, OFlags::empty()).unwrap();
+    std::io::read_to_string(File::from(fifo)).unwrap()
 }
 
 fn resize(keyboard: &(impl AsFd + ?Sized), ws_row: u16, ws_col: u16) {

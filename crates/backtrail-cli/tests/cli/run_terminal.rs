@@ -31,6 +31,61 @@ fn ctrl_c_ends_the_command_and_we_still_say_what_it_did() {
     }
 }
 
+/// Starts a run whose command has ended, while we do not come to an end: nobody
+/// reads our report yet.
+fn closing(cli: &Cli) -> Terminal {
+    let made = Command::new("mkfifo")
+        .arg(cli.work().join("report"))
+        .status();
+    assert!(made.unwrap().success());
+    let run = [
+        "run", "--report", "report", "--title", "closing", "--", "true",
+    ];
+    let terminal = Terminal::start(&cli.command(&run));
+    // The run is recorded when all the rest is done.
+    while !recorded(cli) {
+        std::thread::yield_now();
+    }
+    terminal
+}
+
+fn recorded(cli: &Cli) -> bool {
+    let sessions = std::fs::read_dir(cli.store().join("sessions"));
+    let sessions = sessions.into_iter().flatten().flatten();
+    let trails = sessions.map(|session| session.path().join("0000.jsonl"));
+    let texts = trails.filter_map(|trail| std::fs::read_to_string(trail).ok());
+    texts
+        .into_iter()
+        .any(|text| text.contains(r#""type":"run""#))
+}
+
+/// Who presses Ctrl-C once too often does not cut off what is kept of the command.
+#[test]
+fn after_the_command_a_single_ctrl_c_does_not_end_us() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let mut terminal = closing(&cli);
+    terminal.type_keys(CTRL_C);
+    terminal.wait_for("^C");
+    let report = pty::read_fifo(&cli.work().join("report"));
+    assert!(report.contains(r#""exit_code":0"#), "{report}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+}
+
+#[test]
+fn after_the_command_whoever_insists_on_ctrl_c_gets_away() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let (code, screen) = closing(&cli).type_to_the_end(CTRL_C);
+    assert_eq!(code, 130, "{screen}");
+    assert_eq!(cli.run(&["verify"]).code, 0);
+}
+
 #[test]
 fn a_command_that_handles_ctrl_c_hears_it_once_and_goes_on() {
     if !pty::is_there() {
