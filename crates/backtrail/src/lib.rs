@@ -1,5 +1,5 @@
-//! A session engine for AI agents: everything that was said is kept, durably, and
-//! the conversation goes back to any earlier moment.
+//! A session engine for AI agents: everything that was said is kept, durably, with
+//! the files as they were, and the conversation goes back to any earlier moment.
 //!
 //! # A tour
 //!
@@ -101,6 +101,40 @@
 //! the same bytes, a longer one begins with the shorter one, and what a provider
 //! would refuse is mended by fixed rules ([`MendRule`]), never in the log.
 //!
+//! # Files
+//!
+//! A [`Workspace`] is a directory that an agent works in. [`Workspace::checkpoint`]
+//! keeps its state, and [`Session::begin_turn`] does so around a turn: the snapshot
+//! runs behind the conversation, and only a tool call waits for it.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # let (home, project) = (dir.path().join("store"), dir.path().join("project"));
+//! # std::fs::create_dir(&project)?;
+//! use backtrail::{Message, Point, SessionOptions, Store, ToolResult, ToolUse};
+//!
+//! let store = Store::open_or_create(home)?;
+//! let workspace = store.workspace(&project)?;
+//! let session = store.create_session(SessionOptions::new().workspace(&workspace))?;
+//!
+//! let turn = session.begin_turn(Message::user_text("write a poem"))?;
+//! let call = ToolUse::new("t1", "write", &serde_json::json!({"path": "poem.txt"}))?;
+//! turn.append(Message::assistant([call.into()]))?;
+//! for call in turn.open_tool_calls() {
+//!     let tool = turn.begin_tool(&call.id)?;
+//!     std::fs::write(project.join("poem.txt"), "roses\n")?;
+//!     tool.finish(ToolResult::ok("done"))?;
+//! }
+//! let checkpoint = turn.end()?;
+//! let changes = checkpoint.changes()?;
+//! assert_eq!(changes.changes()[0].to_string(), "new poem.txt");
+//!
+//! // As it was before the last turn, whoever asks.
+//! let before = workspace.snapshot(&Point::turns_back(1))?;
+//! assert!(before.entry("poem.txt")?.is_none());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Without a store
 //!
 //! A [`Transcript`] is a session as a plain value: made, pushed to, forked,
@@ -116,7 +150,7 @@
 //!
 //! # The seams
 //!
-//! Files, time and randomness come through [`Storage`], [`Clock`] and
+//! The store's files, time and randomness come through [`Storage`], [`Clock`] and
 //! [`Randomness`], set in [`StoreOptions`]. The engine never prints, never exits
 //! and never reads the environment. It is synchronous and needs no runtime.
 //!
@@ -144,11 +178,11 @@
 //! | A15 | references | [`Store::resolve`]; REF of every verb |
 //! | B1 | statistics | [`SessionReader::stats`], [`Stats`], [`format_duration`]; `backtrail stats` |
 //! | B2 | history | [`SessionReader::history`], [`SessionReader::prompts`], [`SessionReader::answers`], [`SessionReader::tool_calls`]; cleared by [`Session::rewind`] to 0; `backtrail rewind REF:0 --chat` |
-//! | B3 | a file's change | not yet |
-//! | B4 | a checkpoint | not yet |
-//! | B5 | checkpoints saved, loaded, listed | not yet |
-//! | B6 | marks before an edit | not yet |
-//! | B7 | rewinding files; old checkpoint files | not yet |
+//! | B3 | a file's change | [`Change`], with its bytes by [`Diff::before`] and [`Diff::after`], its text by [`Diff::text`], and when by its [`Checkpoint`]; `backtrail diff` |
+//! | B4 | a checkpoint | [`Checkpoint`]: [`Checkpoint::id`], [`Checkpoint::at`], [`Checkpoint::stats`], [`Checkpoint::session`], [`Checkpoint::snapshot`]; the caller's own name is [`Checkpoint::label`] |
+//! | B5 | checkpoints saved, loaded, listed | [`Workspace::checkpoint`], [`Workspace::checkpoint_by_id`], [`Workspace::checkpoints`]; `backtrail checkpoint`, `backtrail log` |
+//! | B6 | marks before an edit | not needed: a checkpoint covers every file. Marks by name: not yet |
+//! | B7 | rewinding files; old checkpoint files | not yet; [`Snapshot::read`] and `backtrail cat` give single files back |
 
 mod context;
 mod error;

@@ -93,6 +93,14 @@ impl SessionReader {
         Ok(Records::forwards(segments, 0, STREAM_BUFFER, damage, sums))
     }
 
+    /// Reads the line that ended at record `seq` of a trail, from its beginning.
+    pub(super) fn records_until(&self, trail: u32, seq: u64) -> Result<Records> {
+        let walk = Walk::until(&self.store, &self.files, trail, seq);
+        let (segments, damage) = walk.collect()?;
+        let sums = Sums::Check;
+        Ok(Records::forwards(segments, 0, STREAM_BUFFER, damage, sums))
+    }
+
     /// Reads the history from its beginning, for who wants the instructions;
     /// `None` where it is known that there are none.
     pub(super) fn first_records(&self) -> Result<Option<Records>> {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::output::output_text;
 use super::reader::SessionReader;
+use super::records::Records;
 use super::spending::{Spending, Spent};
 use super::turn::{Calls, Event, is_answer};
 use crate::error::Result;
@@ -119,8 +120,16 @@ impl SessionReader {
     /// many records it has. Once 1,024 newer responses came, further records of
     /// it change nothing.
     pub fn stats(&self) -> Result<Stats> {
+        self.tally(self.records()?)
+    }
+
+    /// Returns the statistics of the line that ended at a record of a trail.
+    pub(crate) fn stats_at(&self, trail: u32, seq: u64) -> Result<Stats> {
+        self.tally(self.records_until(trail, seq)?)
+    }
+
+    fn tally(&self, mut records: Records) -> Result<Stats> {
         let mut tally = Tally::default();
-        let mut records = self.records()?;
         while let Some(record) = records.next()? {
             tally.add(&record)?;
         }

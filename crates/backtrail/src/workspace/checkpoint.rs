@@ -9,6 +9,7 @@ use super::Workspace;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
+use crate::session::Stats;
 use crate::snapshot::{Diff, LeftOutEntry, Snapshot};
 use crate::time::Timestamp;
 
@@ -175,6 +176,16 @@ impl Checkpoint {
     /// Returns what was seen and not captured.
     pub fn not_captured(&self) -> &NotCaptured {
         &self.not_captured
+    }
+
+    /// Returns the statistics of its session as they were then; `None` where it
+    /// belongs to none.
+    pub fn stats(&self) -> Result<Option<Stats>> {
+        let Some(place) = &self.session else {
+            return Ok(None);
+        };
+        let reader = self.workspace.store().read_session(&place.id)?;
+        reader.stats_at(place.trail, place.seq).map(Some)
     }
 
     /// Opens the snapshot.

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use backtrail::{
-    Block, Compaction, Draft, ErrorKind, ForkOptions, HistoryItem, Message, Result, Session,
-    SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage, format_duration,
+    Block, Compaction, Context, Draft, ErrorKind, ForkOptions, HistoryItem, Message, Point, Result,
+    Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage, format_duration,
 };
 use serde_json::json;
 
@@ -98,6 +98,32 @@ fn plain(store: &Store, path: &Path) -> Result<Session> {
     Ok(session)
 }
 
+fn model(context: &Context) -> Result<Message> {
+    assert!(context.as_json().contains("write a poem"));
+    let call = ToolUse::new("t1", "write", &json!({"path": "poem.txt"}))?;
+    Ok(Message::assistant([call.into()]))
+}
+
+fn turn(store: &Store, project: &Path, run_tool: impl Fn(&ToolUse) -> String) -> Result<bool> {
+    let workspace = store.workspace(project)?;
+    let options = SessionOptions::new().workspace(&workspace).agent("mine");
+    let session = store.create_session(options)?;
+    let turn = session.begin_turn(Message::user_text("write a poem"))?;
+    turn.append(model(&session.context(Shape::Anthropic)?)?)?;
+    for call in turn.open_tool_calls() {
+        let tool = turn.begin_tool(&call.id)?;
+        tool.finish(ToolResult::ok(run_tool(&call)))?;
+    }
+    let checkpoint = turn.end()?;
+    for change in &checkpoint.changes()? {
+        log(&change.to_string());
+    }
+    let before = workspace.snapshot(&Point::turns_back(1))?;
+    let poem = before.read("poem.txt")?;
+    let is_new = poem.is_none() && checkpoint.changes()?.counts().new == 1;
+    Ok(is_new)
+}
+
 #[test]
 fn what_the_manual_shows_works() {
     let dir = tempfile::tempdir().unwrap();
@@ -118,6 +144,13 @@ fn what_the_manual_shows_works() {
     let taken = plain(&store, &dir.path().join("talk.jsonl")).unwrap();
     assert_eq!(taken.last_seq(), 1);
     assert!(store.open_session(&id).is_ok());
+    let project = dir.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    let write = |_: &ToolUse| {
+        std::fs::write(project.join("poem.txt"), "roses\n").unwrap();
+        "written".to_owned()
+    };
+    assert!(turn(&store, &project, write).unwrap());
 }
 
 /// Takes the white space away, which is another in a function than on a page.
