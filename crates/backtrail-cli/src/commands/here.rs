@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Checkpoint, ErrorKind, Point, SessionId, Store, Workspace};
+use backtrail::{Checkpoint, CheckpointId, ErrorKind, Point, SessionId, Store, Workspace};
 
 use super::{open_or_create_store, open_store, resolve};
 use crate::args::Global;
@@ -15,6 +15,9 @@ use crate::when;
 
 /// The session that a command joins, set for what runs under `backtrail run`.
 pub(crate) const SESSION_VARIABLE: &str = "BACKTRAIL_SESSION";
+
+/// The checkpoint that the run around a command began with.
+pub(crate) const RUN_VARIABLE: &str = "BACKTRAIL_RUN";
 
 /// Which workspace is meant
 #[derive(Debug, Default, clap::Args)]
@@ -105,6 +108,11 @@ pub(crate) fn joined_session(store: &Store) -> Result<Option<SessionId>> {
             "{SESSION_VARIABLE} names it; unset it to go without"
         ))),
     }
+}
+
+/// Returns the checkpoint that the run around us began with, if there is one.
+pub(crate) fn run_around() -> Option<CheckpointId> {
+    env::var(RUN_VARIABLE).ok()?.parse().ok()
 }
 
 /// Finds the checkpoint that a point means; a wrong one brings up the nearest.

@@ -18,7 +18,7 @@ use backtrail::{
 pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
 use super::checkpoint::too_much;
-use super::here::{Here, SESSION_VARIABLE, joined_session};
+use super::here::{Here, RUN_VARIABLE, SESSION_VARIABLE, joined_session, run_around};
 use super::{Answer, open_or_create_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
@@ -104,6 +104,13 @@ struct Protected {
 }
 
 impl Begun {
+    fn start(&self) -> Option<&Checkpoint> {
+        match self {
+            Self::Protected(begun) => Some(&begun.start),
+            Self::Unprotected(_) => None,
+        }
+    }
+
     fn session(&self) -> Option<(&Store, &SessionId)> {
         match self {
             Self::Protected(begun) => Some((begun.workspace.store(), &begun.session)),
@@ -132,7 +139,9 @@ impl<'a> Running<'a> {
 
     fn run(&self) -> Result<u8, NotRun> {
         let begun = self.begin()?;
+        let start = begun.start().map(|start| start.id().to_string());
         let mut env = Vec::new();
+        env.extend(start.as_ref().map(|id| (RUN_VARIABLE, OsStr::new(id))));
         if let Some((store, session)) = begun.session() {
             env.push((SESSION_VARIABLE, OsStr::new(session.as_str())));
             if self.global.store.is_some() {
@@ -213,9 +222,15 @@ impl<'a> Running<'a> {
         workspace: &Workspace,
         session: Option<&SessionId>,
     ) -> Result<(Checkpoint, SessionId)> {
-        let options = CheckpointOptions::new()
+        let mut options = CheckpointOptions::new()
             .why(Why::RunStart)
             .about(&self.line);
+        // A run within a run of this workspace is a part of that.
+        if let Some(around) = run_around()
+            && workspace.checkpoint_by_id(around)?.is_some()
+        {
+            options = options.begun_by(around);
+        }
         let options = if self.args.yes {
             options.unlimited()
         } else {
@@ -314,10 +329,7 @@ impl<'a> Running<'a> {
             duration_ms: u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
             exit_code,
             signal,
-            before: match begun {
-                Begun::Protected(begun) => Some(begun.start.id()),
-                Begun::Unprotected(_) => None,
-            },
+            before: begun.start().map(Checkpoint::id),
             after: end.map(Checkpoint::id),
         }
     }

@@ -20,6 +20,7 @@ mod entry;
 mod format;
 mod held;
 mod id;
+mod inventory;
 mod name;
 mod outlet;
 mod pack;
@@ -41,6 +42,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use id::ObjectId;
+pub(crate) use inventory::Inventory;
 #[allow(unused_imports, reason = "named by those who call `verify`")]
 pub(crate) use verify::{Damage, Verified};
 pub(crate) use writer::{ObjectWriter, SHORT_STREAM};

@@ -7,11 +7,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use super::{Session, SessionOptions};
+use super::{Note, Session, SessionOptions};
 use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::CheckpointId;
 use crate::message::{Block, Draft, Message, ToolResult, ToolUse};
-use crate::workspace::{Active, Checkpoint, CheckpointOptions, SessionPlace, Why, Workspace};
+use crate::workspace::{
+    Active, Checkpoint, CheckpointOptions, SessionPlace, Why, Workspace, by_id,
+};
 
 impl Session {
     /// Begins a turn: appends a message and keeps the state of the workspace as it
@@ -22,7 +24,7 @@ impl Session {
     /// session must have a [`workspace`](SessionOptions::workspace).
     pub fn begin_turn(&self, message: impl Into<Draft>) -> Result<Turn> {
         let draft = message.into();
-        let workspace = self.workspace()?.ok_or_else(|| self.no_workspace())?;
+        let workspace = self.own_workspace()?;
         let place = self.0.store.session_place(self.id())?;
         let about = draft.message().map(|message| message.text().into_owned());
         self.append(draft)?;
@@ -34,6 +36,7 @@ impl Session {
             pending: vec![begin_checkpoint(&workspace, start)?],
             started: None,
             failed: None,
+            stale: false,
         };
         Ok(Turn {
             session: self.clone(),
@@ -46,8 +49,7 @@ impl Session {
 
     /// Keeps the state of the session's workspace, at the session's last record.
     pub fn checkpoint(&self, options: CheckpointOptions) -> Result<Checkpoint> {
-        let workspace = self.workspace()?.ok_or_else(|| self.no_workspace())?;
-        workspace.checkpoint(options.session(self.id()))
+        self.own_workspace()?.checkpoint(options.session(self.id()))
     }
 
     fn no_workspace(&self) -> Error {
@@ -59,16 +61,27 @@ impl Session {
         Error::invalid(what)
     }
 
-    /// Returns the workspace that the session works in, if it has one.
+    /// Returns the workspace that the session works in, if checkpoints are kept of
+    /// it. It is found where it is now, also if it was moved since.
     pub fn workspace(&self) -> Result<Option<Workspace>> {
-        let store = &self.0.store;
-        let Some(workspace) = self.reader().present()?.workspace else {
-            return Ok(None);
-        };
-        match workspace.id.clone() {
-            Some(id) => Ok(Some(Workspace::new(store, id, workspace.root()))),
-            None => store.workspace(&workspace.root()).map(Some),
+        let present = self.reader().present()?;
+        let id = present.workspace.and_then(|workspace| workspace.id);
+        id.map(|id| by_id(&self.0.store, &id)).transpose()
+    }
+
+    /// Returns the session's workspace, making one of its directory where none is
+    /// kept yet.
+    fn own_workspace(&self) -> Result<Workspace> {
+        if let Some(workspace) = self.workspace()? {
+            return Ok(workspace);
         }
+        let Some(known) = self.reader().present()?.workspace else {
+            return Err(self.no_workspace());
+        };
+        let workspace = self.0.store.workspace(&known.root())?;
+        // From now on it is found also if it is moved.
+        self.note(&Note::new().workspace(workspace.reference()))?;
+        Ok(workspace)
     }
 }
 
@@ -92,6 +105,8 @@ struct Behind {
     started: Option<Started>,
     /// Why there is no first snapshot.
     failed: Option<Error>,
+    /// Whether the state after the last tool call could not be kept.
+    stale: bool,
 }
 
 #[derive(Debug)]
@@ -111,9 +126,8 @@ impl Behind {
                 Err(Error::new(ErrorKind::Io, what))
             });
             match (&self.started, made) {
-                (Some(_), made) => {
-                    made?;
-                }
+                // What comes next keeps the same state, or says why it cannot.
+                (Some(_), made) => self.stale = made.is_err(),
                 (None, made) => match made.and_then(|made| started(workspace, &made)) {
                     Ok(started) => self.started = Some(started),
                     Err(error) => self.failed = Some(error),
@@ -183,12 +197,28 @@ impl Turn {
             let what = format!("no tool call {} is open in this turn", quoted(tool_use_id));
             Error::new(ErrorKind::NotFound, what)
         })?;
-        let start = self.lock_behind().wait(&self.workspace)?;
+        let start = self.kept_until_now()?;
         Ok(Tool {
             turn: self,
             call,
             start,
         })
+    }
+
+    /// Waits until the state of the files is kept as it is before the next tool
+    /// call, and returns what the turn began with.
+    fn kept_until_now(&self) -> Result<CheckpointId> {
+        let mut behind = self.lock_behind();
+        let start = behind.wait(&self.workspace)?;
+        if behind.stale {
+            let again = CheckpointOptions::new()
+                .why(Why::ToolEnd)
+                .session(self.session.id())
+                .begun_by(start);
+            self.workspace.checkpoint(again)?;
+            behind.stale = false;
+        }
+        Ok(start)
     }
 
     /// Begins the session of a sub-agent that a tool call of this turn starts. It
@@ -200,8 +230,10 @@ impl Turn {
 
     /// Ends the turn: keeps the state of the files as it left them.
     pub fn end(mut self) -> Result<Checkpoint> {
-        self.ended = true;
-        self.finish(Why::TurnEnd)
+        let ended = self.finish(Why::TurnEnd);
+        // A turn that could not end is given up when it is dropped.
+        self.ended = ended.is_ok();
+        ended
     }
 
     fn finish(&self, why: Why) -> Result<Checkpoint> {

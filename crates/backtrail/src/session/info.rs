@@ -8,11 +8,11 @@ use super::chain::{Segment, Walk};
 use super::files::SessionFiles;
 use super::first::second_opener;
 use crate::error::Result;
-use crate::ids::SessionId;
+use crate::ids::{SessionId, WorkspaceId};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::PEEK_BUFFER;
-use crate::trail::present::Present;
+use crate::trail::present::{Present, WorkspaceRef};
 use crate::trail::record::Position;
 use crate::trail::{ForkOrigin, RecordKind, RecordRef, SpawnedBy, Sums};
 
@@ -35,6 +35,9 @@ pub struct SessionInfo {
     /// The directory that it works in.
     #[serde(skip)]
     pub workspace_root: Option<PathBuf>,
+    /// The workspace, where checkpoints are kept of that directory.
+    #[serde(skip)]
+    pub workspace_id: Option<WorkspaceId>,
     /// When it began; `None` where no record says so.
     pub created_at: Option<Timestamp>,
     /// When its last record was made; `None` where no record says so.
@@ -86,7 +89,8 @@ impl SessionInfo {
             pinned: present.pinned,
             agent: present.agent,
             model: present.model,
-            workspace_root: present.workspace.map(|workspace| workspace.root()),
+            workspace_root: present.workspace.as_ref().map(WorkspaceRef::root),
+            workspace_id: present.workspace.and_then(|workspace| workspace.id),
             created_at,
             updated_at: end.and_then(|(.., at)| at).or(created_at),
             last_seq: end.map_or(0, |(_, position, _)| position.seq),

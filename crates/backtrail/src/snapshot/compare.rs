@@ -22,7 +22,7 @@ use super::cursor::{Cursor, Next, find};
 use super::entry::{Dir, Entry, Node};
 use super::name::{names_of, os_str};
 use super::source::Nodes;
-use super::walk::check_depth;
+use super::walk::{LeftOutEntry, check_depth};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
@@ -33,6 +33,8 @@ pub(super) struct Comparison<'a> {
     /// Directories that are still to be compared.
     ahead: Vec<Pair>,
     changes: Vec<Change>,
+    /// What was captured before and is left out after.
+    lost: Vec<LeftOutEntry>,
 }
 
 /// A directory on one side or on both.
@@ -52,6 +54,7 @@ impl<'a> Comparison<'a> {
             after,
             ahead: Vec::new(),
             changes: Vec::new(),
+            lost: Vec::new(),
         }
     }
 
@@ -61,7 +64,7 @@ impl<'a> Comparison<'a> {
         before: &Dir,
         after: &Dir,
         only: Option<&[&Path]>,
-    ) -> Result<Vec<Change>> {
+    ) -> Result<(Vec<Change>, Vec<LeftOutEntry>)> {
         match only.map(outermost).transpose()? {
             Some(only) if only.first().is_some_and(|path| !path.is_empty()) => {
                 for names in only {
@@ -78,7 +81,7 @@ impl<'a> Comparison<'a> {
         while let Some(pair) = self.ahead.pop() {
             self.merge(pair)?;
         }
-        Ok(self.changes)
+        Ok((self.changes, self.lost))
     }
 
     /// Goes to one path on both sides, and compares what is there.
@@ -162,6 +165,11 @@ impl<'a> Comparison<'a> {
 
     /// Compares what stands at one path, and notes directories for later.
     fn look(&mut self, path: PathBuf, depth: usize, before: Option<Node>, after: Option<Node>) {
+        if let (Some(before), Some(Node::LeftOut(after))) = (&before, &after)
+            && !matches!(before, Node::LeftOut(_))
+        {
+            self.lost.extend(LeftOutEntry::new(path.clone(), after));
+        }
         if is_left_out(&before) || is_left_out(&after) {
             return;
         }

@@ -11,6 +11,7 @@ use super::name::{bytes_of, names_of};
 use super::patch::{self, TextDiff};
 use super::renames;
 use super::tree::Snapshot;
+use super::walk::LeftOutEntry;
 use crate::error::{Error, Result};
 
 /// What differs between two snapshots, in the order of the paths' bytes.
@@ -19,6 +20,7 @@ pub struct Diff {
     before: Snapshot,
     after: Snapshot,
     changes: Vec<Change>,
+    lost: Vec<LeftOutEntry>,
 }
 
 /// How many changes of each sort there are.
@@ -44,18 +46,26 @@ impl Diff {
         only: Option<&[&Path]>,
     ) -> Result<Self> {
         let comparison = Comparison::new(before.source(), after.source());
-        let mut changes = comparison.run(before.root(), after.root(), only)?;
+        let (mut changes, mut lost) = comparison.run(before.root(), after.root(), only)?;
+        lost.sort_unstable_by(|a, b| bytes_of(&a.path).cmp(bytes_of(&b.path)));
         changes.sort_unstable_by(|a, b| bytes_of(&a.path).cmp(bytes_of(&b.path)));
         Ok(Self {
             before: before.clone(),
             after: after.clone(),
             changes: renames::pair(changes),
+            lost,
         })
     }
 
     /// Returns the changes.
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+
+    /// Returns what was captured before and is left out after, with the reason: what
+    /// became of it is not known, so it is no change.
+    pub fn no_longer_captured(&self) -> &[LeftOutEntry] {
+        &self.lost
     }
 
     /// Returns the changes, one after the other.
@@ -78,12 +88,15 @@ impl Diff {
         for path in paths {
             wanted.push(names_of(path.as_ref())?);
         }
+        let is_wanted = |path: &Path| {
+            let names = names_of(path).unwrap_or_default();
+            wanted.iter().any(|wanted| names.starts_with(wanted))
+        };
         self.changes.retain(|change| {
-            [&change.path, change.old_path()].into_iter().any(|path| {
-                let names = names_of(path).unwrap_or_default();
-                wanted.iter().any(|wanted| names.starts_with(wanted))
-            })
+            let mut paths = [&change.path, change.old_path()].into_iter();
+            paths.any(|path| is_wanted(path))
         });
+        self.lost.retain(|entry| is_wanted(&entry.path));
         Ok(self)
     }
 

@@ -45,6 +45,9 @@ pub(crate) struct WorkspaceRef {
 pub(crate) struct DirectoryId {
     pub(crate) device: u64,
     pub(crate) inode: u64,
+    /// When it was made, in nanoseconds since 1970: inodes are used again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) born: Option<u64>,
 }
 
 impl WorkspaceRef {

@@ -1,20 +1,23 @@
 //! Where the stat cache of a workspace is kept.
 //!
 //! It is derived data and only a hint: what cannot be read is as good as none,
-//! and a failure to write it costs time at the next snapshot, nothing else.
+//! and a failure to write it costs time at the next snapshot, nothing else. What it
+//! names was stored when it was written. So behind it stands which packs there were:
+//! if one of them is gone, or shorter, the cache is as good as none, too.
 
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 
 use super::Workspace;
+use crate::objects::Inventory;
 use crate::snapshot::scan::StatCache;
 use crate::storage::{append_all, read_full};
 
 const DERIVED: &str = "derived";
 /// The version of the cache is part of its name.
 const CACHES: &str = "stat-cache-1";
-/// Counts up whenever objects are removed from the store.
+/// The cache's own number of the store's objects; which packs there are says more.
 const GENERATION: u64 = 0;
 
 impl Workspace {
@@ -34,7 +37,15 @@ impl Workspace {
     pub(super) fn save_cache(&self, cache: &StatCache) {
         let numbers = self.cache_numbers();
         let next = numbers.last().map_or(0, |last| last + 1);
-        if self.write_cache(next, cache.encode()).is_ok() {
+        let Ok(packs) = self.objects().inventory() else {
+            return;
+        };
+        let mut bytes = cache.encode().to_vec();
+        let at = bytes.len();
+        packs.write(&mut bytes);
+        bytes.extend_from_slice(&(at as u64).to_le_bytes());
+        bytes.extend_from_slice(&check(&bytes[at..]));
+        if self.write_cache(next, &bytes).is_ok() {
             for number in numbers {
                 let path = self.cache_path(number);
                 self.store().storage().remove_file(&path).ok();
@@ -51,6 +62,18 @@ impl Workspace {
         let mut bytes = vec![0; usize::try_from(file.len().ok()?).ok()?];
         let len = read_full(file.as_ref(), &mut bytes, 0).ok()?;
         bytes.truncate(len);
+        let (checked, sum) = bytes.split_at_checked(bytes.len().checked_sub(CHECK)?)?;
+        let (rest, at) = checked.split_at_checked(checked.len().checked_sub(8)?)?;
+        let at = usize::try_from(u64::from_le_bytes(at.try_into().ok()?)).ok()?;
+        let packs = rest.get(at..)?;
+        if check(&checked[at..]) != sum {
+            return None;
+        }
+        let now = self.objects().inventory().ok()?;
+        if !now.covers(&Inventory::read(packs)?) {
+            return None;
+        }
+        bytes.truncate(at);
         StatCache::decode(bytes, GENERATION)
     }
 
@@ -95,4 +118,14 @@ impl Workspace {
     fn derived_dir(&self) -> PathBuf {
         self.store().root().join(DERIVED)
     }
+}
+
+/// How long the check of what stands behind the cache is.
+const CHECK: usize = 8;
+
+fn check(bytes: &[u8]) -> [u8; CHECK] {
+    let hash = blake3::hash(bytes);
+    let mut check = [0; CHECK];
+    check.copy_from_slice(&hash.as_bytes()[..CHECK]);
+    check
 }

@@ -137,7 +137,7 @@ impl Checkpoint {
     }
 
     /// Returns the checkpoint that the same turn or run began with, where this is
-    /// a later one of it.
+    /// a later one of it, or where another begins within it.
     pub fn begun_by(&self) -> Option<CheckpointId> {
         self.of
     }
@@ -201,7 +201,7 @@ impl Checkpoint {
     /// Returns what changed: since its turn or run began, else since the
     /// checkpoint before it.
     pub fn changes(&self) -> Result<Diff> {
-        match self.of {
+        match self.of.filter(|_| !self.why.begins()) {
             Some(start) => self.changes_from(self.workspace.checkpoint_by_id(start)?),
             None => self.changes_before(),
         }

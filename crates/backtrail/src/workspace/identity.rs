@@ -1,11 +1,13 @@
 //! Which workspace a directory is.
 //!
 //! A workspace is known by its path. Where a known one was moved, its directory
-//! is told by what the file system calls it, as long as nothing else lies at the
-//! old path; the new path is then noted on its trail.
+//! is told by what the file system calls it and by when it was made, as long as no
+//! other directory lies at the old path; the new path is then noted on its trail.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Workspace;
 use crate::error::{Error, ErrorKind, Result};
@@ -39,13 +41,16 @@ impl Place {
     }
 }
 
-/// Returns what the file system calls the directory at a path, if it is one.
+/// Returns what the file system calls the directory at a path, if it is one. A link
+/// is none.
 fn directory_at(path: &Path) -> io::Result<Option<DirectoryId>> {
-    let stat = rustix::fs::stat(path)?;
-    let is_dir = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
-    Ok(is_dir.then_some(DirectoryId {
-        device: stat.st_dev,
-        inode: stat.st_ino,
+    let metadata = path.symlink_metadata()?;
+    let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
+    let born = metadata.created().ok().and_then(since_1970);
+    Ok(metadata.is_dir().then(|| DirectoryId {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        born: born.and_then(|born| u64::try_from(born.as_nanos()).ok()),
     }))
 }
 
@@ -62,27 +67,40 @@ impl Known {
         Workspace::new(store, self.id, self.root)
     }
 
-    /// Returns whether the directory that it was is no longer at its path.
-    fn is_gone(&self) -> bool {
-        match directory_at(&self.root) {
-            Ok(directory) => directory != self.directory,
-            Err(_) => true,
-        }
+    /// Returns whether it was moved to a place.
+    fn moved_to(&self, place: &Place) -> bool {
+        let is_it = place.directory.born.is_some() && self.directory == Some(place.directory);
+        // A directory at the old path is the workspace, whatever it was made of.
+        is_it && !matches!(directory_at(&self.root), Ok(Some(_)))
+    }
+
+    /// Returns whether anything was ever kept of it.
+    fn is_used(&self, store: &Store) -> bool {
+        let workspace = Workspace::new(store, self.id.clone(), self.root.clone());
+        workspace.last_checkpoint().is_ok_and(|last| last.is_some())
     }
 }
 
 /// Returns all workspaces whose trail can be read.
 pub(crate) fn known(store: &Store) -> Result<Vec<Known>> {
+    // One that cannot be read must not hide the others; `verify` names it.
+    let all = all(store)?.into_iter();
+    Ok(all.filter_map(|(_, known)| known.ok().flatten()).collect())
+}
+
+/// Returns all workspaces, with why one cannot be read; `None` for what a crash
+/// left of one that was about to be made.
+pub(super) fn all(store: &Store) -> Result<Vec<(WorkspaceId, Result<Option<Known>>)>> {
     let dir = store.workspaces_dir();
     let names = match store.storage().list(dir) {
         Ok(names) => names,
         Err(error) if is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(Error::io("cannot list the workspaces", dir, error)),
     };
+    // Beside them lies a lock.
     let ids = names.iter().filter_map(|name| name.to_str()?.parse().ok());
-    // One that cannot be read must not hide the others.
     Ok(ids
-        .filter_map(|id| read_known(store, id).ok().flatten())
+        .map(|id: WorkspaceId| (id.clone(), read_known(store, id)))
         .collect())
 }
 
@@ -90,10 +108,13 @@ fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>> {
     let files = store.workspace_files(&id);
     let present = match files.trails()?.last() {
         Some(head) => present(store, &files, *head)?,
-        // What a crash left of one that was about to be made.
         None => return Ok(None),
     };
-    Ok(present.workspace.map(|workspace| Known {
+    let workspace = present.workspace.ok_or_else(|| {
+        let what = format!("which directory workspace {id} is cannot be read any more");
+        Error::new(ErrorKind::Corrupt, what).at_path(files.dir())
+    })?;
+    Ok(Some(Known {
         id,
         root: workspace.root(),
         directory: workspace.directory,
@@ -105,21 +126,50 @@ fn present(store: &Store, files: &SessionFiles, head: u32) -> Result<Present> {
     present_at(store, files, end.trail, &end.position)
 }
 
-/// Finds the workspace that a directory is, without making anything.
+/// Finds a workspace by its id, where it was last.
+pub(crate) fn by_id(store: &Store, id: &WorkspaceId) -> Result<Workspace> {
+    match read_known(store, id.clone())? {
+        Some(known) => Ok(known.open(store)),
+        None => Err(store.workspace_files(id).not_found()),
+    }
+}
+
+/// Finds the workspace that a directory is, without making anything. One that is
+/// gone is found by its path.
 pub(crate) fn find(store: &Store, path: &Path) -> Result<Option<Workspace>> {
-    let place = Place::of(path)?;
-    let found = find_known(known(store)?, &place);
-    Ok(found.map(|known| Workspace::new(store, known.id, place.root)))
+    let known = known(store)?;
+    let found = match Place::of(path) {
+        Ok(place) => {
+            let found = find_known(known, &place);
+            found.map(|found| (found, place.root))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let root = absent_root(path);
+            let mut known = known.into_iter();
+            let found = known.find(|known| known.root == root).ok_or(error)?;
+            Some((found, root))
+        }
+        Err(error) => return Err(error),
+    };
+    let used = found.filter(|(known, _)| known.is_used(store));
+    Ok(used.map(|(known, root)| Workspace::new(store, known.id, root)))
+}
+
+/// Returns the path that a directory had which is gone.
+fn absent_root(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+    match parent.zip(path.file_name()) {
+        Some((parent, name)) => parent.join(name),
+        None => path,
+    }
 }
 
 fn find_known(all: Vec<Known>, place: &Place) -> Option<Known> {
     let (by_path, others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|known| known.root == place.root);
-    let moved_here = |known: &Known| known.directory == Some(place.directory) && known.is_gone();
-    by_path
-        .into_iter()
-        .next()
-        .or_else(|| others.into_iter().find(moved_here))
+    let moved = others.into_iter().find(|known| known.moved_to(place));
+    by_path.into_iter().next().or(moved)
 }
 
 /// Finds the workspace that a directory is, making it where it is new, and
@@ -176,7 +226,8 @@ fn create(store: &Store, place: Place) -> Result<Workspace> {
         ..Present::default()
     };
     files.create_opened(&Opener { present, ..opener })?;
-    files.sync_names()?;
+    // Said twice: an opener that is damaged must not orphan the history behind it.
+    append_note(store, &files, &Note::new().workspace(reference(&place)))?;
     Ok(Workspace::new(store, id, place.root))
 }
 
@@ -191,11 +242,13 @@ fn reference(place: &Place) -> WorkspaceRef {
 /// known one around it, else the nearest directory with a `.git`, else itself.
 pub(crate) fn root_around(store: Option<&Store>, dir: &Path) -> Result<PathBuf> {
     let dir = Place::of(dir)?.root;
-    let roots: Vec<PathBuf> = match store {
-        Some(store) => known(store)?.into_iter().map(|known| known.root).collect(),
-        None => Vec::new(),
+    let known = store.map(known).transpose()?.unwrap_or_default();
+    let is_known = |dir: &&Path| {
+        let here = known.iter().find(|known| known.root == *dir);
+        // One of which nothing was ever kept decides nothing.
+        here.zip(store)
+            .is_some_and(|(here, store)| here.is_used(store))
     };
-    let is_known = |dir: &&Path| roots.iter().any(|root| root == dir);
     let has_git = |dir: &&Path| rustix::fs::lstat(dir.join(".git")).is_ok();
     let around = dir.ancestors().find(is_known);
     let around = around.or_else(|| dir.ancestors().find(has_git));
@@ -214,7 +267,10 @@ impl Workspace {
 
     /// Refuses a workspace that is not there.
     pub(super) fn not_there(&self) -> Error {
-        let what = format!("the workspace {} is not there", self.root().display());
+        let what = format!(
+            "the workspace {} is not there; if it was moved, make a checkpoint where it is now",
+            self.root().display()
+        );
         Error::new(ErrorKind::NotFound, what).at_path(self.root())
     }
 }

@@ -1,6 +1,8 @@
 //! What happened in a workspace, as a person tells it.
 
 use super::Workspace;
+use std::collections::HashSet;
+
 use super::checkpoint::{Checkpoint, Why};
 use super::nested::{Span, spans};
 use crate::error::Result;
@@ -124,13 +126,16 @@ fn span_entry(checkpoints: &[Checkpoint], span: &Span) -> LogEntry {
     }
 }
 
-/// Returns the newest checkpoint of a turn or run that did not end: its own, as
-/// far as they go. `rest` begins with the one that it began with.
+/// Returns the newest checkpoint of a turn or run that did not end: its own, and
+/// those of what was begun within it. `rest` begins with the one that it began with.
 fn newest_of(rest: &[Checkpoint]) -> &Checkpoint {
-    let start = &rest[0];
-    let own = rest
-        .iter()
-        .rev()
-        .find(|checkpoint| checkpoint.of == Some(start.id));
-    own.unwrap_or(start)
+    let mut newest = &rest[0];
+    let mut own = HashSet::from([newest.id]);
+    for checkpoint in rest {
+        if checkpoint.of.is_some_and(|start| own.contains(&start)) {
+            own.insert(checkpoint.id);
+            newest = checkpoint;
+        }
+    }
+    newest
 }

@@ -1,5 +1,6 @@
 //! What a workspace holds now, looked at without keeping it; and what changed.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -7,6 +8,9 @@ use super::Workspace;
 use super::checkpoint::NotCaptured;
 use super::making::not_captured;
 use crate::error::Result;
+use crate::objects::ObjectId;
+use crate::snapshot::entry::{Dir, Totals};
+use crate::snapshot::node::{write_listing, write_root};
 use crate::snapshot::scan::{Limits, Progress, ScanOptions, Sink, scan};
 use crate::snapshot::{Diff, Snapshot};
 use crate::time::Timestamp;
@@ -25,7 +29,8 @@ impl Workspace {
         progress: Option<Arc<dyn Progress>>,
     ) -> Result<(Diff, NotCaptured)> {
         if !self.root_exists()? {
-            return Err(self.not_there());
+            let present = self.absence(before)?;
+            return Ok((before.diff(&present)?, NotCaptured::default()));
         }
         let options = self.scan_options(None, progress);
         let cache = self.load_cache();
@@ -34,6 +39,23 @@ impl Workspace {
         let found = (scanned.id, scanned.root);
         let present = Snapshot::present(self.root(), found, scanned.nodes, self.objects());
         Ok((before.diff(&present)?, not_captured))
+    }
+
+    /// Returns the state of a directory that is gone: nothing in it.
+    fn absence(&self, before: &Snapshot) -> Result<Snapshot> {
+        let mut nodes = HashMap::new();
+        let mut put = |bytes: &[u8]| {
+            let id = ObjectId::of(bytes);
+            nodes.insert(id, bytes.to_vec());
+            Ok(id)
+        };
+        let root = Dir {
+            mode: before.root().mode,
+            listing: write_listing(&[], &mut put)?,
+            totals: Totals::default(),
+        };
+        let found = (ObjectId::of(&write_root(&root)), root);
+        Ok(Snapshot::present(self.root(), found, nodes, self.objects()))
     }
 
     pub(super) fn scan_options(

@@ -80,7 +80,8 @@ impl CheckpointOptions {
         self
     }
 
-    /// Sets the checkpoint that the same turn or run began with.
+    /// Sets the checkpoint that the same turn or run began with; for a turn or run
+    /// that begins within another, that of the other one.
     #[must_use]
     pub fn begun_by(mut self, start: CheckpointId) -> Self {
         self.of = Some(start);
@@ -250,8 +251,10 @@ impl Workspace {
         before: Option<&Checkpoint>,
     ) -> Result<State> {
         if !self.root_exists()? {
-            let before = before.ok_or_else(|| self.not_there())?;
-            return self.store_absence(before);
+            // A turn or run may have deleted it. Else it was moved, perhaps, and
+            // what is not looked at must not pass for gone.
+            let before = before.filter(|_| options.of.is_some());
+            return self.store_absence(before.ok_or_else(|| self.not_there())?);
         }
         // Only what comes as a surprise is refused: who has a first snapshot has
         // decided.

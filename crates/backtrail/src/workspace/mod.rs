@@ -43,7 +43,7 @@ pub use point::Point;
 pub use run::Run;
 pub use verify::{Incomplete, ObjectDamage, SnapshotsReport};
 
-pub(crate) use identity::{find, known, register, root_around};
+pub(crate) use identity::{by_id, find, known, register, root_around};
 pub(crate) use run::append_run;
 pub(crate) use verify::verify;
 
@@ -107,7 +107,11 @@ impl Workspace {
         for (id, info) in self.0.store.infos()? {
             // One that cannot be read must not hide the others.
             let Ok(info) = info else { continue };
-            if info.workspace_root.as_deref() != Some(self.root()) {
+            let here = match &info.workspace_id {
+                Some(id) => id == self.id(),
+                None => info.workspace_root.as_deref() == Some(self.root()),
+            };
+            if !here {
                 continue;
             }
             best = best.max(Some((info.updated_at, id)));

@@ -14,8 +14,8 @@ pub(super) struct Span {
 }
 
 /// Finds the turns and runs among checkpoints, which are in the order in which
-/// they were made. One that lies within another of the same session is a part of
-/// that and not one of its own.
+/// they were made. One that says it was begun within another, or that lies within
+/// another of the same session, is a part of that and not one of its own.
 pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
     let mut ends: HashMap<CheckpointId, usize> = HashMap::new();
     for (n, checkpoint) in checkpoints.iter().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
     }
     let starts = checkpoints.iter().enumerate();
     let all: Vec<Span> = starts
-        .filter(|(_, checkpoint)| checkpoint.why.begins())
+        .filter(|(_, checkpoint)| checkpoint.why.begins() && checkpoint.of.is_none())
         .map(|(start, checkpoint)| Span {
             start,
             end: ends.get(&checkpoint.id).copied(),

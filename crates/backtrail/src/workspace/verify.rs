@@ -77,10 +77,23 @@ pub(crate) fn verify(store: &Store) -> Result<SnapshotsReport> {
     let mut report = SnapshotsReport::default();
     check_packs(store, &mut report)?;
     let mut whole = HashSet::new();
-    for known in identity::known(store)? {
-        let workspace = known.open(store);
-        report.workspaces += 1;
-        workspace.check(&mut report, &mut whole)?;
+    for (id, known) in identity::all(store)? {
+        match known {
+            Ok(None) => {}
+            Ok(Some(known)) => {
+                report.workspaces += 1;
+                known.open(store).check(&mut report, &mut whole)?;
+            }
+            Err(error) => {
+                report.workspaces += 1;
+                let trail = store.workspace_files(&id).dir().to_owned();
+                report.incomplete.push(Incomplete {
+                    trail,
+                    checkpoint: None,
+                    error,
+                });
+            }
+        }
     }
     Ok(report)
 }

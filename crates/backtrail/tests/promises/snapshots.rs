@@ -15,6 +15,7 @@ pub(crate) mod desk;
 mod faults;
 mod lives;
 mod once;
+mod places;
 pub(crate) mod tree;
 mod truth;
 mod world;
