@@ -256,22 +256,6 @@ fn the_store_is_never_captured_and_no_workspace_lies_in_it() {
     assert!(store.workspace(&link).is_err(), "by another name either");
 }
 
-#[test]
-fn a_workspace_that_is_deleted_is_empty_and_can_be_read_from_its_past() {
-    let desk = Desk::new();
-    desk.write("dir/file", "precious\n");
-    desk.keep();
-    fs::remove_dir_all(desk.root()).unwrap();
-    let gone = keep(&desk.workspace);
-    assert_eq!((gone.files(), gone.changed()), (0, 1));
-    let told = gone.changes().unwrap().changes()[0].to_string();
-    assert_eq!(told, "deleted dir/file");
-    let before: Point = gone_before(&desk.workspace);
-    let snapshot = desk.workspace.snapshot(&before).unwrap();
-    assert_eq!(snapshot.read("dir/file").unwrap().unwrap(), b"precious\n");
-    desk.verify();
-}
-
 fn gone_before(workspace: &Workspace) -> Point {
     let first = workspace.checkpoints().unwrap().next().unwrap();
     Point::checkpoint(first.unwrap().id())
