@@ -6,9 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use backtrail::{
-    ChangeKind, CheckpointOptions, LeftOutReason, Point, Store, StoreOptions, Workspace,
-};
+use backtrail::{ChangeKind, CheckpointOptions, LeftOutReason, Store, StoreOptions, Workspace};
 
 use super::desk::Desk;
 use super::tree::{materialised, read_tree, same};
@@ -254,11 +252,6 @@ fn the_store_is_never_captured_and_no_workspace_lies_in_it() {
     let link = dir.path().join("link");
     symlink(&home, &link).unwrap();
     assert!(store.workspace(&link).is_err(), "by another name either");
-}
-
-fn gone_before(workspace: &Workspace) -> Point {
-    let first = workspace.checkpoints().unwrap().next().unwrap();
-    Point::checkpoint(first.unwrap().id())
 }
 
 /// Only where permissions mean something: root may read everything.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fs;
 
 use backtrail::{
-    ChangeKind, CheckpointOptions, ErrorKind, ForkOptions, Message, Point, SessionOptions, Store,
-    StoreOptions, Usage, Why,
+    ChangeKind, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store, StoreOptions,
+    Usage, Why,
 };
 use backtrail_testkit::ManualClock;
 
