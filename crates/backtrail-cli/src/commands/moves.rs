@@ -42,6 +42,12 @@ pub(super) fn report(
             Verb::Undo => format!("nothing to undo in {id}; see: backtrail steps {id}"),
             Verb::Redo => format!("nothing to redo in {id}; see: backtrail steps {id}"),
         });
+        // Where files were kept, they are what was meant, perhaps.
+        if verb == Verb::Undo && matches!(session.workspace(), Ok(Some(_))) {
+            ui.status("undo takes back conversations, and files not yet; what a run changed:");
+            ui.status("  all of it:     backtrail diff last~1");
+            ui.status("  a file before: backtrail cat last~1 PATH");
+        }
         return Ok(answer(verb, false));
     };
     let ends = match moved.to {
