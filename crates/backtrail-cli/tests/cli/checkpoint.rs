@@ -417,3 +417,51 @@ fn names_that_could_command_a_terminal_do_not() {
         assert!(!ran.stdout.contains('\u{1b}'), "{args:?}: {ran:#?}");
     }
 }
+
+#[test]
+fn f28_a_file_of_a_gigabyte_is_named_over_the_cap_and_captured_under_it() {
+    const LEN: u64 = 1 << 30;
+    let cli = Cli::new();
+    let path = cli.work().join("dump");
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(LEN).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"the end", LEN - 7).unwrap();
+    write(&cli, "a", "1");
+    let over = checkpoint(&cli, "over");
+    assert_eq!(over["files"], 1);
+    let left_out = json!({"path": "dump", "reason": "too_large", "bytes": LEN});
+    assert_eq!(over["not_captured"]["first"][0], left_out);
+    let refused = cli.run(&["cat", "over", "dump"]);
+    assert!(
+        refused.stderr.contains("over the cap"),
+        "{}",
+        refused.stderr
+    );
+    std::fs::write(cli.store().join("config.toml"), "snapshot_cap = \"2 GiB\"").unwrap();
+    let under = checkpoint(&cli, "under");
+    assert_eq!(
+        (&under["files"], &under["bytes"]),
+        (&json!(2), &json!(LEN + 1))
+    );
+    // It compares with what is there, and takes little room.
+    assert_eq!(cli.run(&["diff", "under", "--json"]).stdout, "[]\n");
+    let pack = std::fs::read_dir(cli.store().join("objects")).unwrap();
+    let stored: u64 = pack
+        .map(|pack| pack.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(stored < 16 << 20, "{stored} bytes");
+    let mut cat = cli.command(&["cat", "under", "dump"]);
+    let mut child = cat.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let (mut buffer, mut len, mut last) = (vec![0; 1 << 20], 0_u64, 0);
+    loop {
+        let n = std::io::Read::read(&mut out, &mut buffer).unwrap();
+        if n == 0 {
+            break;
+        }
+        len += n as u64;
+        last = buffer[n - 1];
+    }
+    assert!(child.wait().unwrap().success());
+    assert_eq!((len, last), (LEN, b'd'));
+}
