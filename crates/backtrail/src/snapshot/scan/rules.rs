@@ -269,9 +269,10 @@ impl Rules {
         if sources.is_empty() && !is_repository {
             return self.clone();
         }
-        // The layer's own place is part of what its paths mean; the cache is asked
-        // by place, so the texts suffice.
-        let key = key(&self.key, is_repository, &[], &sources);
+        // The same text means something else in another directory. The cache is
+        // asked by path, so how far down the layer stands says which one it is.
+        let place = (base as u64).to_le_bytes();
+        let key = key(&self.key, is_repository, &place, &sources);
         if is_repository {
             sources.extend(self.frame.global.clone());
         }

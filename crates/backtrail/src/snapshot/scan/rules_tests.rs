@@ -135,6 +135,19 @@ fn rules_that_change_take_effect_at_once() {
 }
 
 #[test]
+fn rules_that_move_to_another_directory_take_effect_at_once() {
+    let mut place = place();
+    place.write("a/b/c/out/f", "x");
+    place.write("a/b/c/x", "x");
+    place.write("a/.gitignore", "/b/c/out/\n");
+    assert_eq!(left_out(&mut place), ["a/b/c/out"]);
+    fs::rename(place.at("a/.gitignore"), place.at("a/b/.gitignore")).unwrap();
+    assert_eq!(left_out(&mut place), [""; 0]);
+    fs::rename(place.at("a/b/.gitignore"), place.at("a/.gitignore")).unwrap();
+    assert_eq!(left_out(&mut place), ["a/b/c/out"]);
+}
+
+#[test]
 fn new_rules_read_no_file_again_that_is_known() {
     let mut place = place();
     for n in 0..20 {
