@@ -194,7 +194,7 @@ impl Builder<'_> {
                         subdirs.push(number);
                         below = Some(*dir);
                     }
-                    Outcome::Other(Some(now)) => item = copy(now, item.name),
+                    Outcome::Other(Some(now)) => item = copy(now, item),
                     Outcome::Other(None) => continue,
                 }
             }
@@ -230,7 +230,12 @@ impl Builder<'_> {
 }
 
 /// Gives the name of a directory to what it is now.
-fn copy(now: &Item, name: Box<std::ffi::CStr>) -> Item {
+fn copy(now: &Item, was: Item) -> Item {
+    let verdict = match &now.state {
+        // Rules say of it what they said before it was opened.
+        State::LeftOut(left_out) if left_out.kind == Kind::Dir => was.verdict,
+        _ => now.verdict,
+    };
     let state = match &now.state {
         State::LeftOut(left_out) => State::LeftOut(*left_out),
         State::File {
@@ -254,8 +259,8 @@ fn copy(now: &Item, name: Box<std::ffi::CStr>) -> Item {
         State::Dir(_) | State::Unread(_) | State::Gone => State::Gone,
     };
     Item {
-        name,
-        verdict: now.verdict,
+        name: was.name,
+        verdict,
         state,
     }
 }

@@ -294,6 +294,10 @@ impl Known<'_> {
         }
     }
 
+    pub(super) fn is_captured(&self) -> bool {
+        !matches!(self.what, What::LeftOut(_))
+    }
+
     pub(super) fn is_dir(&self) -> bool {
         match self.what {
             What::Dir(_) => true,
@@ -303,7 +307,7 @@ impl Known<'_> {
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let verdict = (self.verdict as u8) << VERDICT_SHIFT;
+        let verdict = (self.verdict.by_rules() as u8) << VERDICT_SHIFT;
         let racy = if self.racy { RACY } else { 0 };
         let (kind, stamp) = match self.what {
             What::File { stamp, .. } => (FILE, Some(stamp)),
@@ -419,7 +423,8 @@ impl<'a> Input<'a> {
             verdict: match (flags & VERDICT_BITS) >> VERDICT_SHIFT {
                 0 => Verdict::Plain,
                 1 => Verdict::Ignored,
-                _ => Verdict::Excluded,
+                2 => Verdict::Excluded,
+                _ => Verdict::Inside,
             },
             racy: flags & RACY != 0,
             what,

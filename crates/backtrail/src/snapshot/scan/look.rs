@@ -52,7 +52,7 @@ pub(super) enum Looked {
     /// All that the cache knows of it holds.
     Same,
     /// A directory, with its number in this scan.
-    Dir(u32),
+    Dir(Verdict, u32),
     Other(Verdict, State),
 }
 
@@ -96,7 +96,9 @@ impl Sizes {
     /// Returns why something that is no directory is left out, if it is.
     pub(super) fn refuse(self, verdict: Verdict, seen: &Seen) -> Option<LeftOutReason> {
         match (seen.kind, verdict) {
-            (Kind::File | Kind::Link, Verdict::Excluded) => Some(LeftOutReason::Ignored),
+            (Kind::File | Kind::Link, Verdict::Excluded | Verdict::Inside) => {
+                Some(LeftOutReason::Ignored)
+            }
             (Kind::Link, _) => None,
             (Kind::File, Verdict::Ignored) if seen.len() > self.small_ignored => {
                 Some(LeftOutReason::Ignored)
@@ -115,6 +117,8 @@ pub(super) struct Here<'a> {
     pub(super) rules: &'a Arc<Rules>,
     /// Whether what the cache says about ignoring was decided by the same rules.
     pub(super) verdicts_hold: bool,
+    /// Whether what was captured is captured again.
+    pub(super) keep: bool,
     pub(super) sizes: Sizes,
     pub(super) horizon: Horizon,
 }
@@ -169,13 +173,19 @@ impl Here<'_> {
     }
 
     fn dir(&self, name: &CStr, known: Option<&Known<'_>>, jobs: &mut Jobs<'_>) -> Looked {
-        match self.verdict(name, known, true) {
-            Verdict::Plain => {
-                let record = known.and_then(|known| match known.what {
-                    What::Dir(record) => Some(record),
-                    _ => None,
-                });
-                Looked::Dir(jobs.add(self.path, name, record, self.rules))
+        let record = known.and_then(|known| match known.what {
+            What::Dir(record) => Some(record),
+            _ => None,
+        });
+        let verdict = self.verdict(name, known, true);
+        let verdict = match record {
+            Some(_) if self.keep => verdict.keep(),
+            _ => verdict,
+        };
+        match verdict {
+            Verdict::Plain | Verdict::Kept => {
+                let number = jobs.add((self.path, name), record, self.rules, verdict);
+                Looked::Dir(verdict, number)
             }
             verdict => {
                 let state = State::left_out(LeftOutReason::Ignored, Kind::Dir, 0);
@@ -190,6 +200,10 @@ impl Here<'_> {
             Kind::File | Kind::Link => self.verdict(name, known, false),
             _ => Verdict::Plain,
         };
+        let verdict = match known {
+            Some(known) if self.keep && known.is_captured() => verdict.keep(),
+            _ => verdict,
+        };
         if let Some(reason) = self.sizes.refuse(verdict, seen) {
             let state = State::left_out(reason, seen.kind, seen.len());
             return Ok(same_or(known, verdict, state));
@@ -200,7 +214,7 @@ impl Here<'_> {
                 What::Link { stamp, .. } => seen.kind == Kind::Link && stamp == seen.stamp,
                 _ => false,
             };
-            if kept && known.verdict == verdict {
+            if kept && known.verdict == verdict.by_rules() {
                 return Ok(Looked::Same);
             }
             if kept {

@@ -28,6 +28,12 @@ mod changes_tests;
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
+mod keep_tests;
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
 mod kit_tests;
 #[cfg(test)]
 #[expect(
@@ -76,6 +82,9 @@ pub(crate) struct ScanOptions {
     pub(crate) store: PathBuf,
     /// What may be read; `None` goes on whatever it takes.
     pub(crate) limits: Option<Limits>,
+    /// What the cache knows as captured is captured again, whatever rules say now;
+    /// `.backtrailignore` excepted.
+    pub(crate) keep: bool,
     pub(crate) threads: usize,
     pub(crate) progress: Option<Arc<dyn Progress>>,
     #[cfg(test)]
@@ -91,6 +100,7 @@ impl ScanOptions {
             global_excludes: None,
             store,
             limits: None,
+            keep: false,
             threads: std::thread::available_parallelism().map_or(2, usize::from),
             progress: None,
             #[cfg(test)]

@@ -285,7 +285,7 @@ impl Reading<'_> {
     }
 
     fn link(&self, dir: &OwnedFd, item: &Item, seen: &Seen) -> Option<State> {
-        if item.verdict == Verdict::Excluded {
+        if matches!(item.verdict, Verdict::Excluded | Verdict::Inside) {
             return Some(State::left_out(LeftOutReason::Ignored, Kind::Link, 0));
         }
         let target = sys::link_target(dir, &item.name).ok()?;

@@ -29,6 +29,29 @@ pub(super) enum Verdict {
     Ignored,
     /// `.backtrailignore` names it: it is never captured.
     Excluded,
+    /// Git's rules, or `.ignore`, name a directory that it is in.
+    Inside,
+    /// Ignored in either way, and captured because it was before. No rule says so,
+    /// and the cache does not keep it.
+    Kept,
+}
+
+impl Verdict {
+    /// Returns what the next scan may know of it: what rules said.
+    pub(super) fn by_rules(self) -> Self {
+        match self {
+            Self::Kept => Self::Ignored,
+            verdict => verdict,
+        }
+    }
+
+    /// Takes into account that something was captured before.
+    pub(super) fn keep(self) -> Self {
+        match self {
+            Self::Ignored | Self::Inside => Self::Kept,
+            verdict => verdict,
+        }
+    }
 }
 
 /// Where rules come from, the strongest first.
@@ -154,6 +177,8 @@ pub(super) struct Rules {
     /// How much of a path leads to this layer's directory.
     base: usize,
     is_repository: bool,
+    /// Whether all this is in a directory that is ignored.
+    inside: bool,
     sources: Vec<Arc<Source>>,
     frame: Arc<Frame>,
 }
@@ -198,6 +223,7 @@ impl Rules {
             key: key(&[0; 16], false, &settings, &global),
             base: frame.prefix.len(),
             is_repository: false,
+            inside: false,
             sources: global.into_iter().collect(),
             frame,
         });
@@ -281,7 +307,24 @@ impl Rules {
             key,
             base,
             is_repository,
+            inside: self.inside,
             sources,
+            frame: self.frame.clone(),
+        })
+    }
+
+    /// Returns the rules for what is in a directory that is ignored.
+    pub(super) fn inside(self: &Arc<Self>) -> Arc<Self> {
+        if self.inside {
+            return self.clone();
+        }
+        Arc::new(Self {
+            above: Some(self.clone()),
+            key: key(&self.key, false, b"inside", []),
+            base: self.base,
+            is_repository: false,
+            inside: true,
+            sources: Vec::new(),
             frame: self.frame.clone(),
         })
     }
@@ -301,6 +344,12 @@ impl Rules {
             path.push(b'/');
         }
         path.extend_from_slice(name);
+        if self.inside {
+            return match self.says(Origin::Backtrail, &path, is_dir) {
+                Some(true) => Verdict::Excluded,
+                _ => Verdict::Inside,
+            };
+        }
         for origin in Origin::ALL {
             match self.says(origin, &path, is_dir) {
                 Some(true) if origin == Origin::Backtrail => return Verdict::Excluded,

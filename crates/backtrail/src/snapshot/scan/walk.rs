@@ -14,7 +14,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::super::entry::{Kind, LeftOutReason};
-use super::cache::{Entries, Known, Record, StatCache};
+use super::cache::{Entries, Known, Record, StatCache, What};
 use super::look::{Here, Item, Looked, Sizes, State};
 use super::queue::Queue;
 use super::rules::{RuleFiles, Rules, RulesKey, Verdict};
@@ -60,6 +60,8 @@ pub(super) struct Job {
     record: Option<u32>,
     /// What holds for its own name.
     rules: Arc<Rules>,
+    /// It is ignored, and looked into for what was captured of it.
+    kept: bool,
 }
 
 /// The directories that were found in one.
@@ -72,10 +74,10 @@ impl Jobs<'_> {
     /// Adds a directory, and returns its number.
     pub(super) fn add(
         &mut self,
-        dir: &[u8],
-        name: &CStr,
+        (dir, name): (&[u8], &CStr),
         record: Option<u32>,
         rules: &Arc<Rules>,
+        verdict: Verdict,
     ) -> u32 {
         let number = self.walk.next.fetch_add(1, Ordering::Relaxed);
         self.found.push(Job {
@@ -83,6 +85,7 @@ impl Jobs<'_> {
             path: join(dir, name.to_bytes()),
             record,
             rules: rules.clone(),
+            kept: verdict == Verdict::Kept,
         });
         number
     }
@@ -154,6 +157,7 @@ impl<'a> Walk<'a> {
             path: Box::default(),
             record: self.cache.is_of(self.root.dev).then_some(0),
             rules,
+            kept: false,
         });
         let parts = queue.work(self.options.threads, |queue| {
             let mut names = Names::default();
@@ -240,9 +244,14 @@ impl<'a> Walk<'a> {
             Err(_) => return Ok(Some(Found::Gone)),
             Ok(_) => {}
         }
-        let looked =
-            self.here(&fd, dir, &job.rules, false)
-                .look(&name, None, Some(Kind::File), jobs)?;
+        let known = job.record.map(|record| Known {
+            name: &name,
+            verdict: Verdict::Plain,
+            racy: true,
+            what: What::Dir(record),
+        });
+        let here = self.here(&fd, dir, &job.rules, false);
+        let looked = here.look(&name, known.as_ref(), Some(Kind::File), jobs)?;
         Ok(match looked {
             Looked::Other(_, State::Gone) => Some(Found::Gone),
             Looked::Other(verdict, state) => Some(Found::Replaced(Item {
@@ -251,7 +260,7 @@ impl<'a> Walk<'a> {
                 state,
             })),
             // It changes faster than it can be looked at.
-            Looked::Dir(_) | Looked::Same => Some(Found::LeftOut(LeftOutReason::Unreadable)),
+            Looked::Dir(..) | Looked::Same => Some(Found::LeftOut(LeftOutReason::Unreadable)),
         })
     }
 
@@ -315,7 +324,7 @@ impl<'a> Walk<'a> {
             let was_walked = known.is_walked();
             match looked {
                 Looked::Same if items.is_none() => {}
-                Looked::Dir(number) if items.is_none() && was_walked => subdirs.push(number),
+                Looked::Dir(_, number) if items.is_none() && was_walked => subdirs.push(number),
                 looked => {
                     let items = items.get_or_insert_with(|| replay(record, count, &subdirs));
                     push(items, known.name, Some(&known), looked);
@@ -350,8 +359,6 @@ impl<'a> Walk<'a> {
         let mut count = 0;
         for (name, hint) in names.iter() {
             let known = before.as_mut().and_then(|before| find(before, name));
-            // A name may have been given to something else since.
-            let known = known.filter(|known| hint.is_none_or(|hint| fits(known, hint)));
             let looked = here.look(name, known.as_ref(), hint, jobs)?;
             push(&mut items, name, known.as_ref(), looked);
             count += 1;
@@ -371,7 +378,11 @@ impl<'a> Walk<'a> {
     }
 
     fn rules(&self, fd: &OwnedFd, job: &Job, files: RuleFiles) -> Result<Arc<Rules>> {
-        let rules = job.rules.of_dir(fd, &job.path, files);
+        let above = match job.kept {
+            true => &job.rules.inside(),
+            false => &job.rules,
+        };
+        let rules = above.of_dir(fd, &job.path, files);
         rules.map_err(|error| Error::io("cannot read ignore rules", &self.whole(&job.path), error))
     }
 
@@ -387,6 +398,7 @@ impl<'a> Walk<'a> {
             path,
             rules,
             verdicts_hold,
+            keep: self.options.keep,
             sizes: self.sizes(),
             horizon: self.horizon,
         }
@@ -449,10 +461,6 @@ fn find<'a>(before: &mut Peekable<Entries<'a>>, name: &CStr) -> Option<Known<'a>
     }
 }
 
-fn fits(known: &Known<'_>, kind: Kind) -> bool {
-    known.is_dir() == (kind == Kind::Dir)
-}
-
 /// Makes items of the first entries of a record, which are as they were.
 pub(super) fn replay(record: &Record<'_>, count: u64, subdirs: &[u32]) -> Vec<Item> {
     let mut subdirs = subdirs.iter();
@@ -475,7 +483,7 @@ fn push(items: &mut Vec<Item>, name: &CStr, known: Option<&Known<'_>>, looked: L
     let (verdict, state) = match (looked, known) {
         (Looked::Same, Some(known)) => (known.verdict, State::known(known, None)),
         (Looked::Same, None) => return,
-        (Looked::Dir(number), _) => (Verdict::Plain, State::Dir(number)),
+        (Looked::Dir(verdict, number), _) => (verdict, State::Dir(number)),
         (Looked::Other(_, State::Gone), _) => return,
         (Looked::Other(verdict, state), _) => (verdict, state),
     };
