@@ -465,3 +465,22 @@ fn f28_a_file_of_a_gigabyte_is_named_over_the_cap_and_captured_under_it() {
     assert!(child.wait().unwrap().success());
     assert_eq!((len, last), (LEN, b'd'));
 }
+
+#[test]
+fn f18_a_run_that_changes_the_rules_does_not_hide_what_it_did() {
+    let cli = Cli::new();
+    for (path, text) in [("src/a", "1\n"), ("src/b", "2\n"), ("src/deep/c", "3\n")] {
+        write(&cli, path, text);
+    }
+    let script = "echo /src/ > .gitignore; echo changed > src/a; rm src/b; echo new > src/n";
+    let ran = cli.run(&["run", "--", "sh", "-c", script]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let told = cli.run(&["diff", "last~1", "last", "--name-only"]).stdout;
+    assert_eq!(told, ".gitignore\nsrc/a\nsrc/b\n");
+    assert_eq!(cli.run(&["diff", "--name-only"]).stdout, told);
+    assert_eq!(cli.run(&["cat", "last~1", "src/b"]).stdout, "2\n");
+    assert_eq!(cli.run(&["cat", "last", "src/a"]).stdout, "changed\n");
+    // From the next step on the new rules hold.
+    let next = checkpoint(&cli, "next");
+    assert_eq!(next["not_captured"]["first"][0]["path"], "src");
+}

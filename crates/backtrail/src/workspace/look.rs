@@ -32,7 +32,9 @@ impl Workspace {
             let present = self.absence(before)?;
             return Ok((before.diff(&present)?, NotCaptured::default()));
         }
-        let options = self.scan_options(None, progress);
+        let mut options = self.scan_options(None, progress);
+        // What was captured last is looked at as long as nothing else was kept.
+        options.keep = true;
         let cache = self.load_cache();
         let scanned = scan(self.root(), &options, &cache, Sink::Look, scan_time())?;
         let not_captured = not_captured(&scanned);

@@ -259,7 +259,10 @@ impl Workspace {
         // Only what comes as a surprise is refused: who has a first snapshot has
         // decided.
         let limits = (options.limited && before.is_none()).then(Limits::default);
-        let scan_options = self.scan_options(limits, options.progress.clone());
+        let mut scan_options = self.scan_options(limits, options.progress.clone());
+        // What a turn or run does to what was captured is seen to its end, whatever
+        // it writes into the rules.
+        scan_options.keep = options.of.is_some() && !options.why.begins();
         let writer = self.objects().writer()?;
         let cache = self.load_cache();
         let sink = Sink::Store(&writer);
