@@ -2,12 +2,12 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use backtrail::{Progress, ScanProgress, ScanStage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::text::grouped;
+use crate::text::{grouped, size};
 use crate::ui::Ui;
 
 /// Work that is done before this is not worth a line.
@@ -27,53 +27,48 @@ pub(crate) fn while_shown<T>(ui: &Ui, work: impl FnOnce(Option<Arc<dyn Progress>
 #[derive(Debug)]
 struct Shown {
     bar: ProgressBar,
-    begun: std::time::Instant,
+    begun: Instant,
 }
 
 impl Shown {
     fn new() -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        bar.set_style(looking());
+        let bar = ProgressBar::with_draw_target(None, target);
+        // Cut where the terminal ends.
+        let style = ProgressStyle::with_template("{wide_msg}");
+        bar.set_style(style.expect("the template is a constant"));
         Self {
             bar,
-            begun: std::time::Instant::now(),
+            begun: Instant::now(),
         }
     }
 }
 
-fn looking() -> ProgressStyle {
-    style("{msg}")
-}
-
-fn reading() -> ProgressStyle {
-    style("{msg}, {bytes} of {total_bytes}, {binary_bytes_per_sec}")
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the template is a constant")
-}
-
 impl Progress for Shown {
     fn update(&self, at: ScanProgress) {
-        if self.begun.elapsed() < PATIENCE {
+        let elapsed = self.begun.elapsed();
+        if elapsed < PATIENCE {
             return;
         }
-        match at.stage {
-            ScanStage::Reading => {
-                if self.bar.length() != Some(at.total_bytes) {
-                    self.bar.set_style(reading());
-                    self.bar.set_length(at.total_bytes);
-                }
-                let files = (grouped(at.files), grouped(at.total_files));
-                self.bar
-                    .set_message(format!("keeping {} of {} files", files.0, files.1));
-                self.bar.set_position(at.bytes);
-            }
-            _ => {
-                let files = grouped(at.files);
-                self.bar.set_message(format!("looking at {files} files"));
-            }
+        self.bar.set_message(words(&at, elapsed));
+        self.bar.tick();
+    }
+}
+
+/// Says how far it is: files, bytes and how fast.
+fn words(at: &ScanProgress, elapsed: Duration) -> String {
+    match at.stage {
+        ScanStage::Reading => {
+            let rate = (at.bytes as f64 / elapsed.as_secs_f64()) as u64;
+            format!(
+                "keeping {} of {} files, {} of {}, {}/s",
+                grouped(at.files),
+                grouped(at.total_files),
+                size(at.bytes),
+                size(at.total_bytes),
+                size(rate)
+            )
         }
+        _ => format!("looking at {} files", grouped(at.files)),
     }
 }
