@@ -100,26 +100,27 @@ pub struct Turn {
 #[derive(Debug)]
 struct Behind {
     /// The snapshots that are under way; the turn's first comes first.
-    pending: Vec<JoinHandle<Result<Checkpoint>>>,
+    pending: Vec<JoinHandle<Result<Kept>>>,
     /// Set once the first snapshot is there.
-    started: Option<Started>,
+    started: Option<Kept>,
     /// Why there is no first snapshot.
     failed: Option<Error>,
     /// Whether the state after the last tool call could not be kept.
     stale: bool,
 }
 
+/// A state that was kept behind the conversation.
 #[derive(Debug)]
-struct Started {
-    start: CheckpointId,
-    /// Held, not used: it says that the turn is under way.
-    _active: Active,
+struct Kept {
+    id: CheckpointId,
+    /// Held, not used: with the first one, it says that the turn is under way.
+    _active: Option<Active>,
 }
 
 impl Behind {
     /// Waits for the snapshots that are under way, and returns what the turn began
     /// with.
-    fn wait(&mut self, workspace: &Workspace) -> Result<CheckpointId> {
+    fn wait(&mut self) -> Result<CheckpointId> {
         for pending in std::mem::take(&mut self.pending) {
             let made = pending.join().unwrap_or_else(|_| {
                 let what = "the snapshot was given up: its thread died";
@@ -128,35 +129,36 @@ impl Behind {
             match (&self.started, made) {
                 // What comes next keeps the same state, or says why it cannot.
                 (Some(_), made) => self.stale = made.is_err(),
-                (None, made) => match made.and_then(|made| started(workspace, &made)) {
-                    Ok(started) => self.started = Some(started),
-                    Err(error) => self.failed = Some(error),
-                },
+                (None, Ok(kept)) => self.started = Some(kept),
+                (None, Err(error)) => self.failed = Some(error),
             }
         }
         match (&self.started, &self.failed) {
-            (Some(started), _) => Ok(started.start),
+            (Some(started), _) => Ok(started.id),
             (None, Some(error)) => Err(error.duplicate()),
             (None, None) => Err(Error::invalid("the turn has ended")),
         }
     }
 }
 
-fn started(workspace: &Workspace, start: &Checkpoint) -> Result<Started> {
-    Ok(Started {
-        start: start.id(),
-        _active: workspace.activate(start)?,
-    })
-}
-
+/// Keeps the state of the files in a thread of its own.
 fn begin_checkpoint(
     workspace: &Workspace,
     options: CheckpointOptions,
-) -> Result<JoinHandle<Result<Checkpoint>>> {
+) -> Result<JoinHandle<Result<Kept>>> {
     let theirs = workspace.clone();
+    let keep = move || {
+        let kept = theirs.checkpoint(options)?;
+        let begins = *kept.why() == Why::TurnStart;
+        Ok(Kept {
+            id: kept.id(),
+            // To say that it is under way is only a courtesy.
+            _active: begins.then(|| theirs.activate(&kept).ok()).flatten(),
+        })
+    };
     std::thread::Builder::new()
         .name("backtrail-snapshot".to_owned())
-        .spawn(move || theirs.checkpoint(options))
+        .spawn(keep)
         .map_err(|error| Error::machine("cannot start the snapshot", error))
 }
 
@@ -209,7 +211,7 @@ impl Turn {
     /// call, and returns what the turn began with.
     fn kept_until_now(&self) -> Result<CheckpointId> {
         let mut behind = self.lock_behind();
-        let start = behind.wait(&self.workspace)?;
+        let start = behind.wait()?;
         if behind.stale {
             let again = CheckpointOptions::new()
                 .why(Why::ToolEnd)
@@ -237,7 +239,7 @@ impl Turn {
     }
 
     fn finish(&self, why: Why) -> Result<Checkpoint> {
-        let start = self.lock_behind().wait(&self.workspace)?;
+        let start = self.lock_behind().wait()?;
         let end = CheckpointOptions::new()
             .why(why)
             .session(self.session.id())
