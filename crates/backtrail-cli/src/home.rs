@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use backtrail::Store;
 
 use crate::error::{CommandError, Result};
+use crate::text::visible_path;
 
 /// Where the store's place was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +71,8 @@ pub(crate) fn tilde(path: &Path) -> String {
     let home = env::home_dir().filter(|home| home.parent().is_some());
     match home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
-        Some(rest) => format!("~/{}", rest.display()),
-        None => path.display().to_string(),
+        Some(rest) => format!("~/{}", visible_path(rest)),
+        None => visible_path(path),
     }
 }
 

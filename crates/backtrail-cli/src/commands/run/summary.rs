@@ -7,7 +7,7 @@ use backtrail::{Checkpoint, Diff, Kind, LeftOutEntry, LeftOutReason};
 use unicode_width::UnicodeWidthStr;
 
 use crate::home::tilde;
-use crate::text::{grouped, one_line, size};
+use crate::text::{grouped, one_line, size, visible_path};
 use crate::ui::DIM;
 
 /// At most this many entries that were not captured are named.
@@ -167,7 +167,7 @@ impl From<&LeftOutEntry> for Entry {
     fn from(entry: &LeftOutEntry) -> Self {
         let slash = if entry.kind == Kind::Dir { "/" } else { "" };
         Self {
-            path: format!("{}{slash}", entry.path.display()),
+            path: format!("{}{slash}", visible_path(&entry.path)),
             reason: entry.reason,
             bytes: entry.bytes,
         }
