@@ -17,11 +17,13 @@ use backtrail::{
 
 pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
+use self::words::NotClosed;
 use super::checkpoint::too_much;
 use super::here::{Here, RUN_VARIABLE, SESSION_VARIABLE, joined_session, run_around};
 use super::{Answer, open_or_create_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
+use crate::home::store_dir;
 use crate::progress;
 use crate::shell::command_line;
 use crate::ui::Ui;
@@ -138,15 +140,18 @@ impl<'a> Running<'a> {
     }
 
     fn run(&self) -> Result<u8, NotRun> {
+        self.check().map_err(words::refused)?;
         let begun = self.begin()?;
         let start = begun.start().map(|start| start.id().to_string());
         let mut env = Vec::new();
         env.extend(start.as_ref().map(|id| (RUN_VARIABLE, OsStr::new(id))));
-        if let Some((store, session)) = begun.session() {
+        // Absolute: the command may go elsewhere and mean the same store.
+        let store = store_dir(self.global.store.as_deref());
+        if let Ok((store, _)) = &store {
+            env.push(("BACKTRAIL_HOME", store.as_os_str()));
+        }
+        if let Some((_, session)) = begun.session() {
             env.push((SESSION_VARIABLE, OsStr::new(session.as_str())));
-            if self.global.store.is_some() {
-                env.push(("BACKTRAIL_HOME", store.root().as_os_str()));
-            }
         }
         let directory = std::env::current_dir().unwrap_or_default();
         let started_at = Timestamp::from(SystemTime::now());
@@ -165,9 +170,17 @@ impl<'a> Running<'a> {
         let closed = self.close(&begun, &finished);
         match (not_run, closed) {
             (Some(not_run), _) => Err(not_run),
-            (None, Err(error)) => Err(words::not_closed(error, ended, self.ui.program())),
+            (None, Err(failed)) => Err(failed.words(ended, self.ui.program())),
             (None, Ok(())) => Ok(ended.code()),
         }
+    }
+
+    /// Refuses what would fail only once the command has ended.
+    fn check(&self) -> Result<()> {
+        if let Some(label) = &self.args.label {
+            CheckpointOptions::new().label(label.as_str()).check()?;
+        }
+        self.args.report.as_deref().map_or(Ok(()), report::check)
     }
 
     /// Keeps the state before the command, in its session.
@@ -265,7 +278,7 @@ impl<'a> Running<'a> {
 
     /// Keeps the state after the command, says in its session what it was, and
     /// tells the person what it changed.
-    fn close(&self, begun: &Begun, finished: &Finished) -> Result<()> {
+    fn close(&self, begun: &Begun, finished: &Finished) -> Result<(), NotClosed> {
         let (end, failed) = match begun {
             Begun::Protected(begun) => match self.last_checkpoint(begun) {
                 Ok(end) => (Some(end), None),
@@ -279,13 +292,14 @@ impl<'a> Running<'a> {
             None => Ok(()),
         };
         if let Some(error) = failed {
-            return Err(error);
+            return Err(NotClosed::NoCheckpoint(error));
         }
-        recorded?;
-        let changes = end.as_ref().map(Checkpoint::changes).transpose()?;
-        if let Some(path) = &self.args.report {
-            report::write(path, begun, &run, end.as_ref(), changes.as_ref())?;
-        }
+        recorded.map_err(|error| NotClosed::NotRecorded(error.into()))?;
+        let changes = end.as_ref().map(Checkpoint::changes).transpose();
+        let changes = changes.map_err(|error| NotClosed::NotCompared(error.into()))?;
+        let reported = self.args.report.as_ref().map_or(Ok(()), |path| {
+            report::write(path, begun, &run, end.as_ref(), changes.as_ref())
+        });
         let lines = match (begun, &end, &changes) {
             (Begun::Protected(begun), Some(end), Some(changes)) => {
                 let root = begun.workspace.root();
@@ -295,7 +309,7 @@ impl<'a> Running<'a> {
             _ => vec![summary::unprotected(finished.took)],
         };
         self.ui.summary(&lines);
-        Ok(())
+        reported.map_err(NotClosed::NotReported)
     }
 
     fn last_checkpoint(&self, begun: &Protected) -> Result<Checkpoint> {

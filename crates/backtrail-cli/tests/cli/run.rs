@@ -175,3 +175,60 @@ fn a_command_may_delete_the_directory_it_runs_in() {
     assert!(!cli.work().exists());
     assert!(ran.stderr.contains("backtrail: "), "{ran:#?}");
 }
+
+/// What can be known to fail afterwards is refused before.
+#[test]
+fn a_label_or_a_report_that_cannot_be_is_refused_before_anything_starts() {
+    let cli = Cli::new();
+    let wrong: [(&[&str], &str); 5] = [
+        (&["--label", "last"], "means something else as a point"),
+        (&["--label", "last", "--unprotected"], "means something"),
+        (&["--report", "no/such/dir/r.json"], "No such file"),
+        (&["--report", "."], "is a directory"),
+        (&["--report", "no/"], "the report cannot be written"),
+    ];
+    for (args, words) in wrong {
+        let ran = cli.run(&[&["run"], args, &["--", "touch", "started"]].concat());
+        assert_eq!(ran.code, 125, "{args:?}: {ran:#?}");
+        let begins = "error: nothing was started: ";
+        assert!(ran.stderr.starts_with(begins), "{ran:#?}");
+        assert!(ran.stderr.contains(words), "{args:?}: {ran:#?}");
+        assert!(!cli.work().join("started").exists(), "{args:?}");
+        assert!(!cli.store().exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_report_that_fails_after_all_is_all_that_is_missing() {
+    let cli = Cli::new();
+    let line = "echo new > new; rmdir out; exit 3";
+    std::fs::create_dir(cli.work().join("out")).unwrap();
+    let ran = cli.run(&["run", "--report", "out/r.json", "--", "sh", "-c", line]);
+    assert_eq!(ran.code, 125, "{ran:#?}");
+    assert!(
+        ran.stderr.contains("backtrail: 2 files changed"),
+        "{ran:#?}"
+    );
+    let said = "error: the command ended with code 3, and everything was kept, \
+                but its report is missing";
+    assert!(ran.stderr.contains(said), "{ran:#?}");
+    let log = cli.run(&["log", "--json"]).json();
+    assert_eq!(log[0]["why"], "run-end", "{log:#}");
+}
+
+/// A store that is named from here is the command's own, wherever it goes.
+#[test]
+fn a_relative_store_is_the_same_one_for_the_command() {
+    let cli = Cli::new();
+    let line = "mkdir sub && cd sub && printf %s \"$BACKTRAIL_HOME\"";
+    for args in [&["run", "--"][..], &["--store", "../store", "run", "--"]] {
+        let mut command = cli.command(&[args, &["sh", "-c", line]].concat());
+        command.env("BACKTRAIL_HOME", "../store");
+        let ran = finish(&mut command, b"");
+        let given = std::path::Path::new(&ran.stdout);
+        assert!(given.is_absolute(), "{ran:#?}");
+        let same = given.canonicalize().unwrap() == cli.store().canonicalize().unwrap();
+        assert!(same, "{ran:#?}");
+        std::fs::remove_dir(cli.work().join("sub")).unwrap();
+    }
+}

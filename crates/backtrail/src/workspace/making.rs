@@ -126,7 +126,9 @@ impl CheckpointOptions {
         Ok(options)
     }
 
-    fn check(&self) -> Result<()> {
+    /// Refuses what no checkpoint could be made with: a label that cannot be used
+    /// as a point.
+    pub fn check(&self) -> Result<()> {
         self.label.as_deref().map_or(Ok(()), check_label)
     }
 }

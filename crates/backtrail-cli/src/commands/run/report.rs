@@ -1,14 +1,37 @@
 //! What happened, as a file that other programs read.
 
+use std::io;
 use std::path::Path;
 
 use backtrail::{Checkpoint, Diff, Run};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::Begun;
 use crate::commands::checkpoint::{checkpoint_json, not_captured_json};
 use crate::error::{CommandError, Result};
 use crate::text::path_json;
+
+/// Refuses a place that no report can be written to. Nothing is made or changed.
+pub(super) fn check(path: &Path) -> Result<()> {
+    let refused = |error: io::Error| {
+        let what = "the report cannot be written";
+        CommandError::io(what, Some(path), &error).hint("name another place: --report FILE")
+    };
+    // What is there may be a pipe: to open it would wait for its reader.
+    let is_dir = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    match access(path, Access::WRITE_OK) {
+        _ if is_dir => Err(refused(io::ErrorKind::IsADirectory.into())),
+        Err(Errno::NOENT) => {
+            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+            let dir = dir.unwrap_or(Path::new("."));
+            let found = access(dir, Access::WRITE_OK | Access::EXEC_OK);
+            found.map_err(|error| refused(error.into()))
+        }
+        found => found.map_err(|error| refused(error.into())),
+    }
+}
 
 /// Writes the report, replacing what is there.
 pub(super) fn write(
@@ -24,10 +47,7 @@ pub(super) fn write(
         reason = "the report is the person's own file"
     )]
     let written = std::fs::write(path, format!("{report}\n"));
-    written.map_err(|error| {
-        let what = "cannot write the report; the command ran, and everything else was kept";
-        CommandError::io(what, Some(path), &error)
-    })
+    written.map_err(|error| CommandError::io("cannot write the report", Some(path), &error))
 }
 
 fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&Diff>) -> Value {

@@ -1,4 +1,4 @@
-//! What is said when a checkpoint around a command cannot be made.
+//! What is said when we fail before a command or after it.
 
 use super::child::{Ended, FAILED, NotRun};
 use crate::error::CommandError;
@@ -21,20 +21,57 @@ pub(super) fn goes_unprotected(error: &CommandError) -> String {
     format!("no checkpoint before the command, what it does cannot be taken back: {why}")
 }
 
-/// Says that a command ran, and how it ended, since our exit code cannot.
-pub(super) fn not_closed(error: CommandError, ended: Ended, program: &str) -> NotRun {
-    let ended = ended.words();
-    let error = error
-        .so(format!(
-            "the command ended {ended}, but the checkpoint after it cannot be made"
-        ))
-        .hint(format!(
-            "nothing is lost; see what it changed: {program} diff"
-        ))
-        .hint(format!(
-            "once the cause is gone, make the checkpoint: {program} checkpoint"
-        ));
-    NotRun::new(FAILED, error)
+/// Says that nothing was started, for what the person can say better.
+pub(super) fn refused(error: CommandError) -> NotRun {
+    let message = format!("nothing was started: {error}");
+    NotRun::new(FAILED, error.message(message))
+}
+
+/// What failed once the command had ended.
+#[derive(Debug)]
+pub(super) enum NotClosed {
+    NoCheckpoint(CommandError),
+    /// The state after the command is kept, but not what it was.
+    NotRecorded(CommandError),
+    /// All is kept, but what changed cannot be told.
+    NotCompared(CommandError),
+    /// All is kept and told, but for the report.
+    NotReported(CommandError),
+}
+
+impl NotClosed {
+    /// Says that a command ran, and how it ended, since our exit code cannot; and
+    /// what was kept of it all the same.
+    pub(super) fn words(self, ended: Ended, program: &str) -> NotRun {
+        let ended = format!("the command ended {}", ended.words());
+        let look = format!("see what it changed: {program} diff");
+        let error = match self {
+            Self::NoCheckpoint(error) => error
+                .so(format!(
+                    "{ended}, but the checkpoint after it cannot be made"
+                ))
+                .hint(format!("nothing is lost; {look}"))
+                .hint(format!(
+                    "once the cause is gone, make the checkpoint: {program} checkpoint"
+                )),
+            Self::NotRecorded(error) => error
+                .so(format!(
+                    "{ended}, and the checkpoint after it was made, but its session cannot say so"
+                ))
+                .hint(look),
+            Self::NotCompared(error) => error
+                .so(format!(
+                    "{ended}, and everything was kept, but what it changed cannot be told"
+                ))
+                .hint(format!("see what is damaged: {program} verify")),
+            Self::NotReported(error) => error
+                .so(format!(
+                    "{ended}, and everything was kept, but its report is missing"
+                ))
+                .hint(look),
+        };
+        NotRun::new(FAILED, error)
+    }
 }
 
 #[cfg(test)]
@@ -61,16 +98,30 @@ mod tests {
     #[test]
     fn a_failed_closing_tells_how_the_command_ended() {
         let message = |ended| {
-            not_closed(full_disk(), ended, "backtrail")
-                .error
-                .to_string()
+            let failed = NotClosed::NoCheckpoint(full_disk());
+            failed.words(ended, "backtrail").error.to_string()
         };
         assert!(message(Ended::Code(3)).contains("ended with code 3,"));
         assert!(message(Ended::Signal(9)).contains("ended by signal 9,"));
-        assert_eq!(
-            not_closed(full_disk(), Ended::Code(0), "backtrail").code,
-            125
-        );
+        let failed = NotClosed::NoCheckpoint(full_disk());
+        assert_eq!(failed.words(Ended::Code(0), "backtrail").code, 125);
+    }
+
+    #[test]
+    fn only_a_missing_checkpoint_is_said_to_be_missing() {
+        type Stage = fn(CommandError) -> NotClosed;
+        let kept: [Stage; 3] = [
+            NotClosed::NotRecorded,
+            NotClosed::NotCompared,
+            NotClosed::NotReported,
+        ];
+        for stage in kept {
+            let not_run = stage(full_disk()).words(Ended::Code(3), "backtrail");
+            let text = not_run.error.to_string();
+            assert!(text.starts_with("the command ended with code 3, and"));
+            assert!(!text.contains("checkpoint after it cannot"), "{text}");
+            assert_eq!(not_run.code, 125);
+        }
     }
 
     #[test]
