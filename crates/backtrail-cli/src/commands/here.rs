@@ -78,6 +78,16 @@ impl Here {
 }
 
 fn refuse_too_wide(root: &Path) -> Result<()> {
+    match too_wide(root) {
+        Some(what) => Err(CommandError::invalid(what)
+            .hint("go to a project, or name one: --workspace DIR")
+            .hint("if it is meant: --yes")),
+        None => Ok(()),
+    }
+}
+
+/// Says what a directory is that is hardly ever meant as a workspace.
+pub(crate) fn too_wide(root: &Path) -> Option<String> {
     let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let home = env::home_dir().and_then(|home| home.canonicalize().ok());
     let what = if real.parent().is_none() {
@@ -85,15 +95,10 @@ fn refuse_too_wide(root: &Path) -> Result<()> {
     } else if home.is_some_and(|home| home == real) {
         "your home directory"
     } else {
-        return Ok(());
+        return None;
     };
-    let what = format!(
-        "{} is {what}, which is more than a workspace",
-        root.display()
-    );
-    Err(CommandError::invalid(what)
-        .hint("go to a project, or name one: --workspace DIR")
-        .hint("if it is meant: --yes"))
+    let root = root.display();
+    Some(format!("{root} is {what}, which is more than a workspace"))
 }
 
 /// Returns the session that this process was started to join.

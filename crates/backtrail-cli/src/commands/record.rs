@@ -3,12 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 
 use backtrail::{
-    CheckpointId, Draft, Durability, ErrorKind, Message, Note, Session, SessionId, SessionOptions,
-    Spoken, Store,
+    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Session,
+    SessionId, SessionOptions, Spoken, Store,
 };
 use serde_json::json;
 
-use super::here::joined_session;
+use super::here::{joined_session, too_wide};
 use super::{Answer, locked_hint, open_or_create_store, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
@@ -227,11 +227,7 @@ impl<'a> Recorder<'a> {
             // the next line finds out what a fresh look at the files says.
             self.session = None;
         }
-        let refusal = |error| Refusal::from(&error);
-        Ok(results
-            .into_iter()
-            .map(|result| result.map_err(refusal))
-            .collect())
+        Ok(results)
     }
 
     /// Returns the session, opened or made where it is not open.
@@ -346,12 +342,12 @@ enum Done {
 }
 
 /// Appends messages in groups, and everything else in its place between them.
-fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<backtrail::Result<Done>> {
+fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<Result<Done, Refusal>> {
     let mut results = Vec::with_capacity(all.len());
     let mut drafts = Vec::new();
     let batch = |drafts: Vec<Draft>| {
         let seqs = session.append_batch(drafts).into_iter();
-        seqs.map(|seq| seq.map(Done::Record))
+        seqs.map(|seq| seq.map(Done::Record).map_err(Refusal::from))
     };
     for spoken in all {
         match spoken {
@@ -359,17 +355,30 @@ fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<backtrail::Result
             Spoken::Compaction(compaction) => {
                 results.extend(batch(std::mem::take(&mut drafts)));
                 let done = session.compact(&compaction);
-                results.push(done.map(|done| Done::Record(done.seq)));
+                let done = done.map(|done| Done::Record(done.seq));
+                results.push(done.map_err(Refusal::from));
             }
             Spoken::Checkpoint(options) => {
                 results.extend(batch(std::mem::take(&mut drafts)));
-                let done = session.checkpoint(options);
-                results.push(done.map(|done| Done::Checkpoint(done.id())));
+                results.push(keep_files(session, options));
             }
         }
     }
     results.extend(batch(drafts));
     results
+}
+
+/// Makes a checkpoint of a session's workspace. One that is too wide to be meant
+/// is refused, unless its person has made a checkpoint of it before.
+fn keep_files(session: &Session, options: CheckpointOptions) -> Result<Done, Refusal> {
+    if let Some(workspace) = session.workspace()?
+        && let Some(what) = too_wide(workspace.root())
+        && workspace.last_checkpoint()?.is_none()
+    {
+        let way = "if it is meant, begin with: backtrail checkpoint --yes";
+        return Err(Refusal::invalid(format!("{what}; {way}")));
+    }
+    Ok(Done::Checkpoint(session.checkpoint(options)?.id()))
 }
 
 fn read_line(line: &InputLine<'_>) -> Result<Spoken, Refusal> {
@@ -415,6 +424,12 @@ impl Refusal {
             kind: ErrorKind::Io,
             ..Self::invalid("it was not recorded".to_owned())
         }
+    }
+}
+
+impl From<backtrail::Error> for Refusal {
+    fn from(error: backtrail::Error) -> Self {
+        Self::from(&error)
     }
 }
 

@@ -344,8 +344,21 @@ fn the_home_directory_and_the_whole_file_system_are_refused_without_a_flag() {
         ran.stderr
     );
     assert!(ran.stderr.contains("hint: if it is meant: --yes"));
+    let record = || {
+        let mut command = cli.command(&["record"]);
+        let line = b"{\"type\":\"checkpoint\"}\n";
+        finish(command.env("HOME", cli.work()), line)
+    };
+    let ran = record();
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stdout.contains("is your home directory"), "{ran:#?}");
+    assert!(
+        ran.stdout.contains("backtrail checkpoint --yes"),
+        "{ran:#?}"
+    );
     let mut command = cli.command(&["checkpoint", "--yes"]);
     assert_eq!(finish(command.env("HOME", cli.work()), b"").code, 0);
+    assert_eq!(record().code, 0, "who made one has decided");
     let ran = cli.run(&["checkpoint", "--workspace", "/"]);
     assert!(
         ran.stderr.contains("is the whole file system"),
