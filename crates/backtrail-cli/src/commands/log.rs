@@ -3,8 +3,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use backtrail::{Checkpoint, Diff, ErrorKind, LogEntry, LogKind, Why, Workspace};
+use backtrail::{
+    Checkpoint, Checkpoints, DamageReport, Diff, ErrorKind, LogEntry, LogKind, Why, Workspace,
+};
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use super::Answer;
 use super::cat::within;
@@ -12,10 +15,10 @@ use super::checkpoint::checkpoint_json;
 use super::diff::lines_of;
 use super::here::Here;
 use crate::args::Global;
-use crate::error::Result;
+use crate::error::{Result, full_text};
 use crate::home::tilde;
 use crate::progress;
-use crate::text::{count, one_line};
+use crate::text::{count, one_line, visible};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
 
@@ -29,9 +32,9 @@ pub(crate) struct Args {
     #[arg(value_name = "PATHS", last = true)]
     paths: Vec<PathBuf>,
 
-    /// Show that many lines
-    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 30)]
-    count: usize,
+    /// Show that many lines [default: 30, or all as JSON]
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    count: Option<usize>,
 
     /// Show every checkpoint there is
     #[arg(long)]
@@ -65,25 +68,76 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
 
 fn print_json(workspace: &Workspace, args: &Args, paths: &[PathBuf], ui: &Ui) -> Result<Answer> {
     let mut list = Vec::new();
-    for checkpoint in workspace.checkpoints_back()? {
-        let checkpoint = checkpoint?;
+    let mut damage = Damage::default();
+    let mut checkpoints = workspace.checkpoints_back()?;
+    while list.len() < args.count.unwrap_or(usize::MAX)
+        && let Some(checkpoint) = checkpoints.next().transpose()?
+    {
         let wanted = args.all || *checkpoint.why() != Why::ToolEnd;
-        if wanted && (paths.is_empty() || touches(&checkpoint.changes_before()?, paths)?) {
+        if wanted && touches(&checkpoint, paths, &mut damage) {
             list.push(checkpoint_json(&checkpoint));
         }
     }
+    damage.on_trail(&checkpoints);
     ui.print_json(&Value::Array(list))?;
+    damage.warn(ui);
     Ok(Answer::Done)
 }
 
-fn touches(diff: &Diff, paths: &[PathBuf]) -> Result<bool> {
-    Ok(!diff.clone().only(paths)?.is_empty())
+/// Returns whether a checkpoint changed one of some paths. What cannot be told
+/// counts as if it did: it must not be hidden.
+fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> bool {
+    let touched = || checkpoint.changes_before()?.only(paths);
+    paths.is_empty() || damage.note(touched()).is_none_or(|diff| !diff.is_empty())
+}
+
+/// What of the log cannot be told.
+#[derive(Default)]
+struct Damage {
+    /// Lines whose change cannot be told, and why in the first of them.
+    lines: u64,
+    why: Option<String>,
+    /// Places on the trail that are no checkpoints any more.
+    places: u64,
+}
+
+impl Damage {
+    /// Takes a result; a failure is kept to be told at the end.
+    fn note<T>(&mut self, result: backtrail::Result<T>) -> Option<T> {
+        result
+            .map_err(|error| {
+                self.lines += 1;
+                self.why.get_or_insert_with(|| full_text(&error));
+            })
+            .ok()
+    }
+
+    fn on_trail(&mut self, checkpoints: &Checkpoints) {
+        let damaged = checkpoints.damage().map_or(0, DamageReport::count);
+        self.places = damaged + checkpoints.flawed();
+    }
+
+    fn warn(&self, ui: &Ui) {
+        let hint = format!("see what is damaged: {} verify", ui.program());
+        if let Some(why) = &self.why {
+            let lines = count(self.lines, "line");
+            let what = format!("what changed cannot be told in {lines}: {why}");
+            ui.warning(&what, Some(&hint));
+        }
+        if self.places > 0 {
+            let places = count(self.places, "damaged place");
+            let what = format!("{places} on the trail of this workspace; checkpoints are missing");
+            ui.warning(&what, Some(&hint));
+        }
+    }
 }
 
 /// What a line is about.
 struct Line {
     kind: String,
     about: String,
+    /// Whether it came to its end.
+    ended: bool,
     before: Option<Checkpoint>,
     after: Checkpoint,
 }
@@ -93,6 +147,7 @@ impl From<LogEntry> for Line {
         Self {
             kind: kind(&entry).to_owned(),
             about: about(&entry),
+            ended: entry.ended(),
             before: entry.before().cloned(),
             after: entry.after().clone(),
         }
@@ -108,6 +163,7 @@ fn every_checkpoint(workspace: &Workspace) -> Result<Vec<Line>> {
         lines.push(Line {
             kind: after.why().to_string(),
             about: about.to_owned(),
+            ended: true,
             before: lines.last().map(|line| line.after.clone()),
             after,
         });
@@ -116,12 +172,17 @@ fn every_checkpoint(workspace: &Workspace) -> Result<Vec<Line>> {
 }
 
 impl Line {
-    /// Returns what changed; `None` for the first checkpoint of all.
-    fn changes(&self) -> Result<Option<Diff>> {
-        match &self.before {
-            Some(before) => Ok(Some(before.snapshot()?.diff(&self.after.snapshot()?)?)),
-            None => Ok(None),
+    /// Returns what changed, in some paths where they are named; `None` for the
+    /// first checkpoint of all.
+    fn changes(&self, paths: &[PathBuf]) -> backtrail::Result<Option<Diff>> {
+        let Some(before) = &self.before else {
+            return Ok(None);
+        };
+        let diff = before.snapshot()?.diff(&self.after.snapshot()?)?;
+        if paths.is_empty() {
+            return Ok(Some(diff));
         }
+        diff.only(paths).map(Some)
     }
 }
 
@@ -130,9 +191,32 @@ struct Row {
     kind: String,
     at: String,
     about: String,
+    ended: bool,
     change: String,
     id: String,
 }
+
+/// What is said of a turn or run that did not come to its end.
+const NOT_ENDED: &str = "(did not end)";
+
+impl Row {
+    /// Writes what it was about so that it fits; that it did not end is never cut
+    /// off.
+    fn about(&self, width: usize) -> String {
+        let about = visible(&self.about);
+        if self.ended {
+            return one_line(&about, width);
+        }
+        let room = width.saturating_sub(NOT_ENDED.len() + 1);
+        match one_line(&about, room) {
+            about if about.is_empty() || room < ABOUT.0 => NOT_ENDED.to_owned(),
+            about => format!("{about} {NOT_ENDED}"),
+        }
+    }
+}
+
+/// How many lines are shown, unless somebody says.
+const LINES: usize = 30;
 
 fn print(
     workspace: &Workspace,
@@ -144,23 +228,24 @@ fn print(
     let total = lines.len();
     let ids = unique_length(lines);
     let mut rows = Vec::new();
+    let mut damage = Damage::default();
     let mut looked_at = 0;
     for line in lines.iter().rev() {
-        if rows.len() == args.count {
+        if rows.len() == args.count.unwrap_or(LINES) {
             break;
         }
         looked_at += 1;
-        let diff = match line.changes()? {
-            Some(diff) if !paths.is_empty() => Some(diff.only(paths)?),
-            diff => diff,
-        };
-        if !paths.is_empty() && diff.as_ref().is_none_or(Diff::is_empty) {
+        let diff = damage.note(line.changes(paths));
+        let told = diff.as_ref().map(Option::as_ref);
+        if !paths.is_empty() && told.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
             continue;
         }
-        rows.push(row(line, diff.as_ref(), ids)?);
+        rows.push(row(line, told, ids, &mut damage));
     }
-    let now = now_row(workspace, paths, ui)?;
-    let checkpoints = workspace.checkpoints_back()?.count() as u64;
+    let now = now_row(workspace, paths, &mut damage, ui)?;
+    let mut all = workspace.checkpoints_back()?;
+    let checkpoints = all.by_ref().count() as u64;
+    damage.on_trail(&all);
     ui.remark(&format!(
         "{} · {}",
         tilde(workspace.root()),
@@ -175,48 +260,64 @@ fn print(
         let more = count((total - looked_at) as u64, "more line");
         ui.remark(&format!("{more}; show them with -n {total}"));
     }
+    damage.warn(ui);
     Ok(Answer::Done)
 }
 
 /// Returns the line for what changed since the newest checkpoint, if anything did.
-fn now_row(workspace: &Workspace, paths: &[PathBuf], ui: &Ui) -> Result<Option<Row>> {
+fn now_row(
+    workspace: &Workspace,
+    paths: &[PathBuf],
+    damage: &mut Damage,
+    ui: &Ui,
+) -> Result<Option<Row>> {
     let Some(last) = workspace.last_checkpoint()? else {
         return Ok(None);
     };
-    let before = last.snapshot()?;
-    let compared = progress::while_shown(ui, |progress| {
-        workspace.changes_since_with(&before, progress)
+    let compared = last.snapshot().and_then(|before| {
+        let compared = progress::while_shown(ui, |progress| {
+            workspace.changes_since_with(&before, progress)
+        });
+        compared?.0.only(paths)
     });
     let diff = match compared {
-        Ok((diff, _)) => diff.only(paths)?,
         // The directory may be gone; what happened in it can be told all the same.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
+        compared => damage.note(compared),
     };
-    if diff.is_empty() {
+    if diff.as_ref().is_some_and(Diff::is_empty) {
         return Ok(None);
     }
     Ok(Some(Row {
         kind: String::new(),
         at: "now".to_owned(),
         about: "since the last checkpoint".to_owned(),
-        change: change(&diff)?,
+        ended: true,
+        change: told(diff.as_ref(), damage),
         id: String::new(),
     }))
 }
 
-fn row(line: &Line, diff: Option<&Diff>, id_length: usize) -> Result<Row> {
+/// Makes a line; its change is `None` where it cannot be told.
+fn row(line: &Line, diff: Option<Option<&Diff>>, id_length: usize, damage: &mut Damage) -> Row {
     let after = &line.after;
-    Ok(Row {
+    Row {
         kind: line.kind.clone(),
         at: when::brief(after.at()),
         about: line.about.clone(),
+        ended: line.ended,
         change: match diff {
-            Some(diff) => change(diff)?,
-            None => count(after.files(), "file"),
+            Some(None) => count(after.files(), "file"),
+            diff => told(diff.flatten(), damage),
         },
         id: after.id().prefix(id_length),
-    })
+    }
+}
+
+/// Writes what changed, or that it cannot be told.
+fn told(diff: Option<&Diff>, damage: &mut Damage) -> String {
+    let change = diff.and_then(|diff| damage.note(change(diff)));
+    change.unwrap_or_else(|| "?".to_owned())
 }
 
 fn kind(entry: &LogEntry) -> &'static str {
@@ -232,7 +333,7 @@ fn kind(entry: &LogEntry) -> &'static str {
 fn about(entry: &LogEntry) -> String {
     let first = entry.before().and_then(Checkpoint::about);
     let label = entry.after().label();
-    let mut text = match (first, label, entry.kind()) {
+    let text = match (first, label, entry.kind()) {
         (_, _, LogKind::Person) => String::new(),
         (Some(about), Some(label), LogKind::Turn | LogKind::Run) => format!("{about} [{label}]"),
         (Some(about), None, LogKind::Turn | LogKind::Run) => about.to_owned(),
@@ -240,13 +341,10 @@ fn about(entry: &LogEntry) -> String {
         (_, None, LogKind::Checkpoint) if entry.before().is_none() => "the first".to_owned(),
         _ => String::new(),
     };
-    if !entry.ended() {
-        text += " (did not end)";
-    }
     text
 }
 
-fn change(diff: &Diff) -> Result<String> {
+fn change(diff: &Diff) -> backtrail::Result<String> {
     if diff.is_empty() {
         return Ok("no change".to_owned());
     }
@@ -300,11 +398,12 @@ fn print_rows(rows: &[Row], ui: &Ui) -> std::io::Result<()> {
     let room = ui
         .width()
         .map_or(ABOUT.1, |width| width.saturating_sub(others));
-    let about = widest(|row| &row.about).min(room.clamp(ABOUT.0, ABOUT.1));
+    let room = room.clamp(ABOUT.0, ABOUT.1);
+    let abouts: Vec<String> = rows.iter().map(|row| row.about(room)).collect();
+    let about = abouts.iter().map(|about| about.width()).max().unwrap_or(0);
     let mut out = ui.out();
-    for row in rows {
-        let text = one_line(&row.about, about);
-        let pad = " ".repeat(about.saturating_sub(unicode_width::UnicodeWidthStr::width(&*text)));
+    for (row, text) in rows.iter().zip(&abouts) {
+        let pad = " ".repeat(about.saturating_sub(text.width()));
         writeln!(
             out,
             "{DIM}{:<at$}{DIM:#}  {BOLD}{:<kind$}{BOLD:#}  {text}{pad}  {:<change$}  {DIM}{}{DIM:#}",

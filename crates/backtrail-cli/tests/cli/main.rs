@@ -23,6 +23,7 @@ mod notes;
 mod processes;
 mod pty;
 mod record;
+mod review;
 mod run;
 mod run_signals;
 mod run_terminal;
