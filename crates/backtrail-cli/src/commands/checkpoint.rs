@@ -91,17 +91,21 @@ fn said(checkpoint: &Checkpoint, root: &str) -> String {
 /// Writes the first few of what was not captured; `None` where nothing was left
 /// out.
 pub(crate) fn not_captured(not_captured: &NotCaptured) -> Option<String> {
+    first_of(&not_captured.first, not_captured.count)
+}
+
+/// Writes the first few of some entries; `None` where there are none.
+pub(crate) fn named(entries: &[LeftOutEntry]) -> Option<String> {
+    first_of(entries, entries.len() as u64)
+}
+
+fn first_of(entries: &[LeftOutEntry], all: u64) -> Option<String> {
     const NAMED: usize = 3;
-    if not_captured.count == 0 {
+    if all == 0 {
         return None;
     }
-    let named: Vec<String> = not_captured
-        .first
-        .iter()
-        .take(NAMED)
-        .map(left_out)
-        .collect();
-    let more = not_captured.count - named.len() as u64;
+    let named: Vec<String> = entries.iter().take(NAMED).map(left_out).collect();
+    let more = all - named.len() as u64;
     let mut text = named.join(", ");
     match (more, text.is_empty()) {
         (0, _) => {}

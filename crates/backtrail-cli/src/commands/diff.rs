@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Answer;
 use super::cat::within;
+use super::checkpoint::named;
 use super::here::{Here, resolve_point};
 use crate::args::Global;
 use crate::error::Result;
@@ -79,6 +80,9 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             () => print_unified(&diff, ui, &mut out),
         };
         printed.and_then(|()| finish(out))?;
+    }
+    if let Some(text) = named(diff.no_longer_captured()) {
+        ui.status(&format!("no longer captured: {text}"));
     }
     Ok(Answer::Done)
 }

@@ -221,6 +221,12 @@ impl<'a> Recorder<'a> {
             let hint = format!("backtrail verify {}", short(session.id()));
             return Err(CommandError::corrupt(what).hint(hint));
         }
+        if all
+            .iter()
+            .any(|spoken| matches!(spoken, Spoken::Checkpoint(_)))
+        {
+            self.find_moved();
+        }
         let results = append_in_order(&session, all);
         if session.stopped().is_some() {
             // A sync failed. Nothing more is acknowledged through this handle;
@@ -228,6 +234,17 @@ impl<'a> Recorder<'a> {
             self.session = None;
         }
         Ok(results)
+    }
+
+    /// Lets the store know where the workspace around us is, if it knows it from
+    /// elsewhere: the session may work in it.
+    fn find_moved(&self) {
+        if let Some(root) = home::workspace_root(&self.store)
+            && let Ok(Some(known)) = self.store.find_workspace(&root)
+        {
+            // Where that fails, the checkpoint says what is wrong.
+            self.store.workspace(known.root()).ok();
+        }
     }
 
     /// Returns the session, opened or made where it is not open.
@@ -371,10 +388,12 @@ fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<Result<Done, Refu
 /// Makes a checkpoint of a session's workspace. One that is too wide to be meant
 /// is refused, unless its person has made a checkpoint of it before.
 fn keep_files(session: &Session, options: CheckpointOptions) -> Result<Done, Refusal> {
-    if let Some(workspace) = session.workspace()?
-        && let Some(what) = too_wide(workspace.root())
-        && workspace.last_checkpoint()?.is_none()
-    {
+    let root = session.reader().info()?.workspace_root;
+    let kept = match session.workspace()? {
+        Some(workspace) => workspace.last_checkpoint()?.is_some(),
+        None => false,
+    };
+    if let Some(what) = root.filter(|_| !kept).and_then(|root| too_wide(&root)) {
         let way = "if it is meant, begin with: backtrail checkpoint --yes";
         return Err(Refusal::invalid(format!("{what}; {way}")));
     }

@@ -20,6 +20,8 @@ pub(super) struct Summary {
     pub(super) place: String,
     pub(super) changes: Changes,
     pub(super) not_captured: NotCaptured,
+    /// What was captured before the command and is not after it.
+    pub(super) lost: Vec<Entry>,
     pub(super) took: Duration,
 }
 
@@ -91,6 +93,11 @@ impl Summary {
                 count: left_out.count,
                 first: left_out.first.iter().map(Entry::from).collect(),
             },
+            lost: changes
+                .no_longer_captured()
+                .iter()
+                .map(Entry::from)
+                .collect(),
             took,
         }
     }
@@ -100,9 +107,21 @@ impl Summary {
     pub(super) fn lines(&self, program: &str, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         let mut lines = vec![self.headline(width)];
+        let lost = name(
+            "no longer captured",
+            self.lost.len() as u64,
+            &self.lost,
+            width,
+        );
         if self.changes.total() > 0 {
-            lines.extend(self.left_out(width));
-            lines.extend(ways_on(program, width));
+            let ways_on = ways_on(program, width);
+            // Four lines are enough; what was lost sight of matters more.
+            let room = lost.is_none() || ways_on.len() == 1;
+            lines.extend(lost);
+            lines.extend(self.left_out(width).filter(|_| room));
+            lines.extend(ways_on);
+        } else {
+            lines.extend(lost);
         }
         lines.iter().map(|line| dim_but_numbers(line)).collect()
     }
@@ -142,25 +161,29 @@ impl Summary {
         }
     }
 
-    /// Names what was not captured, as many as there is room for.
     fn left_out(&self, width: usize) -> Option<String> {
         let NotCaptured { count, first } = &self.not_captured;
-        if *count == 0 {
-            return None;
-        }
-        let names: Vec<String> = first.iter().take(NAMED).map(Entry::words).collect();
-        let lines = (1..=names.len()).rev().map(|named| {
-            let more = match count.saturating_sub(named as u64) {
-                0 => String::new(),
-                more => format!(" and {} more", grouped(more)),
-            };
-            format!("  not captured: {}{more}", names[..named].join(", "))
-        });
-        let short = format!("  not captured: {}", entries(*count));
-        let mut lines = lines.chain([short.clone()]);
-        let fitting = lines.find(|line| line.width() <= width);
-        Some(fitting.unwrap_or_else(|| format!("  {}", one_line(&short, width.saturating_sub(2)))))
+        name("not captured", *count, first, width)
     }
+}
+
+/// Names entries, as many as there is room for; `None` where there are none.
+fn name(what: &str, count: u64, first: &[Entry], width: usize) -> Option<String> {
+    if count == 0 {
+        return None;
+    }
+    let names: Vec<String> = first.iter().take(NAMED).map(Entry::words).collect();
+    let lines = (1..=names.len()).rev().map(|named| {
+        let more = match count.saturating_sub(named as u64) {
+            0 => String::new(),
+            more => format!(" and {} more", grouped(more)),
+        };
+        format!("  {what}: {}{more}", names[..named].join(", "))
+    });
+    let short = format!("  {what}: {}", entries(count));
+    let mut lines = lines.chain([short.clone()]);
+    let fitting = lines.find(|line| line.width() <= width);
+    Some(fitting.unwrap_or_else(|| format!("  {}", one_line(&short, width.saturating_sub(2)))))
 }
 
 impl From<&LeftOutEntry> for Entry {

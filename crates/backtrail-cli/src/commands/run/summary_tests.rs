@@ -16,6 +16,7 @@ fn summary() -> Summary {
                 entry("data/dump.sql", LeftOutReason::TooLarge, 1_288_490_189),
             ],
         },
+        lost: Vec::new(),
         took: Duration::from_secs(151),
     }
 }
@@ -209,4 +210,20 @@ fn a_length_of_time_reads_as_one_says_it() {
     for (ms, words) in cases {
         assert_eq!(duration(Duration::from_millis(ms)), words, "{ms} ms");
     }
+}
+
+#[test]
+fn what_was_lost_sight_of_is_named_first_and_within_four_lines() {
+    let mut summary = summary();
+    summary.lost = vec![entry("src/", LeftOutReason::Unreadable, 0)];
+    for width in [None, Some(100), Some(40)] {
+        let lines = plain(&summary, width);
+        assert!(lines.len() <= 4, "{lines:?}");
+        assert!(
+            lines[1].starts_with("  no longer captured: src/"),
+            "{lines:?}"
+        );
+    }
+    summary.changes = Changes::default();
+    assert_eq!(plain(&summary, None).len(), 2);
 }
