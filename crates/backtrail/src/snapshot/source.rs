@@ -12,10 +12,11 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::name::shown;
+use super::scan::open_root;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
 
@@ -122,7 +123,7 @@ fn open_beneath(root: &Path, path: &Path) -> Result<File> {
         errno => cannot_read(&root.join(path), errno.into()),
     };
     let dir_flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut dir = rustix::fs::openat(CWD, root, dir_flags, Mode::empty()).map_err(fail)?;
+    let mut dir = open_root(root)?;
     let mut names = path.components().peekable();
     while let Some(name) = names.next() {
         let Component::Normal(name) = name else {

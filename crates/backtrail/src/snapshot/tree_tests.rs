@@ -242,6 +242,21 @@ fn a_present_file_that_changed_meanwhile_is_not_shown() {
 }
 
 #[test]
+fn a_present_workspace_swapped_for_a_link_is_not_followed() {
+    let present = present();
+    let work = present.dir.path().join("work");
+    fs::rename(&work, present.dir.path().join("moved")).unwrap();
+    symlink("moved", &work).unwrap();
+    let error = present.now.read("sub/new").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    let said = error.to_string();
+    assert!(
+        said.contains("is a link now, and was a directory"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_listing_whose_entries_are_out_of_order_is_not_read() {
     let memory = Memory::default();
     let mut put = |bytes: &[u8]| Ok(memory.put(bytes));

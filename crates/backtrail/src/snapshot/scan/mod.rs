@@ -62,6 +62,7 @@ use std::sync::Arc;
 pub(crate) use cache::StatCache;
 pub use limits::{LargeDir, Limits, TooMuch};
 pub(crate) use read::Counts;
+pub(super) use sys::open_root;
 
 use super::entry::{Dir, LeftOut};
 use super::node::write_root;

@@ -137,6 +137,23 @@ fn a_workspace_that_is_gone_is_an_error() {
 }
 
 #[test]
+fn a_workspace_swapped_for_a_link_is_not_followed() {
+    let place = Place::new();
+    let elsewhere = place.dir.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("private"), "x").unwrap();
+    fs::rename(place.root(), place.dir.path().join("moved")).unwrap();
+    symlink("elsewhere", place.root()).unwrap();
+    let error = place.try_scan().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    let said = error.to_string();
+    assert!(
+        said.contains("is a link now, and was a directory"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_directory_swapped_for_a_link_leads_nowhere() {
     for known in [false, true] {
         let mut place = Place::new();

@@ -122,9 +122,8 @@ pub(super) struct Root {
 
 impl Root {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let failed = |error: Errno| Error::io("cannot read the workspace", path, error.into());
-        let fd = rustix::fs::open(path, DIRECTORY, Mode::empty()).map_err(failed)?;
-        let dev = seen(&fd).map_err(failed)?.dev;
+        let fd = open_root(path)?;
+        let dev = seen(&fd).map_err(|error| root_lost(path, error))?.dev;
         let whole = AtomicBool::new(true);
         Ok(Self { fd, dev, whole })
     }
@@ -154,6 +153,13 @@ impl Root {
         }
         open_steps(dir, path)
     }
+}
+
+/// Opens a workspace's topmost directory. Its path was found without links: one in
+/// its place now leads somewhere that nobody named.
+pub(crate) fn open_root(path: &Path) -> Result<OwnedFd> {
+    let flags = DIRECTORY | OFlags::NOFOLLOW;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|error| root_lost(path, error))
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY
@@ -342,7 +348,19 @@ impl Names {
 
 /// Makes the error that a workspace's root is not there as a directory.
 pub(super) fn root_lost(path: &Path, error: Errno) -> Error {
+    let is_link = || {
+        let stat = rustix::fs::lstat(path);
+        stat.is_ok_and(|stat| Seen::new(&stat).kind == Kind::Link)
+    };
     match error {
+        Errno::NOTDIR | Errno::LOOP if is_link() => {
+            let path_shown = path.display();
+            let what = format!(
+                "the workspace {path_shown} is a link now, and was a directory; put the \
+                 directory back, or name the one that is meant"
+            );
+            Error::new(ErrorKind::Conflict, what).at_path(path)
+        }
         Errno::NOENT | Errno::NOTDIR => Error::new(
             ErrorKind::NotFound,
             "the workspace is not there any more, or is no directory",
