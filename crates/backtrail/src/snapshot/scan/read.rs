@@ -148,6 +148,14 @@ struct Reading<'a> {
     bytes: AtomicU64,
 }
 
+/// A directory whose files are to be read.
+enum Opened {
+    Dir(OwnedFd),
+    Gone,
+    /// It is there, and its files with it as far as anybody knows.
+    Unreadable,
+}
+
 /// What one thread has in its hands.
 #[derive(Default)]
 struct Hand {
@@ -157,7 +165,7 @@ struct Hand {
 
 impl Reading<'_> {
     fn batch(&self, batch: Range<usize>, hand: &mut Hand) -> Result<()> {
-        let mut open: Option<(u32, Option<OwnedFd>)> = None;
+        let mut open: Option<(u32, Opened)> = None;
         let (mut files, mut bytes) = (0, 0);
         for unread in &self.all[batch] {
             let dir = &self.dirs[unread.dir as usize];
@@ -174,8 +182,11 @@ impl Reading<'_> {
             }
             let item = &items(&dir.found)[unread.item as usize];
             let state = match &open {
-                Some((_, Some(fd))) => self.file(fd, path, item, &mut hand.buffer)?,
-                _ => State::Gone,
+                Some((_, Opened::Dir(fd))) => self.file(fd, path, item, &mut hand.buffer)?,
+                Some((_, Opened::Unreadable)) => {
+                    State::left_out(LeftOutReason::Unreadable, Kind::File, unread.size)
+                }
+                Some((_, Opened::Gone)) | None => State::Gone,
             };
             files += 1;
             if let State::File { stamp, .. } = &state {
@@ -187,12 +198,14 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Opens a directory again; `None` if it went away.
-    fn open_dir(&self, path: &[u8]) -> Result<Option<OwnedFd>> {
+    /// Opens a directory again.
+    fn open_dir(&self, path: &[u8]) -> Result<Opened> {
         match self.walk.root.open_dir(path) {
-            Ok(fd) => Ok(Some(fd)),
+            Ok(fd) => Ok(Opened::Dir(fd)),
             Err(error) if sys::is_fatal(error) => Err(self.walk.fatal(path, error)),
-            Err(_) => Ok(None),
+            // Something else stands there now, or in the place of one above.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Opened::Gone),
+            Err(_) => Ok(Opened::Unreadable),
         }
     }
 
