@@ -353,7 +353,7 @@ fn next_cache(outcomes: &[Outcome], old: &StatCache, device: u64) -> Option<Stat
     writer.finish(old.generation(), device)
 }
 
-/// The first entries that were left out, by path.
+/// The first entries that were left out: those that say most, then by path.
 #[derive(Default)]
 struct Told(Vec<(PathBuf, LeftOut)>);
 
@@ -370,12 +370,27 @@ impl Told {
     }
 
     fn cut(&mut self) {
-        self.0.sort_by(|a, b| a.0.cmp(&b.0));
+        self.0
+            .sort_by(|a, b| (rank(a.1.reason), &a.0).cmp(&(rank(b.1.reason), &b.0)));
         self.0.truncate(TOLD);
     }
 
     fn finish(mut self) -> Vec<(PathBuf, LeftOut)> {
         self.cut();
         self.0
+    }
+}
+
+/// Says what is told first: what somebody may miss, before what somebody named.
+fn rank(reason: LeftOutReason) -> u8 {
+    match reason {
+        LeftOutReason::TooLarge => 0,
+        LeftOutReason::Unreadable => 1,
+        LeftOutReason::Unstable => 2,
+        LeftOutReason::Special => 3,
+        LeftOutReason::OtherFileSystem => 4,
+        LeftOutReason::Store => 5,
+        LeftOutReason::Ignored => 6,
+        LeftOutReason::Git => 7,
     }
 }

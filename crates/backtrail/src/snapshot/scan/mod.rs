@@ -214,7 +214,8 @@ pub(crate) struct Scanned {
     pub(crate) id: ObjectId,
     /// With [`Sink::Look`], the nodes that may not be in the store.
     pub(crate) nodes: HashMap<ObjectId, Vec<u8>>,
-    /// The first few entries that were left out, by path; `.git` is not told.
+    /// The first few entries that were left out, what is ignored last, otherwise by
+    /// reason and path; `.git` is not told.
     pub(crate) left_out: Vec<(PathBuf, LeftOut)>,
     /// What the next scan may know; `None` if the cache that was given holds, or
     /// nothing was stored.

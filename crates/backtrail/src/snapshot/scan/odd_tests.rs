@@ -448,3 +448,27 @@ fn the_first_few_that_were_left_out_are_told_in_order() {
         assert_eq!(told, expected);
     }
 }
+
+#[test]
+fn what_is_ignored_is_told_after_what_is_worth_knowing() {
+    let mut place = Place::new();
+    place.later_millis = 3_600_000;
+    place.options.cap = 16;
+    place.write(".gitignore", "node_modules/\n");
+    for n in 0..30 {
+        place.write(&format!("a/p{n:02}/node_modules/f"), "x");
+    }
+    place.write("z/large", "more than ten bytes");
+    let mode = Mode::from_raw_mode(0o600);
+    let fifo = place.at("z/a-pipe");
+    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, mode, 0).unwrap();
+    for _ in 0..2 {
+        let told: Vec<_> = place.scan().left_out;
+        let told: Vec<_> = told
+            .iter()
+            .map(|(path, _)| path.to_str().unwrap())
+            .collect();
+        assert_eq!(told.len(), 10);
+        assert_eq!(told[..3], ["z/large", "z/a-pipe", "a/p00/node_modules"]);
+    }
+}
