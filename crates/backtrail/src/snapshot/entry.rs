@@ -104,6 +104,8 @@ pub enum LeftOutReason {
     Git,
     /// The store itself.
     Store,
+    /// A directory so deep within others that no snapshot of it could be read.
+    TooDeep,
 }
 
 impl Totals {
@@ -138,6 +140,7 @@ impl LeftOutReason {
             Self::OtherFileSystem => "other_file_system",
             Self::Git => "git",
             Self::Store => "store",
+            Self::TooDeep => "too_deep",
         }
     }
 }
@@ -154,6 +157,7 @@ impl fmt::Display for LeftOutReason {
             Self::OtherFileSystem => "another file system",
             Self::Git => "git's own",
             Self::Store => "the store itself",
+            Self::TooDeep => "nested too deep",
         })
     }
 }

@@ -356,7 +356,7 @@ impl<'a> Input<'a> {
     }
 }
 
-const REASONS: [LeftOutReason; 8] = [
+const REASONS: [LeftOutReason; 9] = [
     LeftOutReason::Ignored,
     LeftOutReason::TooLarge,
     LeftOutReason::Unreadable,
@@ -365,6 +365,7 @@ const REASONS: [LeftOutReason; 8] = [
     LeftOutReason::OtherFileSystem,
     LeftOutReason::Git,
     LeftOutReason::Store,
+    LeftOutReason::TooDeep,
 ];
 
 const KINDS: [Kind; 6] = [

@@ -77,6 +77,7 @@ fn some_node() -> impl Strategy<Value = Node> {
         OtherFileSystem,
         Git,
         Store,
+        TooDeep,
     ]);
     let kind = proptest::sample::select(vec![
         Kind::File,

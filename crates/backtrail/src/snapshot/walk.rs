@@ -13,7 +13,8 @@ use super::tree::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::trail::present::path_of;
 
-/// Deeper than any path that a system would take.
+/// Directories within each other, the topmost counted. No scan captures more, and
+/// no snapshot is read deeper.
 pub(super) const MAX_DEPTH: usize = 4096;
 
 /// Refuses directories that go on and on, as no file system made them.

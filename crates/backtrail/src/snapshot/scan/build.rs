@@ -386,11 +386,12 @@ fn rank(reason: LeftOutReason) -> u8 {
     match reason {
         LeftOutReason::TooLarge => 0,
         LeftOutReason::Unreadable => 1,
-        LeftOutReason::Unstable => 2,
-        LeftOutReason::Special => 3,
-        LeftOutReason::OtherFileSystem => 4,
-        LeftOutReason::Store => 5,
-        LeftOutReason::Ignored => 6,
-        LeftOutReason::Git => 7,
+        LeftOutReason::TooDeep => 2,
+        LeftOutReason::Unstable => 3,
+        LeftOutReason::Special => 4,
+        LeftOutReason::OtherFileSystem => 5,
+        LeftOutReason::Store => 6,
+        LeftOutReason::Ignored => 7,
+        LeftOutReason::Git => 8,
     }
 }

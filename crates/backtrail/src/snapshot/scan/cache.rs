@@ -502,6 +502,7 @@ fn reason_of(code: u8) -> Option<LeftOutReason> {
         R::OtherFileSystem,
         R::Git,
         R::Store,
+        R::TooDeep,
     ];
     all.into_iter().find(|reason| *reason as u8 == code)
 }

@@ -7,6 +7,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::super::entry::{Kind, LeftOut, LeftOutReason};
+use super::super::walk::MAX_DEPTH;
 use super::cache::{self, Known, What};
 use super::rules::{Rules, Verdict};
 use super::sys::{self, Horizon, Seen, Stamp};
@@ -114,6 +115,8 @@ impl Sizes {
 pub(super) struct Here<'a> {
     pub(super) fd: &'a OwnedFd,
     pub(super) path: &'a [u8],
+    /// How many directories it is in.
+    pub(super) depth: usize,
     pub(super) rules: &'a Arc<Rules>,
     /// Whether what the cache says about ignoring was decided by the same rules.
     pub(super) verdicts_hold: bool,
@@ -183,6 +186,10 @@ impl Here<'_> {
             _ => verdict,
         };
         match verdict {
+            Verdict::Plain | Verdict::Kept if self.depth + 1 >= MAX_DEPTH => {
+                let state = State::left_out(LeftOutReason::TooDeep, Kind::Dir, 0);
+                same_or(known, verdict.by_rules(), state)
+            }
             Verdict::Plain | Verdict::Kept => {
                 let number = jobs.add((self.path, name), record, self.rules, verdict);
                 Looked::Dir(verdict, number)

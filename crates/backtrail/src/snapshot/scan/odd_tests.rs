@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{CWD, FileType, Mode};
 
 use super::super::entry::{Kind, LeftOutReason};
+use super::super::tree::Snapshot;
+use super::super::walk::MAX_DEPTH;
 use super::kit_tests::{Place, Thing, truth};
 use super::{Hook, Limits, Step};
 use crate::error::ErrorKind;
@@ -470,5 +472,34 @@ fn what_is_ignored_is_told_after_what_is_worth_knowing() {
             .collect();
         assert_eq!(told.len(), 10);
         assert_eq!(told[..3], ["z/large", "z/a-pipe", "a/p00/node_modules"]);
+    }
+}
+
+/// What is captured can be read again, however deep it is.
+#[test]
+fn directories_deeper_than_a_snapshot_is_read_are_left_out() {
+    let mut place = Place::new();
+    place.later_millis = 3_600_000;
+    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o755);
+    let none = Mode::empty();
+    let mut at = rustix::fs::open(place.root(), flags, none).unwrap();
+    for _ in 0..MAX_DEPTH + 3 {
+        rustix::fs::mkdirat(&at, "d", mode).unwrap();
+        at = rustix::fs::openat(&at, "d", flags, none).unwrap();
+    }
+    place.write("file", "x");
+    for _ in 0..2 {
+        let scanned = place.scan();
+        assert_eq!(scanned.root.totals.left_out, 1);
+        let (path, told) = &scanned.left_out[0];
+        assert_eq!(told.reason, LeftOutReason::TooDeep);
+        assert_eq!(path.components().count(), MAX_DEPTH);
+        let snapshot = Snapshot::stored(&place.objects, scanned.id).unwrap();
+        let read: Vec<_> = snapshot.entries().collect::<Result<_, _>>().unwrap();
+        assert_eq!(read.len(), MAX_DEPTH);
+        let left_out: Vec<_> = snapshot.left_out().collect::<Result<_, _>>().unwrap();
+        assert_eq!(left_out.len(), 1);
+        snapshot.diff(&snapshot).unwrap();
     }
 }

@@ -396,6 +396,7 @@ impl<'a> Walk<'a> {
         Here {
             fd,
             path,
+            depth: depth(path),
             rules,
             verdicts_hold,
             keep: self.options.keep,
@@ -431,6 +432,14 @@ impl<'a> Walk<'a> {
             return self.fatal(path, error);
         }
         Error::io("cannot read the directory", &self.whole(path), error.into())
+    }
+}
+
+/// Returns how many names a path has.
+fn depth(path: &[u8]) -> usize {
+    match path {
+        b"" => 0,
+        _ => 1 + path.iter().filter(|byte| **byte == b'/').count(),
     }
 }
 
