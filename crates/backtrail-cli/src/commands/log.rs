@@ -333,15 +333,14 @@ fn kind(entry: &LogEntry) -> &'static str {
 fn about(entry: &LogEntry) -> String {
     let first = entry.before().and_then(Checkpoint::about);
     let label = entry.after().label();
-    let text = match (first, label, entry.kind()) {
+    match (first, label, entry.kind()) {
         (_, _, LogKind::Person) => String::new(),
         (Some(about), Some(label), LogKind::Turn | LogKind::Run) => format!("{about} [{label}]"),
         (Some(about), None, LogKind::Turn | LogKind::Run) => about.to_owned(),
         (_, Some(label), _) => label.to_owned(),
         (_, None, LogKind::Checkpoint) if entry.before().is_none() => "the first".to_owned(),
         _ => String::new(),
-    };
-    text
+    }
 }
 
 fn change(diff: &Diff) -> backtrail::Result<String> {
