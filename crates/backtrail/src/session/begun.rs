@@ -7,7 +7,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use super::{Note, Session, SessionOptions};
+use super::{Session, SessionOptions};
 use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::CheckpointId;
 use crate::message::{Block, Draft, Message, ToolResult, ToolUse};
@@ -78,10 +78,7 @@ impl Session {
         let Some(known) = self.reader().present()?.workspace else {
             return Err(self.no_workspace());
         };
-        let workspace = self.0.store.workspace(&known.root())?;
-        // From now on it is found also if it is moved.
-        self.note(&Note::new().workspace(workspace.reference()))?;
-        Ok(workspace)
+        self.0.store.workspace(&known.root())
     }
 }
 
