@@ -1,6 +1,7 @@
 //! `backtrail record`: messages in, acknowledgements out.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use backtrail::{
     CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Session,
@@ -227,7 +228,7 @@ impl<'a> Recorder<'a> {
         {
             self.find_moved();
         }
-        let results = append_in_order(&session, all);
+        let results = append_in_order(&self.store, &session, all);
         if session.stopped().is_some() {
             // A sync failed. Nothing more is acknowledged through this handle;
             // the next line finds out what a fresh look at the files says.
@@ -359,7 +360,11 @@ enum Done {
 }
 
 /// Appends messages in groups, and everything else in its place between them.
-fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<Result<Done, Refusal>> {
+fn append_in_order(
+    store: &Store,
+    session: &Session,
+    all: Vec<Spoken>,
+) -> Vec<Result<Done, Refusal>> {
     let mut results = Vec::with_capacity(all.len());
     let mut drafts = Vec::new();
     let batch = |drafts: Vec<Draft>| {
@@ -377,7 +382,7 @@ fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<Result<Done, Refu
             }
             Spoken::Checkpoint(options) => {
                 results.extend(batch(std::mem::take(&mut drafts)));
-                results.push(keep_files(session, options));
+                results.push(keep_files(store, session, options));
             }
         }
     }
@@ -387,17 +392,30 @@ fn append_in_order(session: &Session, all: Vec<Spoken>) -> Vec<Result<Done, Refu
 
 /// Makes a checkpoint of a session's workspace. One that is too wide to be meant
 /// is refused, unless its person has made a checkpoint of it before.
-fn keep_files(session: &Session, options: CheckpointOptions) -> Result<Done, Refusal> {
-    let root = session.reader().info()?.workspace_root;
-    let kept = match session.workspace()? {
-        Some(workspace) => workspace.last_checkpoint()?.is_some(),
-        None => false,
+fn keep_files(
+    store: &Store,
+    session: &Session,
+    options: CheckpointOptions,
+) -> Result<Done, Refusal> {
+    let root = match session.workspace()? {
+        Some(workspace) => Some(workspace.root().to_owned()),
+        None => session.reader().info()?.workspace_root,
     };
-    if let Some(what) = root.filter(|_| !kept).and_then(|root| too_wide(&root)) {
+    if let Some(root) = root
+        && let Some(what) = too_wide(&root)
+        && !has_checkpoint(store, &root)?
+    {
         let way = "if it is meant, begin with: backtrail checkpoint --yes";
         return Err(Refusal::invalid(format!("{what}; {way}")));
     }
     Ok(Done::Checkpoint(session.checkpoint(options)?.id()))
+}
+
+fn has_checkpoint(store: &Store, root: &Path) -> backtrail::Result<bool> {
+    match store.find_workspace(root)? {
+        Some(workspace) => Ok(workspace.last_checkpoint()?.is_some()),
+        None => Ok(false),
+    }
 }
 
 fn read_line(line: &InputLine<'_>) -> Result<Spoken, Refusal> {
