@@ -139,7 +139,8 @@ impl Diff {
         patch::text(self, change, context_lines)
     }
 
-    /// Writes all changes as a patch that `git apply` takes.
+    /// Writes all changes as a patch, which `git apply` takes where no file changed
+    /// that is binary or over 16 MiB.
     ///
     /// Binary files and files over 16 MiB are only named, and directories are told
     /// in words, since a patch knows no directories.

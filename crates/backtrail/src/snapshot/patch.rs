@@ -1,4 +1,5 @@
-//! Changes as a patch, in the form that git writes and `git apply` takes.
+//! Changes as a patch, in the form that git writes. `git apply` takes it where no
+//! file changed that is binary or too large: of those it only says that they did.
 
 use std::io::Write;
 use std::path::Path;
@@ -70,7 +71,7 @@ impl TextDiff {
 /// What a patch can tell of one side: a file or a link.
 struct Side {
     name: String,
-    mode: String,
+    mode: &'static str,
     bytes: u64,
 }
 
@@ -80,8 +81,10 @@ impl Side {
         Some(Self {
             name: quoted_for_patch(prefix, bytes_of(path)),
             mode: match state.mode {
-                Some(mode) => format!("100{mode:03o}"),
-                None => "120000".to_owned(),
+                // Git knows these two and no others.
+                Some(mode) if mode & 0o100 != 0 => "100755",
+                Some(_) => "100644",
+                None => "120000",
             },
             bytes: state.bytes,
         })
@@ -181,7 +184,14 @@ fn labels(sides: [&Option<Side>; 2]) -> [String; 2] {
 fn header(change: &Change, before: &Option<Side>, after: &Option<Side>) -> Vec<u8> {
     let old = quoted_for_patch("a/", bytes_of(change.old_path()));
     let new = quoted_for_patch("b/", bytes_of(&change.path));
-    let mut lines = vec![format!("diff --git {old} {new}")];
+    let mut lines: Vec<String> = mode_in_words(change).into_iter().collect();
+    let same_for_git = match (before, after) {
+        (Some(before), Some(after)) => before.mode == after.mode,
+        _ => false,
+    };
+    if change.kind != ChangeKind::Mode || !same_for_git {
+        lines.push(format!("diff --git {old} {new}"));
+    }
     match (before, after) {
         (Some(before), Some(after)) if before.mode != after.mode => {
             lines.push(format!("old mode {}", before.mode));
@@ -201,6 +211,22 @@ fn header(change: &Change, before: &Option<Side>, after: &Option<Side>) -> Vec<u
     let mut text = lines.join("\n");
     text.push('\n');
     text.into_bytes()
+}
+
+/// Tells modes that git has no word for. The line stands before the header, where
+/// readers of patches pass over it.
+fn mode_in_words(change: &Change) -> Option<String> {
+    let name = quoted_for_patch("", bytes_of(&change.path));
+    let mode = |state: &Option<FileState>| state.as_ref().and_then(|state| state.mode);
+    let known = |mode: u32| matches!(mode, 0o644 | 0o755);
+    match (mode(&change.before), mode(&change.after)) {
+        (Some(before), Some(after)) if before != after && !(known(before) && known(after)) => {
+            Some(format!("mode of {name} {before:03o} → {after:03o}"))
+        }
+        // What a umask takes away is not worth a line; what runs as another is.
+        (None, Some(after)) if after & 0o7000 != 0 => Some(format!("mode of {name} {after:03o}")),
+        _ => None,
+    }
 }
 
 /// Tells a change of a directory itself.

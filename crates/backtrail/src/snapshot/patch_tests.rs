@@ -396,3 +396,54 @@ fn files_that_are_too_large_are_said_to_be_and_git_refuses_to_guess() {
         assert!(git_apply(&before, &patch(&diff)).is_err());
     }
 }
+
+/// Git knows two modes of files; what it does not know must not make it refuse.
+#[test]
+fn modes_that_git_has_no_word_for_are_told_in_words() {
+    let with = |mode, text: &str| match file(text) {
+        Item::File { content, .. } => Item::File {
+            mode,
+            content,
+            ignored: false,
+        },
+        other => other,
+    };
+    let before = named([
+        ("only mode", with(0o644, "same\n")),
+        ("shared", with(0o664, "same\n")),
+        ("tool", with(0o755, "1\n")),
+    ]);
+    let after = named([
+        ("new", with(0o600, "")),
+        ("only mode", with(0o600, "same\n")),
+        ("root", with(0o4755, "")),
+        ("shared", with(0o775, "same\n")),
+        ("tool", with(0o4755, "2\n")),
+    ]);
+    let expected = "\
+diff --git a/new b/new
+new file mode 100644
+mode of only mode 644 → 600
+mode of root 4755
+diff --git a/root b/root
+new file mode 100755
+mode of shared 664 → 775
+diff --git a/shared b/shared
+old mode 100644
+new mode 100755
+mode of tool 755 → 4755
+diff --git a/tool b/tool
+--- a/tool
++++ b/tool
+@@ -1 +1 @@
+-1
++2
+";
+    let patch = patch(&diff(&before, &after));
+    assert_eq!(String::from_utf8(patch.clone()).unwrap(), expected);
+    if git_is_there() {
+        let mut expected = expected_on_disk(&after);
+        expected.sort();
+        assert_eq!(git_apply(&before, &patch).unwrap(), expected);
+    }
+}
