@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use backtrail::{Kind, Point, Snapshot};
 
 use super::Answer;
-use super::here::{Here, resolve_point};
+use super::here::Here;
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::shell::quote;
@@ -28,23 +28,22 @@ pub(crate) struct Args {
     here: Here,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, _ui: &Ui) -> Result<Answer> {
-    let workspace = args.here.require(global)?;
-    let snapshot = resolve_point(&workspace, &args.point)?.snapshot()?;
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let workspace = args.here.require(global, ui)?;
+    let snapshot = args.here.resolve(&workspace, &args.point, ui)?.snapshot()?;
     let path = within(workspace.root(), &args.path)?;
     let state = snapshot.entry(&path)?;
     match state.as_ref().map(|state| state.kind) {
         Some(Kind::File | Kind::Link) => {}
         Some(_) => {
             let what = format!("{} was a directory then", args.path.display());
-            let list = format!(
-                "see its files: backtrail diff --name-only {} -- {}",
-                args.point,
-                quote(&args.path.to_string_lossy())
-            );
-            return Err(CommandError::invalid(what).hint(list));
+            let error = CommandError::invalid(what);
+            return Err(match files_in(&snapshot, &path)? {
+                Some(files) => error.hint(format!("in it: {files}")),
+                None => error,
+            });
         }
-        None => return Err(not_there(&snapshot, &path, args)),
+        None => return Err(not_there(&snapshot, &path, args, ui)),
     }
     print(&snapshot, &path)?;
     Ok(Answer::Done)
@@ -73,7 +72,28 @@ fn print(snapshot: &Snapshot, path: &Path) -> Result<()> {
     out.flush().map_err(|error| unwritable(&error))
 }
 
-fn not_there(snapshot: &Snapshot, path: &Path, args: &Args) -> CommandError {
+/// Writes the first few files beneath a directory; `None` if there are none.
+fn files_in(snapshot: &Snapshot, dir: &Path) -> Result<Option<String>> {
+    const NAMED: usize = 5;
+    let mut names = Vec::new();
+    for entry in snapshot.entries() {
+        let (path, state) = entry?;
+        let Ok(below) = path.strip_prefix(dir) else {
+            continue;
+        };
+        if state.kind == Kind::Dir {
+            continue;
+        }
+        if names.len() == NAMED {
+            names.push("…".to_owned());
+            break;
+        }
+        names.push(quote(&below.to_string_lossy()));
+    }
+    Ok((!names.is_empty()).then(|| names.join(", ")))
+}
+
+fn not_there(snapshot: &Snapshot, path: &Path, args: &Args, ui: &Ui) -> CommandError {
     let shown = args.path.display();
     let what = match snapshot.left_out_reason(path) {
         Ok(Some(reason)) => format!(
@@ -83,7 +103,8 @@ fn not_there(snapshot: &Snapshot, path: &Path, args: &Args) -> CommandError {
         _ => format!("there was no {shown} at {}", args.point),
     };
     CommandError::not_found(what).hint(format!(
-        "see when it changed: backtrail log -- {}",
+        "see when it changed: {} -- {}",
+        args.here.command(ui, "log"),
         quote(&args.path.to_string_lossy())
     ))
 }
@@ -117,11 +138,11 @@ pub(crate) fn within(root: &Path, path: &Path) -> Result<PathBuf> {
     if let Ok(below) = clean.strip_prefix(root) {
         return Ok(below.to_owned());
     }
-    // A link on the way to it, as on some systems in the path to /tmp.
-    let real = clean.parent().and_then(|dir| dir.canonicalize().ok());
-    let real = real
-        .zip(clean.file_name())
-        .map(|(dir, name)| dir.join(name));
+    // A link on the way to it, as on some systems in the path to /tmp. Directories
+    // that are gone can have been none.
+    let mut ways = clean.ancestors().skip(1);
+    let real = ways.find_map(|dir| Some((dir, dir.canonicalize().ok()?)));
+    let real = real.and_then(|(dir, real)| Some(real.join(clean.strip_prefix(dir).ok()?)));
     let below = real.and_then(|real| real.strip_prefix(root).ok().map(Path::to_owned));
     below.ok_or_else(outside)
 }

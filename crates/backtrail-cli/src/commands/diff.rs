@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Answer;
 use super::cat::within;
 use super::checkpoint::named;
-use super::here::{Here, resolve_point};
+use super::here::Here;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
@@ -53,12 +53,16 @@ pub(crate) struct Args {
     #[arg(long)]
     name_only: bool,
 
+    /// End each name with a zero byte, and quote none
+    #[arg(short = 'z', requires = "name_only")]
+    zero: bool,
+
     #[command(flatten)]
     here: Here,
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let workspace = args.here.require(global)?;
+    let workspace = args.here.require(global, ui)?;
     let paths = args.paths.iter().map(|path| within(workspace.root(), path));
     let paths = paths.collect::<Result<Vec<_>>>()?;
     let diff = compare(args, &workspace, ui)?;
@@ -73,9 +77,13 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     } else if diff.is_empty() {
         ui.status(&format!("nothing changed in {}", tilde(workspace.root())));
     } else {
-        let mut out = Paged::new();
+        let mut out = if args.zero {
+            Paged::stdout()
+        } else {
+            Paged::new()
+        };
         let printed = match () {
-            () if args.name_only => print_names(&diff, &mut out),
+            () if args.name_only => print_names(&diff, args.zero, &mut out),
             () if args.stat => print_stat(&diff, ui, &mut out),
             () => print_unified(&diff, ui, &mut out),
         };
@@ -93,12 +101,12 @@ fn finish(out: Paged) -> Result<()> {
 
 fn compare(args: &Args, workspace: &Workspace, ui: &Ui) -> Result<Diff> {
     let before = match &args.from {
-        Some(point) => resolve_point(workspace, point)?.snapshot()?,
+        Some(point) => args.here.resolve(workspace, point, ui)?.snapshot()?,
         None => start_of_last(workspace)?,
     };
     match &args.to {
         Some(point) => {
-            let after = resolve_point(workspace, point)?.snapshot()?;
+            let after = args.here.resolve(workspace, point, ui)?.snapshot()?;
             Ok(before.diff(&after)?)
         }
         None => {
@@ -120,10 +128,15 @@ fn start_of_last(workspace: &Workspace) -> Result<Snapshot> {
     Ok(found?.snapshot()?)
 }
 
-fn print_names(diff: &Diff, out: &mut impl Write) -> Result<()> {
+/// Prints the paths: byte for byte with a zero behind each, or else in lines, in
+/// quotes where they hold what would break one.
+fn print_names(diff: &Diff, zero: bool, out: &mut impl Write) -> Result<()> {
     let print = |change: &Change, out: &mut dyn Write| {
-        let path = change.path.to_string_lossy();
-        writeln!(out, "{}", visible(&path))
+        if zero {
+            out.write_all(change.path.as_os_str().as_encoded_bytes())?;
+            return out.write_all(b"\0");
+        }
+        writeln!(out, "{}", change.quoted_path())
     };
     let mut changes = diff.iter();
     let printed = changes.try_for_each(|change| print(change, out));
@@ -138,7 +151,7 @@ fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
     let (mut added, mut removed) = (0, 0);
     for change in diff.iter() {
         let lines = lines_of(diff, change)?;
-        if let Some((more, less)) = lines {
+        if let Lines::Counted(more, less) = lines {
             added += more;
             removed += less;
         }
@@ -146,17 +159,16 @@ fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max();
     let width = width.unwrap_or(0).min(60);
-    let most = rows
-        .iter()
-        .filter_map(|(_, lines)| lines.map(|(a, r)| a + r));
+    let most = rows.iter().map(|(_, lines)| lines.total());
     let most = most.max().unwrap_or(0).max(1);
     let mut out = styled(ui, out);
     let mut print = || {
         for (name, lines) in &rows {
-            let bar = lines.map_or_else(
-                || "binary".to_owned(),
-                |(a, r)| format!("{:>5} {}", a + r, bar(a, r, most)),
-            );
+            let bar = match *lines {
+                Lines::Counted(a, r) => format!("{:>5} {}", a + r, bar(a, r, most)),
+                Lines::Binary => "binary".to_owned(),
+                Lines::TooLarge => "too large to compare".to_owned(),
+            };
             writeln!(out, "{:<width$}  {bar}", visible(name))?;
         }
         let files = count(rows.len() as u64, "path");
@@ -168,14 +180,34 @@ fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
     print().map_err(|error| unwritable(&error))
 }
 
-/// Returns how many lines a change added and removed; `None` where it has none.
-pub(crate) fn lines_of(diff: &Diff, change: &Change) -> backtrail::Result<Option<(u64, u64)>> {
+/// How many lines a change added and removed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lines {
+    Counted(u64, u64),
+    /// One side is not text.
+    Binary,
+    /// One side is too large to be compared line by line.
+    TooLarge,
+}
+
+impl Lines {
+    fn total(self) -> u64 {
+        match self {
+            Self::Counted(added, removed) => added + removed,
+            Self::Binary | Self::TooLarge => 0,
+        }
+    }
+}
+
+/// Counts the lines that a change added and removed.
+pub(crate) fn lines_of(diff: &Diff, change: &Change) -> backtrail::Result<Lines> {
     if change.kind == ChangeKind::Mode {
-        return Ok(Some((0, 0)));
+        return Ok(Lines::Counted(0, 0));
     }
     Ok(match diff.text(change, 0)? {
-        TextDiff::Text { added, removed, .. } => Some((added, removed)),
-        _ => None,
+        TextDiff::Text { added, removed, .. } => Lines::Counted(added, removed),
+        TextDiff::TooLarge { .. } => Lines::TooLarge,
+        _ => Lines::Binary,
     })
 }
 

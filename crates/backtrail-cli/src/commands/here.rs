@@ -11,6 +11,7 @@ use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::shell::quote;
 use crate::text::one_line;
+use crate::ui::Ui;
 use crate::when;
 
 /// The session that a command joins, set for what runs under `backtrail run`.
@@ -28,6 +29,18 @@ pub(crate) struct Here {
 }
 
 impl Here {
+    /// Writes a verb as it is typed to mean the same store and workspace.
+    pub(crate) fn command(&self, ui: &Ui, verb: &str) -> String {
+        format!("{} {verb}{}", ui.program(), self.flag())
+    }
+
+    /// Writes the option that names the workspace, if it was given.
+    pub(crate) fn flag(&self) -> String {
+        self.workspace.as_ref().map_or_else(String::new, |dir| {
+            format!(" --workspace {}", quote(&dir.to_string_lossy()))
+        })
+    }
+
     /// Returns the root of the workspace that is meant.
     fn root(&self, store: Option<&Store>) -> Result<PathBuf> {
         if let Some(dir) = &self.workspace {
@@ -64,7 +77,7 @@ impl Here {
     }
 
     /// Opens the workspace, requiring that it is known.
-    pub(crate) fn require(&self, global: &Global) -> Result<Workspace> {
+    pub(crate) fn require(&self, global: &Global, ui: &Ui) -> Result<Workspace> {
         if let Some(workspace) = self.find(global)? {
             return Ok(workspace);
         }
@@ -72,8 +85,55 @@ impl Here {
         let root = self.root(store.as_ref())?;
         let what = format!("{} has no checkpoint yet", tilde(&root));
         Err(CommandError::not_found(what)
-            .hint("make one: backtrail checkpoint")
-            .hint("or run something under it: backtrail run -- COMMAND"))
+            .hint(format!("make one: {}", self.command(ui, "checkpoint")))
+            .hint(format!(
+                "or run something under it: {} -- COMMAND",
+                self.command(ui, "run")
+            )))
+    }
+
+    /// Says that nothing was kept, and how to begin.
+    pub(crate) fn nothing_kept(&self, ui: &Ui) {
+        let run = self.command(ui, "run");
+        ui.status(&format!(
+            "nothing was kept here yet; begin with: {run} -- COMMAND"
+        ));
+    }
+
+    /// Finds the checkpoint that a point means; a wrong one brings up the nearest.
+    pub(crate) fn resolve(
+        &self,
+        workspace: &Workspace,
+        point: &Point,
+        ui: &Ui,
+    ) -> Result<Checkpoint> {
+        workspace.resolve(point).map_err(|error| {
+            let points = error.points().to_vec();
+            let kind = error.kind();
+            let command = CommandError::from(error);
+            match (kind, points.is_empty()) {
+                (ErrorKind::Ambiguous, _) => points.iter().take(5).fold(command, |command, id| {
+                    command.hint(describe_point(workspace, id))
+                }),
+                (ErrorKind::NotFound, false) => {
+                    let near: Vec<String> = points.iter().map(|point| quote(point)).collect();
+                    command.hint(format!("there is: {}", near.join(", ")))
+                }
+                (ErrorKind::NotFound, true) => {
+                    command.hint(format!("see what there is: {}", self.list(point, ui)))
+                }
+                _ => command,
+            }
+        })
+    }
+
+    /// Names the command that lists what a point may mean: sessions for `REF:SEQ`.
+    fn list(&self, point: &Point, ui: &Ui) -> String {
+        let text = point.to_string();
+        match text.split_once(':') {
+            Some((session, _)) if !session.is_empty() => format!("{} list", ui.program()),
+            _ => self.command(ui, "log"),
+        }
     }
 }
 
@@ -118,26 +178,6 @@ pub(crate) fn joined_session(store: &Store) -> Result<Option<SessionId>> {
 /// Returns the checkpoint that the run around us began with, if there is one.
 pub(crate) fn run_around() -> Option<CheckpointId> {
     env::var(RUN_VARIABLE).ok()?.parse().ok()
-}
-
-/// Finds the checkpoint that a point means; a wrong one brings up the nearest.
-pub(crate) fn resolve_point(workspace: &Workspace, point: &Point) -> Result<Checkpoint> {
-    workspace.resolve(point).map_err(|error| {
-        let points = error.points().to_vec();
-        let kind = error.kind();
-        let command = CommandError::from(error);
-        match (kind, points.is_empty()) {
-            (ErrorKind::Ambiguous, _) => points.iter().take(5).fold(command, |command, id| {
-                command.hint(describe_point(workspace, id))
-            }),
-            (ErrorKind::NotFound, false) => {
-                let near: Vec<String> = points.iter().map(|point| quote(point)).collect();
-                command.hint(format!("there is: {}", near.join(", ")))
-            }
-            (ErrorKind::NotFound, true) => command.hint("see what there is: backtrail log"),
-            _ => command,
-        }
-    })
 }
 
 /// Writes what fits a point: a checkpoint, or a record of a session.

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use super::Answer;
 use super::cat::within;
 use super::checkpoint::checkpoint_json;
-use super::diff::lines_of;
+use super::diff::{Lines, lines_of};
 use super::here::Here;
 use crate::args::Global;
 use crate::error::{Result, full_text};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         if ui.json() {
             ui.print_json(&Value::Array(Vec::new()))?;
         } else {
-            ui.status("nothing was kept here yet; begin with: backtrail run -- COMMAND");
+            args.here.nothing_kept(ui);
         }
         return Ok(Answer::Done);
     };
@@ -349,7 +349,7 @@ fn change(diff: &Diff) -> backtrail::Result<String> {
     }
     let (mut added, mut removed) = (0, 0);
     for change in diff.iter() {
-        if let Some((more, less)) = lines_of(diff, change)? {
+        if let Lines::Counted(more, less) = lines_of(diff, change)? {
             added += more;
             removed += less;
         }

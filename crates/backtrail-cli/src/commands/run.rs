@@ -17,7 +17,7 @@ use backtrail::{
 
 pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
-use self::words::NotClosed;
+use self::words::{Named, NotClosed};
 use super::checkpoint::too_much;
 use super::here::{Here, RUN_VARIABLE, SESSION_VARIABLE, joined_session, run_around};
 use super::{Answer, open_or_create_store, resolve};
@@ -170,8 +170,16 @@ impl<'a> Running<'a> {
         let closed = self.close(&begun, &finished);
         match (not_run, closed) {
             (Some(not_run), _) => Err(not_run),
-            (None, Err(failed)) => Err(failed.words(ended, self.ui.program())),
+            (None, Err(failed)) => Err(failed.words(ended, &self.named())),
             (None, Ok(())) => Ok(ended.code()),
+        }
+    }
+
+    /// Returns how commands that we name begin and end.
+    fn named(&self) -> Named<'a> {
+        Named {
+            program: self.ui.program(),
+            workspace: self.args.here.flag(),
         }
     }
 
@@ -219,7 +227,7 @@ impl<'a> Running<'a> {
     }
 
     fn not_protected(&self, error: CommandError) -> NotRun {
-        words::not_protected(error, self.ui.program(), &self.line)
+        words::not_protected(error, &self.named(), &self.line)
     }
 
     /// Returns the session that is named, or that we are run in.
@@ -304,7 +312,7 @@ impl<'a> Running<'a> {
             (Begun::Protected(begun), Some(end), Some(changes)) => {
                 let root = begun.workspace.root();
                 let summary = summary::Summary::new(root, changes, end, finished.took);
-                summary.lines(self.ui.program(), self.ui.remark_width())
+                summary.lines(&self.named(), self.ui.remark_width())
             }
             _ => vec![summary::unprotected(finished.took)],
         };

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         if ui.json() {
             ui.print_json(&json!({"workspace": null}))?;
         } else {
-            ui.status("nothing was kept here yet; begin with: backtrail run -- COMMAND");
+            args.here.nothing_kept(ui);
         }
         return Ok(Answer::Done);
     };
@@ -37,7 +37,9 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     if ui.json() {
         ui.print_json(&status.to_json())?;
     } else {
-        status.print(ui).map_err(|error| unwritable(&error))?;
+        status
+            .print(&args.here, ui)
+            .map_err(|error| unwritable(&error))?;
     }
     Ok(Answer::Done)
 }
@@ -110,7 +112,7 @@ impl Status {
         })
     }
 
-    fn print(&self, ui: &Ui) -> std::io::Result<()> {
+    fn print(&self, here: &Here, ui: &Ui) -> std::io::Result<()> {
         let mut out = ui.out();
         let mut line = |name: &str, text: String| writeln!(out, "{DIM}{name:<10}{DIM:#} {text}");
         let root = tilde(self.workspace.root());
@@ -139,7 +141,7 @@ impl Status {
             .as_ref()
             .is_some_and(|changed| !changed.is_empty())
         {
-            ui.remark("look: backtrail diff last");
+            ui.remark(&format!("look: {} last", here.command(ui, "diff")));
         }
         Ok(())
     }

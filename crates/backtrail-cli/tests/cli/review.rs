@@ -1,7 +1,9 @@
 //! What a person judges an agent's work by: nothing in it is hidden, on a terminal
 //! and in a pipe.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::kit::{Cli, Dice};
@@ -148,4 +150,99 @@ fn as_many_lines_as_asked_for_are_shown_as_json_too() {
     };
     assert_eq!(shown(&["-n", "1"]), 1);
     assert_eq!(shown(&[]), 3);
+}
+
+/// F12: the names in a pipe are the names of the files.
+#[test]
+fn names_alone_are_quoted_as_git_does_or_given_byte_for_byte() {
+    let cli = Cli::new();
+    keep(&cli, "one", "1\n");
+    let names: [&[u8]; 4] = [b"a\nb", b"c\x1b[31m", b"d\xff", "plain ü".as_bytes()];
+    for name in names {
+        fs::write(cli.work().join(OsStr::from_bytes(name)), "x").unwrap();
+    }
+    let ran = cli.run(&["diff", "--name-only", "one"]);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    let quoted = [r#""a\nb""#, r#""c\033[31m""#, r#""d\377""#, "plain ü"];
+    assert_eq!(lines, quoted);
+    let bytes = cli.command(&["diff", "--name-only", "-z", "one"]);
+    let bytes = { bytes }.output().unwrap().stdout;
+    let zeros: Vec<&[u8]> = bytes
+        .strip_suffix(b"\0")
+        .unwrap()
+        .split(|b| *b == 0)
+        .collect();
+    assert_eq!(zeros, names);
+    assert_eq!(cli.run(&["diff", "-z"]).code, 2, "it is about names");
+}
+
+#[test]
+fn a_pager_that_fails_loses_nothing() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    keep(&cli, "one", "1\n");
+    let large = "a line of a file that no pipe holds whole\n".repeat(20_000);
+    for text in ["changed\n", &large] {
+        fs::write(cli.work().join("a"), text).unwrap();
+        let last = format!("+{}", text.lines().last().unwrap());
+        for pager in ["false", "/no/such/pager", "exit 3"] {
+            let (code, screen) = on_screen(&cli, &["diff", "one"], &[("PAGER", pager)]);
+            assert_eq!(code, 0, "{pager}");
+            let shown = screen.matches(&last).count();
+            assert_eq!(shown, text.lines().count(), "{pager}");
+        }
+        // One that was left early is content, and so are we.
+        let (code, screen) = on_screen(&cli, &["diff", "one"], &[("PAGER", "head -n 1")]);
+        assert_eq!((code, screen.lines().count()), (0, 1), "{screen}");
+    }
+}
+
+/// The commands that are named work where they are read.
+#[test]
+fn what_is_named_works_from_outside_the_workspace() {
+    let cli = Cli::new();
+    let ws = cli.work().with_file_name("my ws");
+    fs::create_dir(&ws).unwrap();
+    let line = "echo new > '../my ws/new'";
+    let there = ["--workspace", "../my ws"];
+    let ran = cli.run(&[&["run"], &there[..], &["--", "sh", "-c", line]].concat());
+    let named = "look: backtrail diff --workspace '../my ws'";
+    assert!(ran.stderr.contains(named), "{ran:#?}");
+    let ran = cli.run(&[&["diff"], &there[..]].concat());
+    assert!(ran.stdout.contains("+new"), "{ran:#?}");
+    let store = cli.store();
+    let with = ["--store", store.to_str().unwrap()];
+    let store = store.display();
+    let ran = cli.run(&[&["cat", "last", "../my ws/gone"], &there[..], &with].concat());
+    let named = format!("backtrail --store {store} log --workspace '../my ws' -- ");
+    assert!(ran.stderr.contains(&named), "{ran:#?}");
+    let ran = cli.run(&[&["status"], &with[..]].concat());
+    let named = format!("begin with: backtrail --store {store} run -- COMMAND");
+    assert!(ran.stderr.contains(&named), "{ran:#?}");
+    let ran = cli.run(&[&["cat", "nope:1", "x"], &there[..]].concat());
+    assert!(ran.stderr.contains("backtrail list"), "{ran:#?}");
+}
+
+#[test]
+fn a_directory_is_told_by_its_files_and_a_link_to_it_leads_there() {
+    let cli = Cli::new();
+    fs::create_dir_all(cli.work().join("d/e")).unwrap();
+    for name in ["d/e/1", "d/2", "d/3", "d/4", "d/5", "d/6"] {
+        fs::write(cli.work().join(name), name).unwrap();
+    }
+    keep(&cli, "one", "1\n");
+    let ran = cli.run(&["cat", "one", "d"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("hint: in it: 2, 3, 4, 5, 6, …"),
+        "{ran:#?}"
+    );
+    fs::remove_dir_all(cli.work().join("d")).unwrap();
+    let link = cli.work().with_file_name("link");
+    std::os::unix::fs::symlink(cli.work(), &link).unwrap();
+    let path = link.join("d/e/1");
+    let ran = cli.run(&["cat", "one", path.to_str().unwrap()]);
+    assert_eq!((ran.code, &*ran.stdout), (0, "d/e/1"), "{ran:#?}");
 }

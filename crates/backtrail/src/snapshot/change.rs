@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::entry::{Dir, Kind, Node};
-use super::name::{os_str, serialize_path, shown};
+use super::name::{bytes_of, os_str, quoted_for_patch, serialize_path, shown};
 use crate::objects::ObjectId;
 
 /// A difference between two snapshots, at one path.
@@ -138,6 +138,12 @@ impl Change {
     /// Returns where it was before: its own path, unless it was renamed.
     pub fn old_path(&self) -> &PathBuf {
         self.from.as_ref().unwrap_or(&self.path)
+    }
+
+    /// Returns the path as patches spell it: as it is, or in quotes, as C would,
+    /// where it holds what would break a line or command a terminal.
+    pub fn quoted_path(&self) -> String {
+        quoted_for_patch("", bytes_of(&self.path))
     }
 
     /// Returns whether this is about a directory itself, not about what is in it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use backtrail::{Checkpoint, Diff, Kind, LeftOutEntry, LeftOutReason};
 use unicode_width::UnicodeWidthStr;
 
+use super::words::Named;
 use crate::home::tilde;
 use crate::text::{grouped, one_line, size, visible_path};
 use crate::ui::DIM;
@@ -103,8 +104,8 @@ impl Summary {
     }
 
     /// Writes the lines, dim except for their numbers, so that none is wider than
-    /// `width`. `program` is how the commands that are named begin.
-    pub(super) fn lines(&self, program: &str, width: Option<usize>) -> Vec<String> {
+    /// `width`.
+    pub(super) fn lines(&self, named: &Named<'_>, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         let mut lines = vec![self.headline(width)];
         let lost = name(
@@ -114,7 +115,7 @@ impl Summary {
             width,
         );
         if self.changes.total() > 0 {
-            let ways_on = ways_on(program, width);
+            let ways_on = ways_on(named, width);
             // Four lines are enough; what was lost sight of matters more.
             let room = lost.is_none() || ways_on.len() == 1;
             lines.extend(lost);
@@ -217,13 +218,14 @@ fn entries(n: u64) -> String {
 
 /// Names the commands that go on from here: on one line, or on two where one is
 /// too narrow. They are never cut; a half of a command is none.
-fn ways_on(program: &str, width: usize) -> Vec<String> {
-    let one = format!("  look: {program} diff      take back: {program} undo");
+fn ways_on(named: &Named<'_>, width: usize) -> Vec<String> {
+    let (look, program) = (named.verb("diff"), named.program);
+    let one = format!("  look: {look}      take back: {program} undo");
     if one.width() <= width {
         return vec![one];
     }
     vec![
-        format!("  look: {program} diff"),
+        format!("  look: {look}"),
         format!("  take back: {program} undo"),
     ]
 }

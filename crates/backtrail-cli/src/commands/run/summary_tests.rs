@@ -29,9 +29,14 @@ fn entry(path: &str, reason: LeftOutReason, bytes: u64) -> Entry {
     }
 }
 
+fn named(program: &str) -> Named<'_> {
+    let workspace = String::new();
+    Named { program, workspace }
+}
+
 /// Returns the lines as they look without colours.
 fn plain(summary: &Summary, width: Option<usize>) -> Vec<String> {
-    let lines = summary.lines("backtrail", width).into_iter();
+    let lines = summary.lines(&named("backtrail"), width).into_iter();
     lines
         .map(|line| anstream::adapter::strip_str(&line).to_string())
         .collect()
@@ -149,7 +154,7 @@ fn a_narrow_terminal_gets_shorter_lines_and_no_more_than_four() {
 
 #[test]
 fn what_is_named_means_the_same_store() {
-    let lines = summary().lines("backtrail --store '/a b'", None);
+    let lines = summary().lines(&named("backtrail --store '/a b'"), None);
     assert!(
         lines[2].contains("backtrail --store '/a b' diff"),
         "{lines:#?}"
@@ -158,6 +163,17 @@ fn what_is_named_means_the_same_store() {
         lines[2].contains("backtrail --store '/a b' undo"),
         "{lines:#?}"
     );
+}
+
+#[test]
+fn what_is_named_means_the_same_workspace() {
+    let named = Named {
+        program: "backtrail",
+        workspace: " --workspace ../ws".to_owned(),
+    };
+    let lines = summary().lines(&named, None);
+    let look = "look: backtrail diff --workspace ../ws  ";
+    assert!(lines[2].contains(look), "{lines:#?}");
 }
 
 /// F12: a name can hold anything but `/` and NUL; none of it commands a terminal.
@@ -172,7 +188,7 @@ fn a_name_neither_breaks_a_line_nor_commands_the_terminal() {
             "{line:?}"
         );
     }
-    let styled = summary.lines("backtrail", None).concat();
+    let styled = summary.lines(&named("backtrail"), None).concat();
     assert!(
         !styled.contains("31m") && !styled.contains("owned"),
         "{styled:?}"

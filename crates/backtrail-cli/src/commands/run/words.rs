@@ -3,13 +3,28 @@
 use super::child::{Ended, FAILED, NotRun};
 use crate::error::CommandError;
 
-/// Says that nothing was started, and the way out. `program` and `line` are how
-/// we and the command are typed.
-pub(super) fn not_protected(error: CommandError, program: &str, line: &str) -> NotRun {
+/// How a command that we name is typed, to mean the same store and workspace.
+#[derive(Debug)]
+pub(super) struct Named<'a> {
+    pub(super) program: &'a str,
+    /// The option that names the workspace, or nothing.
+    pub(super) workspace: String,
+}
+
+impl Named<'_> {
+    pub(super) fn verb(&self, verb: &str) -> String {
+        format!("{} {verb}{}", self.program, self.workspace)
+    }
+}
+
+/// Says that nothing was started, and the way out. `line` is how the command is
+/// typed.
+pub(super) fn not_protected(error: CommandError, named: &Named<'_>, line: &str) -> NotRun {
     let error = error
         .so("nothing was started: the checkpoint before the command cannot be made")
         .hint(format!(
-            "run it all the same, with no way back: {program} run --unprotected -- {line}"
+            "run it all the same, with no way back: {} -- {line}",
+            named.verb("run --unprotected")
         ));
     NotRun::new(FAILED, error)
 }
@@ -42,9 +57,9 @@ pub(super) enum NotClosed {
 impl NotClosed {
     /// Says that a command ran, and how it ended, since our exit code cannot; and
     /// what was kept of it all the same.
-    pub(super) fn words(self, ended: Ended, program: &str) -> NotRun {
+    pub(super) fn words(self, ended: Ended, named: &Named<'_>) -> NotRun {
         let ended = format!("the command ended {}", ended.words());
-        let look = format!("see what it changed: {program} diff");
+        let look = format!("see what it changed: {}", named.verb("diff"));
         let error = match self {
             Self::NoCheckpoint(error) => error
                 .so(format!(
@@ -52,7 +67,8 @@ impl NotClosed {
                 ))
                 .hint(format!("nothing is lost; {look}"))
                 .hint(format!(
-                    "once the cause is gone, make the checkpoint: {program} checkpoint"
+                    "once the cause is gone, make the checkpoint: {}",
+                    named.verb("checkpoint")
                 )),
             Self::NotRecorded(error) => error
                 .so(format!(
@@ -63,7 +79,7 @@ impl NotClosed {
                 .so(format!(
                     "{ended}, and everything was kept, but what it changed cannot be told"
                 ))
-                .hint(format!("see what is damaged: {program} verify")),
+                .hint(format!("see what is damaged: {} verify", named.program)),
             Self::NotReported(error) => error
                 .so(format!(
                     "{ended}, and everything was kept, but its report is missing"
@@ -78,13 +94,18 @@ impl NotClosed {
 mod tests {
     use super::*;
 
+    const NAMED: Named<'_> = Named {
+        program: "backtrail",
+        workspace: String::new(),
+    };
+
     fn full_disk() -> CommandError {
         CommandError::invalid("cannot write to /store").cause("no space left".to_owned())
     }
 
     #[test]
     fn nothing_is_started_unprotected_without_naming_the_way_out() {
-        let not_run = not_protected(full_disk(), "backtrail", "make -j2");
+        let not_run = not_protected(full_disk(), &NAMED, "make -j2");
         assert_eq!(not_run.code, 125);
         assert!(not_run.error.to_string().starts_with("nothing was started"));
         assert_eq!(
@@ -99,12 +120,12 @@ mod tests {
     fn a_failed_closing_tells_how_the_command_ended() {
         let message = |ended| {
             let failed = NotClosed::NoCheckpoint(full_disk());
-            failed.words(ended, "backtrail").error.to_string()
+            failed.words(ended, &NAMED).error.to_string()
         };
         assert!(message(Ended::Code(3)).contains("ended with code 3,"));
         assert!(message(Ended::Signal(9)).contains("ended by signal 9,"));
         let failed = NotClosed::NoCheckpoint(full_disk());
-        assert_eq!(failed.words(Ended::Code(0), "backtrail").code, 125);
+        assert_eq!(failed.words(Ended::Code(0), &NAMED).code, 125);
     }
 
     #[test]
@@ -116,7 +137,7 @@ mod tests {
             NotClosed::NotReported,
         ];
         for stage in kept {
-            let not_run = stage(full_disk()).words(Ended::Code(3), "backtrail");
+            let not_run = stage(full_disk()).words(Ended::Code(3), &NAMED);
             let text = not_run.error.to_string();
             assert!(text.starts_with("the command ended with code 3, and"));
             assert!(!text.contains("checkpoint after it cannot"), "{text}");
