@@ -207,7 +207,16 @@ impl Total {
         } else {
             let places = count(self.damaged_count, "damaged place");
             let are = if self.records == 1 { "is" } else { "are" };
-            writeln!(out, "{places} in {sessions}; {records} {are} whole")?;
+            let all = match (self.sessions, self.workspaces) {
+                (0, 1..) => count(self.workspaces, "workspace"),
+                (_, 0) => sessions,
+                _ => format!("{sessions} and {}", count(self.workspaces, "workspace")),
+            };
+            let whole = match self.sessions {
+                0 => String::new(),
+                _ => format!("; {records} {are} whole"),
+            };
+            writeln!(out, "{places} in {all}{whole}")?;
         }
         out.flush()?;
         if self.lost_payloads {
