@@ -9,6 +9,8 @@ mod cache;
 mod git;
 mod limits;
 mod look;
+mod matcher;
+mod pattern;
 mod queue;
 mod read;
 mod rules;

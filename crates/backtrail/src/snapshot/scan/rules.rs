@@ -9,11 +9,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fd::OwnedFd;
 
 use super::git;
+use super::matcher::Matcher;
 use super::sys;
 
 /// A longer file of rules is not read.
@@ -130,7 +129,7 @@ struct Source {
     origin: Origin,
     text: Vec<u8>,
     /// Compiled when something is to be decided for the first time.
-    matcher: OnceLock<Gitignore>,
+    matcher: OnceLock<Matcher>,
 }
 
 impl Source {
@@ -146,24 +145,9 @@ impl Source {
     /// Returns whether the rules name a path (true), take it back (false), or say
     /// nothing.
     fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
-        let matcher = self.matcher.get_or_init(|| compile(&self.text));
-        match matcher.matched(OsStr::from_bytes(path), is_dir) {
-            Match::None => None,
-            Match::Ignore(_) => Some(true),
-            Match::Whitelist(_) => Some(false),
-        }
+        let matcher = self.matcher.get_or_init(|| Matcher::new(&self.text));
+        matcher.says(path, is_dir)
     }
-}
-
-/// Reads lines of rules; a line that is no rule is passed over, as git does.
-fn compile(text: &[u8]) -> Gitignore {
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let mut builder = GitignoreBuilder::new("");
-    for line in text.split(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(line);
-        builder.add_line(None, &line).ok();
-    }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
 /// Names a set of rules.

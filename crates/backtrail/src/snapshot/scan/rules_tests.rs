@@ -1,7 +1,9 @@
 //! Promise: what git would ignore is ignored, `.ignore` and `.backtrailignore` have
 //! their say, and rules take effect in the next scan whoever changed them.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use super::super::entry::LeftOutReason;
@@ -256,6 +258,117 @@ fn a_link_that_is_ignored_is_captured_unless_we_are_told_not_to() {
     assert_eq!(left_out(&mut place), ["link"]);
 }
 
+#[test]
+fn one_rule_too_many_costs_no_other_rule() {
+    let many: String = (0..30_000)
+        .map(|n| format!("x{n:05}/**/foo*bar?[a-z]0\n"))
+        .collect();
+    for much in [many, "?".repeat(900_000)] {
+        let mut place = place();
+        place.write(".gitignore", format!("target/\n{much}\n*.log\n"));
+        place.write("target/out", "x");
+        place.write("a.log", "x");
+        assert_eq!(left_out(&mut place), ["target"]);
+        assert_eq!(ignored(&mut place), ["a.log"]);
+    }
+}
+
+/// Rules that other programs take otherwise than git, each against git itself.
+#[test]
+fn git_agrees_about_odd_rules() {
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("NOT PROVEN: there is no git here");
+        return;
+    }
+    let names: [&[u8]; 24] = [
+        b"src/f",
+        b"{src,lib}/f",
+        b"a.log",
+        b"a.{log,tmp}",
+        b"tab/f",
+        b"tab\t/f",
+        b"\xff\xfe",
+        b"\xffx/f",
+        b"b]",
+        b"b-",
+        b"b!",
+        b"b\\",
+        b"b/b",
+        b"b1",
+        b"bz",
+        b"bA",
+        b"c /f",
+        b"c/f",
+        b"deep/b1/bz",
+        b"deep/er/b1",
+        b"b\xc3\xa9",
+        b"end\r",
+        b"end",
+        b"a,b",
+    ];
+    let rules: [&[u8]; 42] = [
+        b"deep/***/b1",
+        b"b***",
+        b"{src,lib}/",
+        b"*.{log,tmp}",
+        b"tab/\t",
+        b"tab\t/",
+        b"\xff*",
+        b"\xff\xfe",
+        b"\xffx/",
+        b"!\xff*",
+        b"b[]]",
+        b"b[!]]",
+        b"b[^a-z]",
+        b"b[-z]",
+        b"b[z-]",
+        b"b[!a]b",
+        b"b[[:digit:]]",
+        b"b[[:alpha:][:digit:]]",
+        b"b[\\]]",
+        b"b[\\\\]",
+        b"b[+-9]b",
+        b"b[1",
+        b"c\\ /",
+        b"c /",
+        b"c\\ ",
+        b"c ",
+        b"end\r",
+        b"end\r\r",
+        b"deep/**/b[!a]",
+        b"**/b[!a-y]",
+        b"deep/b[!x]/**",
+        b"[b]?",
+        b"b[[:nope:]]",
+        b"b\\",
+        b"a[,]b",
+        b"/b[!x]",
+        b"deep/***/b[!z]",
+        b"b[\xc3]\xa9",
+        b"b[z-a]",
+        b"{",
+        b"\\{src,lib}",
+        b"[!b]*/",
+    ];
+    let mut differ = Vec::new();
+    for rule in rules {
+        let mut place = place();
+        git(&place, &["init", "-q"]);
+        for name in names {
+            let path = place.root().join(OsStr::from_bytes(name));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            // Some stand for a directory here, and for a file there.
+            fs::write(path, "x").unwrap_or_default();
+        }
+        place.write(".gitignore", rule);
+        let (found, expected) = (plain(&mut place), not_ignored(&place));
+        if found != expected {
+            differ.push((rule.escape_ascii().to_string(), found, expected));
+        }
+    }
+    assert!(differ.is_empty(), "rule, found, expected: {differ:#?}");
+}
+
 /// Random rules in random places, against git itself.
 #[test]
 fn git_agrees_about_random_rules() {
@@ -312,23 +425,36 @@ fn git_agrees_about_random_rules() {
                 place.write(&format!("{dir}.gitignore"), rules.join("\n"));
             }
         }
-        let output = git(
-            &place,
-            &["ls-files", "-z", "--others", "--exclude-standard"],
-        );
-        let mut expected: Vec<&str> = output.split_terminator('\0').collect();
-        expected.sort_unstable();
-        let things = place.things();
-        let plain = |(path, thing): (&Vec<u8>, &Thing)| {
-            let plain = matches!(thing, Thing::File { ignored: false, .. });
-            plain.then(|| String::from_utf8_lossy(path).into_owned())
-        };
-        let found: Vec<_> = things.iter().filter_map(plain).collect();
-        assert_eq!(found, expected, "round {round}");
+        let found = plain(&mut place);
+        assert_eq!(found, not_ignored(&place), "round {round}");
     }
 }
 
-fn git(place: &Place, args: &[&str]) -> String {
+/// Returns the files that no rule names.
+fn plain(place: &mut Place) -> Vec<String> {
+    let things = place.things();
+    let plain = |(path, thing): (&Vec<u8>, &Thing)| {
+        let plain = matches!(thing, Thing::File { ignored: false, .. });
+        plain.then(|| path.escape_ascii().to_string())
+    };
+    let mut found: Vec<_> = things.iter().filter_map(plain).collect();
+    found.sort_unstable();
+    found
+}
+
+/// Returns the files that git does not ignore.
+fn not_ignored(place: &Place) -> Vec<String> {
+    let args = ["ls-files", "-z", "--others", "--exclude-standard"];
+    let output = git(place, &args);
+    let names = output
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty());
+    let mut names: Vec<_> = names.map(|name| name.escape_ascii().to_string()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn git(place: &Place, args: &[&str]) -> Vec<u8> {
     let mut command = Command::new("git");
     command
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -339,5 +465,5 @@ fn git(place: &Place, args: &[&str]) -> String {
         .output()
         .unwrap();
     assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap()
+    output.stdout
 }

@@ -1,0 +1,165 @@
+//! One file of ignore rules, read as git reads it.
+//!
+//! Most lines are compiled together. Those that the compiled form takes otherwise
+//! than git are matched one by one, as bytes.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::pattern::Pattern;
+
+/// A longer line is no rule: to compile it could take any amount of memory.
+const LONGEST_LINE: usize = 4096;
+/// How much is compiled together: what is too much for one set costs only itself.
+const PART_LINES: usize = 1000;
+const PART_BYTES: usize = 64 * 1024;
+
+/// The rules of one file; the last one that names a path decides.
+#[derive(Debug, Default)]
+pub(super) struct Matcher(Vec<Part>);
+
+#[derive(Debug)]
+enum Part {
+    Set(Gitignore),
+    One(Pattern),
+}
+
+impl Matcher {
+    /// Reads lines of rules. A line that is no rule is passed over alone, as git
+    /// does.
+    pub(super) fn new(text: &[u8]) -> Self {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let mut parts = Vec::new();
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        for line in text.split(|byte| *byte == b'\n') {
+            let line = trim(line);
+            if line.is_empty() || line[0] == b'#' || line.len() > LONGEST_LINE {
+                continue;
+            }
+            match translate(line) {
+                Some(line) => {
+                    bytes += line.len();
+                    lines.push(line);
+                }
+                None => {
+                    compile(&std::mem::take(&mut lines), &mut parts);
+                    parts.extend(Pattern::new(line).map(Part::One));
+                    bytes = 0;
+                }
+            }
+            if lines.len() >= PART_LINES || bytes >= PART_BYTES {
+                compile(&std::mem::take(&mut lines), &mut parts);
+                bytes = 0;
+            }
+        }
+        compile(&lines, &mut parts);
+        Self(parts)
+    }
+
+    /// Returns whether the rules name a path (true), take it back (false), or say
+    /// nothing.
+    pub(super) fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+        let said = |part: &Part| match part {
+            Part::Set(set) => match set.matched(OsStr::from_bytes(path), is_dir) {
+                Match::None => None,
+                Match::Ignore(_) => Some(true),
+                Match::Whitelist(_) => Some(false),
+            },
+            Part::One(pattern) => pattern.says(path, is_dir),
+        };
+        self.0.iter().rev().find_map(said)
+    }
+}
+
+/// Compiles lines in as few sets as it takes; a line that cannot be compiled is
+/// left out alone.
+fn compile(lines: &[String], parts: &mut Vec<Part>) {
+    if lines.is_empty() {
+        return;
+    }
+    let mut builder = GitignoreBuilder::new("");
+    for line in lines {
+        builder.add_line(None, line).ok();
+    }
+    match builder.build() {
+        Ok(set) => parts.push(Part::Set(set)),
+        Err(_) if lines.len() > 1 => {
+            let (first, second) = lines.split_at(lines.len() / 2);
+            compile(first, parts);
+            compile(second, parts);
+        }
+        Err(_) => {}
+    }
+}
+
+/// Cuts off what git cuts off at the end: one carriage return, and spaces that are
+/// not escaped.
+fn trim(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let (mut at, mut end) = (0, 0);
+    while at < line.len() {
+        match line[at] {
+            b'\\' => {
+                at += 2;
+                end = at.min(line.len());
+            }
+            byte => {
+                at += 1;
+                end = if byte == b' ' { end } else { at };
+            }
+        }
+    }
+    &line[..end]
+}
+
+/// Writes a line as the compiled form takes it; `None` where there is no such line.
+fn translate(line: &[u8]) -> Option<String> {
+    let line = std::str::from_utf8(line).ok()?;
+    // The end would be trimmed once more, or taken for an escaped slash; and to git
+    // three stars are as good as two.
+    let last = line.chars().next_back()?;
+    if last.is_whitespace() || line.ends_with("\\/") || line.contains("***") {
+        return None;
+    }
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => {
+                out.push(c);
+                out.push(rest.next()?);
+            }
+            // Braces are no alternatives.
+            '{' | '}' => out.extend(['\\', c]),
+            '[' => {
+                let (class, after) = rest.as_str().split_once(']')?;
+                if !is_simple_class(class) {
+                    return None;
+                }
+                out.extend(["[", class, "]"]);
+                rest = after.chars();
+            }
+            _ => out.push(c),
+        }
+    }
+    Some(out)
+}
+
+/// Returns whether a class means the same everywhere.
+fn is_simple_class(class: &str) -> bool {
+    let bytes = class.as_bytes();
+    let is_range = |at: usize| match (at.checked_sub(1).map(|at| bytes[at]), bytes.get(at + 1)) {
+        (Some(from), Some(to)) => {
+            from.is_ascii_alphanumeric() && to.is_ascii_alphanumeric() && from <= *to
+        }
+        _ => false,
+    };
+    let simple = |(at, byte): (usize, &u8)| match byte {
+        b'-' => is_range(at),
+        byte => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'),
+    };
+    !bytes.is_empty() && bytes.iter().enumerate().all(simple)
+}
