@@ -11,6 +11,8 @@ use super::sys;
 use super::walk::{Walked, split};
 use crate::error::{Error, Result, quoted};
 
+/// One in so many parts must lie in a directory for it to be named.
+const SHARE: u64 = 100;
 /// How many directories are named.
 const NAMED: usize = 5;
 
@@ -47,7 +49,8 @@ pub struct TooMuch {
     pub free: u64,
     /// What was allowed.
     pub limits: Limits,
-    /// The directories with most of it, the largest first, none inside another.
+    /// The directories with most of it, the largest first, none inside another, and
+    /// none with less than a hundredth.
     pub largest: Vec<LargeDir>,
 }
 
@@ -110,8 +113,8 @@ impl fmt::Display for TooMuch {
         let (bytes, limits) = (Size(self.bytes), &self.limits);
         write!(
             f,
-            "a snapshot would store {bytes} in {} files, ",
-            self.files
+            "a snapshot would store {bytes} in {}, ",
+            Files(self.files)
         )?;
         if self.bytes > limits.bytes {
             write!(f, "over the limit of {}", Size(limits.bytes))?;
@@ -119,19 +122,65 @@ impl fmt::Display for TooMuch {
             write!(f, "over the limit of {} files", limits.files)?;
         } else {
             let (free, kept) = (Size(self.free), Size(limits.free));
-            write!(f, "with {free} free, of which {kept} must stay")?;
+            let room = "too little free space for it";
+            write!(
+                f,
+                "and there is {room}: {free} are free, of which {kept} must stay"
+            )?;
         }
-        for (n, large) in self.largest.iter().enumerate() {
-            let before = if n == 0 { "; most of it is in" } else { "," };
+        if self.lacks_space() {
+            return f.write_str("; free some, or keep the store on another file system");
+        }
+        self.write_largest(f)?;
+        f.write_str("; what need not be kept goes into `.backtrailignore`")?;
+        match self.largest.iter().find_map(LargeDir::ignore_line) {
+            Some(line) => write!(f, ", as the line {}", quoted(&line)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl TooMuch {
+    /// Returns whether it is not much, and only the space is missing.
+    fn lacks_space(&self) -> bool {
+        self.bytes <= self.limits.bytes && self.files <= self.limits.files
+    }
+
+    fn write_largest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by_files = self.bytes <= self.limits.bytes;
+        let (in_them, all) = match by_files {
+            true => (self.largest.iter().map(|dir| dir.files).sum(), self.files),
+            false => (
+                self.largest.iter().map(|dir| dir.bytes).sum::<u64>(),
+                self.bytes,
+            ),
+        };
+        let mut before = "; most of it is in";
+        if in_them < all / 2 {
+            f.write_str("; most of it lies in the directory itself")?;
+            before = ", and some in";
+        }
+        for large in &self.largest {
             let path = quoted(&large.path.to_string_lossy());
-            write!(f, "{before} {path} ({})", Size(large.bytes))?;
+            match by_files {
+                true => write!(f, "{before} {path} ({})", Files(large.files))?,
+                false => write!(f, "{before} {path} ({})", Size(large.bytes))?,
+            }
+            before = ",";
         }
-        let line = self.largest.iter().find_map(LargeDir::ignore_line);
-        let line = quoted(&line.unwrap_or_else(|| "/large/".to_owned()));
-        write!(
-            f,
-            "; what need not be kept goes into `.backtrailignore`, as the line {line}"
-        )
+        Ok(())
+    }
+}
+
+/// A number of files, for reading.
+struct Files(u64);
+
+impl fmt::Display for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            1 => f.write_str("1 file"),
+            files => write!(f, "{files} files"),
+        }
     }
 }
 
@@ -191,6 +240,8 @@ fn largest(dirs: &[Walked], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
         .map(|path| narrow(path, &sums, by_files))
         .collect();
     named.sort_by_key(|path| (std::cmp::Reverse(sums[path].weight(by_files)), *path));
+    let all = sums.get(&b""[..]).map_or(0, |root| root.weight(by_files));
+    named.retain(|path| sums[path].weight(by_files) >= (all / SHARE).max(1));
     named.truncate(NAMED);
     let large = |path: &[u8]| LargeDir {
         path: PathBuf::from(OsStr::from_bytes(path)),

@@ -367,10 +367,7 @@ fn too_much_stops_before_anything_is_read() {
         .iter()
         .map(|dir| dir.path.to_str().unwrap())
         .collect();
-    assert_eq!(
-        named,
-        ["web/node_modules", "data/x/y", "odd [name]*", "src"]
-    );
+    assert_eq!(named, ["web/node_modules", "data/x/y", "odd [name]*"]);
     assert_eq!(too_much.largest[0].bytes, 20_000);
     let lines: Vec<_> = too_much
         .largest
@@ -390,7 +387,30 @@ fn too_much_stops_before_anything_is_read() {
         files: 1000,
         free: 0,
     });
-    assert_eq!(place.names(None), [".backtrailignore"]);
+    assert_eq!(place.names(None), [".backtrailignore", "src/main"]);
+}
+
+#[test]
+fn no_directory_is_blamed_that_holds_little() {
+    let mut place = Place::new();
+    place.write("blob", vec![0; 1000]);
+    place.write("proj/f", "x");
+    place.options.limits = Some(Limits {
+        bytes: 100,
+        files: 100,
+        free: 0,
+    });
+    let error = place.try_scan().unwrap_err();
+    assert!(error.too_much().unwrap().largest.is_empty());
+    let said = error.to_string();
+    assert!(
+        said.contains("most of it lies in the directory itself"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("proj") && !said.contains("as the line"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -411,7 +431,12 @@ fn too_many_files_and_too_little_space_stop_as_well() {
         free: u64::MAX,
     });
     let error = place.try_scan().unwrap_err();
-    assert!(error.to_string().contains("must stay"), "{error}");
+    let said = error.to_string();
+    assert!(
+        said.contains("2 bytes in 2 files, and there is too little free space"),
+        "{said}"
+    );
+    assert!(!said.contains(".backtrailignore"), "{said}");
     place.options.limits = Some(Limits {
         bytes: 2,
         files: 2,
