@@ -47,7 +47,7 @@ impl Shown {
 impl Progress for Shown {
     fn update(&self, at: ScanProgress) {
         let elapsed = self.begun.elapsed();
-        if elapsed < PATIENCE {
+        if elapsed < PATIENCE && at.stage != ScanStage::Waiting {
             return;
         }
         self.bar.set_message(words(&at, elapsed));
@@ -68,6 +68,9 @@ fn words(at: &ScanProgress, elapsed: Duration) -> String {
                 size(at.total_bytes),
                 size(rate)
             )
+        }
+        ScanStage::Waiting => {
+            "another snapshot of this workspace is under way; waiting for it".to_owned()
         }
         _ => format!("looking at {} files", grouped(at.files)),
     }

@@ -15,7 +15,7 @@ use crate::random::new_uuid;
 use crate::session::{AppendLock, Session, SessionOptions, append_entry};
 use crate::snapshot::entry::{Dir, Totals};
 use crate::snapshot::node::{write_listing, write_root};
-use crate::snapshot::scan::{Limits, Progress, Scanned, Sink, StatCache, scan};
+use crate::snapshot::scan::{Limits, Progress, ScanProgress, Scanned, Sink, StatCache, scan};
 use crate::snapshot::{LeftOutEntry, Snapshot};
 
 /// The lock that snapshots of one workspace take turns by.
@@ -216,7 +216,15 @@ impl Workspace {
     ) -> Result<Checkpoint> {
         options.check()?;
         let lock = AppendLock::named(self.files(), SNAPSHOT)?;
-        let _turn = lock.hold()?;
+        let _turn = match lock.try_hold()? {
+            Some(turn) => turn,
+            None => {
+                if let Some(progress) = &options.progress {
+                    progress.update(ScanProgress::waiting());
+                }
+                lock.hold()?
+            }
+        };
         let before = self.last_checkpoint()?;
         let state = self.store_state(&options, before.as_ref())?;
         let changed = match &before {

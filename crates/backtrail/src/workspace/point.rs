@@ -82,7 +82,10 @@ impl FromStr for Point {
             return Ok(Self::last());
         }
         if let Some(count) = text.strip_prefix("last~") {
-            return count.parse().map(Self::turns_back).map_err(|_| {
+            let digits = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+            // So many that no number holds them are more than there are.
+            let number = count.parse().or(digits.then_some(u64::MAX).ok_or(()));
+            return number.map(Self::turns_back).map_err(|()| {
                 let what = "needs a number behind last~, as in last~1";
                 Error::invalid(format!("the point {} {what}", quoted(text)))
             });

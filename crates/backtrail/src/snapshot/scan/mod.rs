@@ -171,6 +171,8 @@ pub struct ScanProgress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScanStage {
+    /// It waits: another snapshot of the workspace is under way.
+    Waiting,
     /// It finds out what changed.
     Looking,
     /// It reads what changed.
@@ -178,6 +180,13 @@ pub enum ScanStage {
 }
 
 impl ScanProgress {
+    pub(crate) fn waiting() -> Self {
+        Self {
+            stage: ScanStage::Waiting,
+            ..Self::looking(0)
+        }
+    }
+
     fn looking(files: u64) -> Self {
         Self {
             stage: ScanStage::Looking,
