@@ -47,7 +47,7 @@ impl Compaction {
         self
     }
 
-    /// Sets the seq that is last for the caller; see [`Draft::expect`].
+    /// Sets the seq that is last for the caller; see [`Draft::expect`](super::Draft::expect).
     #[must_use]
     pub fn expect(mut self, seq: u64) -> Self {
         self.expect = Some(seq);
