@@ -127,7 +127,14 @@ impl Store {
         let path = self.root().join(FORMAT_FILE);
         let file = match self.storage().open_read(&path) {
             Ok(file) => file,
-            Err(error) if is_absent(&error) => return Err(self.no_store()?),
+            Err(error) if is_absent(&error) => {
+                let nothing = self.no_store()?;
+                // Another process may have made the store, and a session, meanwhile.
+                match self.storage().open_read(&path) {
+                    Ok(file) => file,
+                    Err(_) => return Err(nothing),
+                }
+            }
             Err(error) => return Err(Error::io("cannot open the store", &path, error)),
         };
         let mut bytes = [0; 64];
