@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Answer;
 use super::here::{Here, joined_session};
 use crate::args::Global;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::progress;
 use crate::text::{count, grouped, one_line, path_json, size, visible_path};
@@ -63,21 +63,37 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
 }
 
 /// Names the way on from a first snapshot that is too large.
-pub(crate) fn too_much(error: backtrail::Error) -> crate::error::CommandError {
-    let is_too_much = error.kind() == backtrail::ErrorKind::TooMuch;
-    let command = crate::error::CommandError::from(error);
-    if is_too_much {
-        command.hint("or take it all: --yes")
-    } else {
-        command
+pub(crate) fn too_much(error: backtrail::Error) -> CommandError {
+    let Some(much) = error.too_much().cloned() else {
+        return error.into();
+    };
+    let text = error.to_string();
+    // The directories have lines of their own here.
+    let what = match much.largest.is_empty() {
+        true => text.as_str(),
+        false => text.split("; ").next().unwrap_or_default(),
+    };
+    let command = CommandError::from(error).message(what.to_owned());
+    let named = much.largest.iter().fold(command, |command, dir| {
+        let path = visible_path(&dir.path);
+        let holds = format!("{path}/ has {} in {}", size(dir.bytes), files(dir.files));
+        command.hint(match dir.ignore_line() {
+            Some(line) => format!("{holds}; leave it out by this line in .backtrailignore: {line}"),
+            None => holds,
+        })
+    });
+    named.hint("or take it all: --yes")
+}
+
+fn files(n: u64) -> String {
+    match n {
+        1 => "1 file".to_owned(),
+        n => format!("{} files", grouped(n)),
     }
 }
 
 fn said(checkpoint: &Checkpoint, root: &str) -> String {
-    let files = match checkpoint.files() {
-        1 => "1 file".to_owned(),
-        n => format!("{} files", grouped(n)),
-    };
+    let files = files(checkpoint.files());
     let changed = match checkpoint.changed() {
         0 => String::new(),
         n => format!(", {} changed since the last", grouped(n)),

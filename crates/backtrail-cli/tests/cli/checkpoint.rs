@@ -498,3 +498,37 @@ fn f18_a_run_that_changes_the_rules_does_not_hide_what_it_did() {
     let next = checkpoint(&cli, "next");
     assert_eq!(next["not_captured"]["first"][0]["path"], "src");
 }
+
+#[test]
+fn a_first_snapshot_that_is_too_large_names_the_directories_and_the_lines() {
+    let cli = Cli::new();
+    let sizes = [("data", 12), ("more/deep", 8), ("small", 1)];
+    for (dir, files) in sizes {
+        std::fs::create_dir_all(cli.work().join(dir)).unwrap();
+        for n in 0..files {
+            let file = std::fs::File::create(cli.work().join(dir).join(format!("f{n}"))).unwrap();
+            file.set_len(256 << 20).unwrap();
+        }
+    }
+    let ran = cli.run(&["checkpoint"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("over the limit of 5.0 GiB\n"),
+        "{}",
+        ran.stderr
+    );
+    let data = "hint: data/ has 3 GiB in 12 files; leave it out by this line in .backtrailignore: /data/\n";
+    assert!(ran.stderr.contains(data), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: or take it all: --yes\n"));
+    assert_eq!(
+        cli.run(&["log", "--json"]).stdout,
+        "[]\n",
+        "nothing was kept"
+    );
+    std::fs::write(
+        cli.work().join(".backtrailignore"),
+        "/data/\n/more/\n/small/\n",
+    )
+    .unwrap();
+    assert_eq!(checkpoint(&cli, "now")["not_captured"]["count"], 3);
+}
