@@ -181,6 +181,9 @@ pub(crate) fn command(store: &Path, work: &Path, args: &[&str]) -> Command {
         .args(args)
         .current_dir(work)
         .env("BACKTRAIL_HOME", store)
+        // A person's settings and ignore rules are not those of the tests.
+        .env("HOME", "/home/of/nobody")
+        .env_remove("XDG_CONFIG_HOME")
         .env_remove("BACKTRAIL_SESSION")
         .env_remove("NO_COLOR")
         .env("TZ", "UTC");

@@ -149,7 +149,7 @@ fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
         (NOT_EXECUTABLE, CommandError::invalid(what))
     };
     let (code, error) = match Errno::from_io_error(error) {
-        Some(Errno::NOENT) if is_path && path.exists() => {
+        Some(Errno::NOENT) if (is_path && path.exists()) || (!is_path && is_in_path(path)) => {
             let what = format!("cannot run {name}: the interpreter it asks for is not there");
             let hint = "its first line, or its ELF header, names a program that does not exist";
             (NOT_FOUND, CommandError::not_found(what).hint(hint))
@@ -158,7 +158,8 @@ fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
             let what = format!("cannot run {name}: there is no such file");
             (NOT_FOUND, CommandError::not_found(what))
         }
-        Some(Errno::NOENT) => {
+        // A directory of PATH that may not be looked into holds nothing for us.
+        Some(Errno::NOENT | Errno::ACCESS) if !is_path && !is_in_path(path) => {
             let what = format!("cannot run {name}: there is no such command");
             let hint = "a command is looked for in the directories of PATH, \
                         and is no function or alias of your shell";
@@ -188,6 +189,12 @@ fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
         }
     };
     NotRun::new(code, error)
+}
+
+/// Returns whether a directory of PATH has something of this name.
+fn is_in_path(name: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(name).exists())
 }
 
 #[cfg(test)]

@@ -75,6 +75,9 @@ const MODES: [u32; 10] = [
 pub(crate) struct World {
     pub(crate) root: PathBuf,
     pub(crate) dice: Dice,
+    /// Bits that every mode has, so that these tests can read what they made: only
+    /// root reads everything.
+    readable: u32,
     /// What happened, for a failing test to tell.
     pub(crate) log: Vec<String>,
 }
@@ -93,6 +96,7 @@ impl World {
         let mut world = Self {
             root: root.to_owned(),
             dice: Dice::new(seed),
+            readable: if is_root() { 0 } else { 0o700 },
             log: Vec::new(),
         };
         for _ in 0..world.dice.below(20) {
@@ -215,7 +219,7 @@ impl World {
         let here = self.look();
         let all: Vec<PathBuf> = here.files.into_iter().chain(here.dirs).collect();
         let path = self.dice.pick(&all).expect("there is the root");
-        let mode = self.dice.pick(&MODES).unwrap();
+        let mode = self.dice.pick(&MODES).unwrap() | self.readable;
         self.note(&format!("chmod {mode:o}"), &path);
         fs::set_permissions(self.at(&path), Permissions::from_mode(mode)).unwrap();
     }
@@ -308,4 +312,9 @@ pub(crate) fn rewrite_unnoticed(path: &Path) {
         .unwrap();
     drop(file);
     assert_eq!(fs::metadata(path).unwrap().modified().unwrap(), modified);
+}
+
+fn is_root() -> bool {
+    let me = fs::metadata("/proc/self");
+    me.is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0)
 }
