@@ -276,13 +276,9 @@ fn a_workspace_whose_name_is_not_utf_8_is_kept_exactly() {
     );
     let workspace = &shown["workspace"];
     assert!(workspace["path"].as_str().unwrap().ends_with("caf\u{fffd}"));
-    assert!(
-        workspace["path_base64"]
-            .as_str()
-            .unwrap()
-            .ends_with("Y2Fm6Q=="),
-        "{workspace}"
-    );
+    let base64 = workspace["path_base64"].as_str().unwrap();
+    let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, base64);
+    assert!(bytes.unwrap().ends_with(b"caf\xe9"), "{workspace}");
 }
 
 #[test]
