@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use backtrail::{Progress, ScanProgress, ScanStage};
+use backtrail::{CheckpointOptions, Progress, ScanProgress, ScanStage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::text::{grouped, size};
@@ -22,6 +22,18 @@ pub(crate) fn while_shown<T>(ui: &Ui, work: impl FnOnce(Option<Arc<dyn Progress>
     let done = work(Some(Arc::clone(&shown) as Arc<dyn Progress>));
     shown.bar.finish_and_clear();
     done
+}
+
+/// Makes a checkpoint, and tells on a terminal how far it is.
+pub(crate) fn keep<T>(
+    ui: &Ui,
+    options: CheckpointOptions,
+    work: impl FnOnce(CheckpointOptions) -> T,
+) -> T {
+    while_shown(ui, |progress| match progress {
+        Some(progress) => work(options.progress(progress)),
+        None => work(options),
+    })
 }
 
 #[derive(Debug)]

@@ -42,13 +42,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     if args.yes {
         options = options.unlimited();
     }
-    let checkpoint = progress::while_shown(ui, |progress| {
-        let options = match progress {
-            Some(progress) => options.progress(progress),
-            None => options,
-        };
-        workspace.checkpoint(options)
-    });
+    let checkpoint = progress::keep(ui, options, |options| workspace.checkpoint(options));
     let checkpoint = checkpoint.map_err(too_much)?;
     if ui.json() {
         ui.print_json(&checkpoint_json(&checkpoint))?;

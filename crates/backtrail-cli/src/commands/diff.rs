@@ -65,12 +65,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let workspace = args.here.require(global, ui)?;
     let paths = args.paths.iter().map(|path| within(workspace.root(), path));
     let paths = paths.collect::<Result<Vec<_>>>()?;
-    let diff = compare(args, &workspace, ui)?;
-    let diff = if paths.is_empty() {
-        diff
-    } else {
-        diff.only(&paths)?
-    };
+    let diff = compare(args, &workspace, ui)?.only(&paths)?;
     if ui.json() {
         let changes = serde_json::to_value(diff.changes()).unwrap_or(Value::Null);
         ui.print_json(&changes)?;

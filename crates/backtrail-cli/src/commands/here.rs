@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use backtrail::{Checkpoint, CheckpointId, ErrorKind, Point, SessionId, Store, Workspace};
 
-use super::{open_or_create_store, open_store, resolve};
+use super::{open_files_store, open_or_create_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
@@ -69,7 +69,7 @@ impl Here {
 
     /// Opens the workspace if it is known. To look for it makes nothing.
     pub(crate) fn find(&self, global: &Global) -> Result<Option<Workspace>> {
-        let Some(store) = open_store(global)? else {
+        let Some(store) = open_files_store(global)? else {
             return Ok(None);
         };
         let root = self.root(Some(&store))?;
@@ -81,7 +81,7 @@ impl Here {
         if let Some(workspace) = self.find(global)? {
             return Ok(workspace);
         }
-        let store = open_store(global)?;
+        let store = open_files_store(global)?;
         let root = self.root(store.as_ref())?;
         let what = format!("{} has no checkpoint yet", tilde(&root));
         Err(CommandError::not_found(what)
@@ -193,7 +193,7 @@ fn describe_point(workspace: &Workspace, id: &str) -> String {
 }
 
 /// Writes what a checkpoint is: its label or why it was made, and when.
-pub(crate) fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
+fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
     let at = when::brief(checkpoint.at());
     match checkpoint.label() {
         Some(label) => format!("checkpoint \"{}\", {at}", one_line(label, 40)),

@@ -104,22 +104,36 @@ fn store_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
         .rotation(settings.rotation.value)
         .snapshot_cap(settings.snapshot_cap.value)
         .program("backtrail");
-    let options = match home::global_excludes() {
-        Some(path) => options.global_excludes(path),
-        None => options,
-    };
     Ok((options, dir))
+}
+
+/// Returns the options for who looks at files: with the ignore rules that git is
+/// set to use everywhere.
+fn files_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
+    let (options, dir) = store_options(global)?;
+    Ok(match home::global_excludes() {
+        Some(path) => (options.global_excludes(path), dir),
+        None => (options, dir),
+    })
 }
 
 /// Opens the store, making it where there is none.
 fn open_or_create_store(global: &Global) -> Result<Store> {
-    let (options, dir) = store_options(global)?;
+    let (options, dir) = files_options(global)?;
     Ok(options.open_or_create(dir)?)
 }
 
 /// Opens the store if there is one. To look for something makes nothing.
 fn open_store(global: &Global) -> Result<Option<Store>> {
-    let (options, dir) = store_options(global)?;
+    open_if_there(store_options(global)?)
+}
+
+/// Opens the store, if there is one, to look at files.
+fn open_files_store(global: &Global) -> Result<Option<Store>> {
+    open_if_there(files_options(global)?)
+}
+
+fn open_if_there((options, dir): (StoreOptions, PathBuf)) -> Result<Option<Store>> {
     match options.open(dir) {
         Ok(store) => Ok(Some(store)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -129,7 +143,16 @@ fn open_store(global: &Global) -> Result<Option<Store>> {
 
 /// Opens the store that a reference is looked up in.
 fn require_store(global: &Global) -> Result<Store> {
-    match open_store(global)? {
+    required(open_store(global)?, global)
+}
+
+/// Opens the store that a reference is looked up in, to look at files as well.
+fn require_files_store(global: &Global) -> Result<Store> {
+    required(open_files_store(global)?, global)
+}
+
+fn required(store: Option<Store>, global: &Global) -> Result<Store> {
+    match store {
         Some(store) => Ok(store),
         None => {
             let (dir, _) = home::store_dir(global.store.as_deref())?;
@@ -183,7 +206,9 @@ fn short(id: &SessionId) -> &str {
 
 /// Finds the session that a reference means; a wrong one brings up the nearest.
 fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
-    let root = home::workspace_root(store);
+    // Which workspace this is matters to `latest` alone, and costs a look at all.
+    let root = (reference == "latest").then(|| home::workspace_root(store));
+    let root = root.flatten();
     store.resolve(reference, root.as_deref()).map_err(|error| {
         let candidates = error.candidates().to_vec();
         let kind = error.kind();

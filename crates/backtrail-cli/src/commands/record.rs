@@ -10,7 +10,7 @@ use backtrail::{
 use serde_json::json;
 
 use super::here::{joined_session, too_wide};
-use super::{Answer, locked_hint, open_or_create_store, require_store, resolve, short};
+use super::{Answer, locked_hint, open_or_create_store, require_files_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
@@ -63,7 +63,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let durability = args.durability.as_deref().map(str::parse).transpose()?;
     let store = match args.session.as_ref().or(args.spawned_by.as_ref()) {
-        Some(_) => require_store(global)?,
+        Some(_) => require_files_store(global)?,
         None => open_or_create_store(global)?,
     };
     let mut recorder = Recorder::new(store, args, durability, ui)?;

@@ -257,11 +257,7 @@ impl<'a> Running<'a> {
         } else {
             options
         };
-        let made = progress::while_shown(self.ui, |progress| {
-            let options = match progress {
-                Some(progress) => options.progress(progress),
-                None => options,
-            };
+        let made = progress::keep(self.ui, options, |options| {
             match session {
                 Some(id) => {
                     let checkpoint = workspace.checkpoint(options.session(id))?;
@@ -329,11 +325,7 @@ impl<'a> Running<'a> {
         if let Some(label) = &self.args.label {
             options = options.label(label.as_str());
         }
-        let made = progress::while_shown(self.ui, |progress| {
-            let options = match progress {
-                Some(progress) => options.progress(progress),
-                None => options,
-            };
+        let made = progress::keep(self.ui, options, |options| {
             begun.workspace.checkpoint(options)
         });
         Ok(made?)

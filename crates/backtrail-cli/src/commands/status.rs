@@ -63,7 +63,13 @@ impl Status {
             Some(id) => Some(store.read_session(&id)?.info()?),
             None => None,
         };
-        let last = workspace.last_checkpoint()?;
+        let mut all = workspace.checkpoints()?;
+        let first = all.next().transpose()?;
+        let (mut checkpoints, mut last) = (u64::from(first.is_some()), first.clone());
+        for checkpoint in all {
+            last = Some(checkpoint?);
+            checkpoints += 1;
+        }
         let changed = match &last {
             Some(last) => {
                 let before = last.snapshot()?;
@@ -77,8 +83,8 @@ impl Status {
         Ok(Self {
             session,
             running: workspace.active()?,
-            checkpoints: workspace.checkpoints_back()?.count() as u64,
-            first: workspace.checkpoints()?.next().transpose()?,
+            checkpoints,
+            first,
             last,
             changed,
             store_bytes: bytes_in(store.root()),

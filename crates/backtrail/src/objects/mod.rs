@@ -37,7 +37,6 @@ mod kit;
 #[cfg(test)]
 mod objects_tests;
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -145,13 +144,14 @@ impl Objects {
     }
 
     /// Returns how many bytes the objects take on disk.
+    #[cfg(test)]
     pub(crate) fn size(&self) -> Result<u64> {
         let shelf = &self.0.shelf;
         let mut size = 0;
         for name in shelf.names()? {
             match shelf.file(name).and_then(|file| file.len()) {
                 Ok(len) => size += len,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
                     let path = name.path(&shelf.dir);
                     return Err(Error::io("cannot measure a pack of objects", &path, error));

@@ -25,7 +25,7 @@ impl Session {
     pub fn begin_turn(&self, message: impl Into<Draft>) -> Result<Turn> {
         let draft = message.into();
         let workspace = self.own_workspace()?;
-        let place = self.0.store.session_place(self.id())?;
+        let place = self.place();
         let about = draft.message().map(|message| message.text().into_owned());
         self.append(draft)?;
         let start = CheckpointOptions::new()
@@ -72,13 +72,22 @@ impl Session {
     /// Returns the session's workspace, making one of its directory where none is
     /// kept yet.
     fn own_workspace(&self) -> Result<Workspace> {
-        if let Some(workspace) = self.workspace()? {
-            return Ok(workspace);
+        let known = self.reader().present()?.workspace;
+        let known = known.ok_or_else(|| self.no_workspace())?;
+        match &known.id {
+            Some(id) => by_id(&self.0.store, id),
+            None => self.0.store.workspace(&known.root()),
         }
-        let Some(known) = self.reader().present()?.workspace else {
-            return Err(self.no_workspace());
-        };
-        self.0.store.workspace(&known.root())
+    }
+
+    /// Returns the place of the last record that this handle knows of.
+    fn place(&self) -> SessionPlace {
+        let tail = self.0.lock_tail();
+        SessionPlace {
+            id: self.id().clone(),
+            trail: tail.trail,
+            seq: tail.position.seq,
+        }
     }
 }
 
@@ -300,18 +309,13 @@ impl Tool<'_> {
         let seq = turn.append(Message::tool_result(result))?;
         let end = CheckpointOptions::new()
             .why(Why::ToolEnd)
-            .place(turn.place_at(seq)?)
+            .place(SessionPlace {
+                seq,
+                ..turn.session.place()
+            })
             .begun_by(self.start);
         let pending = begin_checkpoint(&turn.workspace, end)?;
         turn.lock_behind().pending.push(pending);
         Ok(seq)
-    }
-}
-
-impl Turn {
-    /// Returns the place of a record that was just appended.
-    fn place_at(&self, seq: u64) -> Result<SessionPlace> {
-        let place = self.session.0.store.session_place(self.session.id())?;
-        Ok(SessionPlace { seq, ..place })
     }
 }

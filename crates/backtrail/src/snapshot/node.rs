@@ -72,6 +72,19 @@ pub(crate) fn write_listing(
     Ok(level[0].id)
 }
 
+/// Writes a snapshot of a directory with nothing in it, and returns its name.
+pub(crate) fn write_empty(
+    mode: u32,
+    put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>,
+) -> Result<(ObjectId, Dir)> {
+    let root = Dir {
+        mode,
+        listing: write_listing(&[], put)?,
+        totals: Totals::default(),
+    };
+    Ok((put(&write_root(&root))?, root))
+}
+
 /// Writes one level of branches above `children`.
 fn write_branches(
     children: &[Child],

@@ -273,7 +273,7 @@ impl Store {
     /// Returns the root of the workspace that a directory belongs to: the nearest
     /// known one around it, else the nearest directory with a `.git`, else itself.
     pub fn workspace_root(&self, dir: &Path) -> Result<PathBuf> {
-        workspace::root_around(Some(self), dir)
+        workspace::root_around(self, dir)
     }
 
     /// Says in a session that a command ran, whoever speaks there; returns the
@@ -286,11 +286,6 @@ impl Store {
     /// It only reads.
     pub fn verify_snapshots(&self) -> Result<SnapshotsReport> {
         workspace::verify(self)
-    }
-
-    /// Returns how many bytes the objects of snapshots take on disk.
-    pub fn objects_size(&self) -> Result<u64> {
-        self.0.objects.size()
     }
 
     /// Returns the ids of all sessions, in no order.

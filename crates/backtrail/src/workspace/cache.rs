@@ -17,8 +17,6 @@ use crate::storage::{append_all, read_full};
 const DERIVED: &str = "derived";
 /// The version of the cache is part of its name.
 const CACHES: &str = "stat-cache-1";
-/// The cache's own number of the store's objects; which packs there are says more.
-const GENERATION: u64 = 0;
 
 impl Workspace {
     /// Reads the newest cache that can be read.
@@ -29,7 +27,7 @@ impl Workspace {
                 return cache;
             }
         }
-        StatCache::empty(GENERATION)
+        StatCache::empty()
     }
 
     /// Writes a cache and removes those before it. Called under the snapshot
@@ -74,7 +72,7 @@ impl Workspace {
             return None;
         }
         bytes.truncate(at);
-        StatCache::decode(bytes, GENERATION)
+        StatCache::decode(bytes)
     }
 
     fn write_cache(&self, number: u64, bytes: &[u8]) -> io::Result<()> {

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use crate::error::Result;
@@ -213,25 +212,5 @@ impl Checkpoint {
             Some(before) => before.snapshot()?.diff(&after),
             None => after.diff(&after),
         }
-    }
-}
-
-impl Serialize for Checkpoint {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Checkpoint", 12)?;
-        fields.serialize_field("id", &self.id)?;
-        fields.serialize_field("at", &self.at)?;
-        fields.serialize_field("why", &self.why)?;
-        fields.serialize_field("session", &self.session.as_ref().map(|place| &place.id))?;
-        fields.serialize_field("seq", &self.session.as_ref().map(|place| place.seq))?;
-        fields.serialize_field("begun_by", &self.of)?;
-        fields.serialize_field("label", &self.label)?;
-        fields.serialize_field("about", &self.about)?;
-        fields.serialize_field("snapshot", &self.snapshot)?;
-        fields.serialize_field("files", &self.files)?;
-        fields.serialize_field("bytes", &self.bytes)?;
-        fields.serialize_field("changed", &self.changed)?;
-        fields.serialize_field("not_captured", &self.not_captured)?;
-        fields.end()
     }
 }

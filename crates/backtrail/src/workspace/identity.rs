@@ -240,14 +240,13 @@ fn reference(place: &Place) -> WorkspaceRef {
 
 /// Returns the root of the workspace that a directory belongs to: the nearest
 /// known one around it, else the nearest directory with a `.git`, else itself.
-pub(crate) fn root_around(store: Option<&Store>, dir: &Path) -> Result<PathBuf> {
+pub(crate) fn root_around(store: &Store, dir: &Path) -> Result<PathBuf> {
     let dir = Place::of(dir)?.root;
-    let known = store.map(known).transpose()?.unwrap_or_default();
+    let known = known(store)?;
     let is_known = |dir: &&Path| {
         let here = known.iter().find(|known| known.root == *dir);
         // One of which nothing was ever kept decides nothing.
-        here.zip(store)
-            .is_some_and(|(here, store)| here.is_used(store))
+        here.is_some_and(|here| here.is_used(store))
     };
     let has_git = |dir: &&Path| rustix::fs::lstat(dir.join(".git")).is_ok();
     let around = dir.ancestors().find(is_known);

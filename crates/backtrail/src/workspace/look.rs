@@ -9,8 +9,7 @@ use super::checkpoint::NotCaptured;
 use super::making::not_captured;
 use crate::error::Result;
 use crate::objects::ObjectId;
-use crate::snapshot::entry::{Dir, Totals};
-use crate::snapshot::node::{write_listing, write_root};
+use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::{Limits, Progress, ScanOptions, Sink, scan};
 use crate::snapshot::{Diff, Snapshot};
 use crate::time::Timestamp;
@@ -51,12 +50,7 @@ impl Workspace {
             nodes.insert(id, bytes.to_vec());
             Ok(id)
         };
-        let root = Dir {
-            mode: before.root().mode,
-            listing: write_listing(&[], &mut put)?,
-            totals: Totals::default(),
-        };
-        let found = (ObjectId::of(&write_root(&root)), root);
+        let found = write_empty(before.root().mode, &mut put)?;
         Ok(Snapshot::present(self.root(), found, nodes, self.objects()))
     }
 

@@ -13,8 +13,8 @@ use crate::message::{read_object, take};
 use crate::objects::ObjectId;
 use crate::random::new_uuid;
 use crate::session::{AppendLock, Session, SessionOptions, append_entry};
-use crate::snapshot::entry::{Dir, Totals};
-use crate::snapshot::node::{write_listing, write_root};
+use crate::snapshot::entry::Totals;
+use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::{Limits, Progress, ScanProgress, Scanned, Sink, StatCache, scan};
 use crate::snapshot::{LeftOutEntry, Snapshot};
 
@@ -286,18 +286,11 @@ impl Workspace {
     fn store_absence(&self, before: &Checkpoint) -> Result<State> {
         let mode = before.snapshot()?.root().mode;
         let writer = self.objects().writer()?;
-        let listing = write_listing(&[], &mut |bytes| writer.put(bytes))?;
-        let totals = Totals::default();
-        let root = Dir {
-            mode,
-            listing,
-            totals,
-        };
-        let id = writer.put(&write_root(&root))?;
+        let (id, root) = write_empty(mode, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
         Ok(State {
             id,
-            totals,
+            totals: root.totals,
             not_captured: NotCaptured::default(),
             cache: None,
         })

@@ -350,7 +350,7 @@ fn next_cache(outcomes: &[Outcome], old: &StatCache, device: u64) -> Option<Stat
         next = next.checked_add(u32::try_from(subdirs.len()).ok()?)?;
         line.extend(subdirs);
     }
-    writer.finish(old.generation(), device)
+    writer.finish(device)
 }
 
 /// The first entries that were left out: those that say most, then by path.

@@ -15,8 +15,8 @@ use crate::objects::ObjectId;
 const MAGIC: &[u8; 4] = b"btsc";
 const VERSION: u8 = 1;
 const CHECK: usize = 32;
-/// Magic, version, check, generation, device, number of directories.
-const FRONT: usize = MAGIC.len() + 1 + CHECK + 8 + 8 + 4;
+/// Magic, version, check, device, number of directories.
+const FRONT: usize = MAGIC.len() + 1 + CHECK + 8 + 4;
 /// A directory's length, and the number of its first child.
 const PLACE: usize = 8;
 
@@ -35,7 +35,6 @@ const ONE_TIME: u8 = 0b0010_0000;
 #[derive(Debug)]
 pub(crate) struct StatCache {
     bytes: Vec<u8>,
-    generation: u64,
     device: u64,
     places: Vec<Place>,
 }
@@ -48,19 +47,18 @@ struct Place {
 }
 
 impl StatCache {
-    /// Returns a cache that knows nothing. `generation` is that of the store's
-    /// objects: a cache of another one may name what is gone.
-    pub(crate) fn empty(generation: u64) -> Self {
+    /// Returns a cache that knows nothing.
+    pub(crate) fn empty() -> Self {
         Self {
             bytes: Vec::new(),
-            generation,
             device: 0,
             places: Vec::new(),
         }
     }
 
-    /// Reads a cache; `None` if it is of another generation or version, or damaged.
-    pub(crate) fn decode(bytes: Vec<u8>, generation: u64) -> Option<Self> {
+    /// Reads a cache; `None` if it is of another version, or damaged. Whether what it
+    /// names is still stored is for the caller to know.
+    pub(crate) fn decode(bytes: Vec<u8>) -> Option<Self> {
         let mut input = Input(bytes.get(..FRONT)?);
         let right = input.take(MAGIC.len())? == MAGIC && input.byte()? == VERSION;
         let check = input.take(CHECK)?;
@@ -68,15 +66,11 @@ impl StatCache {
         if !right || blake3::hash(checked).as_bytes() != check {
             return None;
         }
-        if input.fixed()? != generation {
-            return None;
-        }
         let device = input.fixed()?;
         let count = u32::from_le_bytes(input.take(4)?.try_into().ok()?) as usize;
         let places = places(bytes.get(FRONT..)?, count)?;
         Some(Self {
             bytes,
-            generation,
             device,
             places,
         })
@@ -85,10 +79,6 @@ impl StatCache {
     /// Returns the cache as it is kept.
     pub(crate) fn encode(&self) -> &[u8] {
         &self.bytes
-    }
-
-    pub(super) fn generation(&self) -> u64 {
-        self.generation
     }
 
     /// Returns whether it is about the file system that the root is on.
@@ -147,12 +137,11 @@ impl Writer {
         Some(())
     }
 
-    pub(super) fn finish(self, generation: u64, device: u64) -> Option<StatCache> {
+    pub(super) fn finish(self, device: u64) -> Option<StatCache> {
         let mut bytes = Vec::with_capacity(FRONT + self.table.len() + self.body.len());
         bytes.extend_from_slice(MAGIC);
         bytes.push(VERSION);
         bytes.extend_from_slice(&[0; CHECK]);
-        bytes.extend_from_slice(&generation.to_le_bytes());
         bytes.extend_from_slice(&device.to_le_bytes());
         bytes.extend_from_slice(&self.count.to_le_bytes());
         bytes.extend_from_slice(&self.table);
@@ -162,7 +151,6 @@ impl Writer {
         let places = places(&bytes[FRONT..], self.count as usize)?;
         Some(StatCache {
             bytes,
-            generation,
             device,
             places,
         })

@@ -53,7 +53,7 @@ impl Place {
             dir,
             objects,
             options: ScanOptions::new(store),
-            cache: StatCache::empty(7),
+            cache: StatCache::empty(),
             later_millis: 0,
         }
     }
@@ -81,7 +81,7 @@ impl Place {
     pub(super) fn scan(&mut self) -> Scanned {
         let mut scanned = self.try_scan().unwrap();
         if let Some(cache) = scanned.cache.take() {
-            self.cache = StatCache::decode(cache.encode().to_vec(), 7).unwrap();
+            self.cache = StatCache::decode(cache.encode().to_vec()).unwrap();
         }
         scanned
     }
@@ -96,7 +96,7 @@ impl Place {
 
     /// Scans without knowing anything, and stores nothing.
     pub(super) fn look_afresh(&self) -> Scanned {
-        let none = StatCache::empty(7);
+        let none = StatCache::empty();
         scan(&self.root(), &self.options, &none, Sink::Look, self.now()).unwrap()
     }
 
