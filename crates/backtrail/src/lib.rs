@@ -193,6 +193,7 @@ mod legacy;
 mod message;
 mod objects;
 mod random;
+mod restore;
 mod session;
 mod snapshot;
 mod storage;
@@ -213,6 +214,11 @@ pub use message::{
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
+pub use restore::{
+    Attempt, ChangedBy, ChatMove, Conflict, Kept, KeptBecause, NotRestored, OnConflict,
+    PlannedChange, PlannedKind, Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook,
+    Verb,
+};
 pub use session::{
     Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, History, HistoryItem,
     Holder, Import, ImportOutcome, MessageCounts, Move, Moved, Note, OwnedRecords, Prompt, Prompts,

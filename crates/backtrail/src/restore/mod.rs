@@ -1,0 +1,19 @@
+//! Taking the files of a workspace back, and the conversation with them.
+//!
+//! Plan, then act. A plan says what would become of each path, and who else changed
+//! it; acting is one step that a crash leaves undone or carried forward by whoever
+//! comes next. What is replaced or removed is in the store first, and nothing is
+//! reached but beneath the workspace's root, through no link.
+
+mod act;
+mod api;
+mod options;
+mod plan;
+mod thing;
+
+pub use act::{Touch, TouchHook};
+pub use options::{OnConflict, Rewind};
+pub use plan::{
+    Attempt, ChangedBy, ChatMove, Conflict, Kept, KeptBecause, NotRestored, PlannedChange,
+    PlannedKind, Recovered, RewindPlan, RewindReport, Verb,
+};

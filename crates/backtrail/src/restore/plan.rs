@@ -1,0 +1,288 @@
+//! What would be done, and what was done.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::error::Result;
+use crate::ids::{CheckpointId, SessionId};
+use crate::message::ToolUse;
+use crate::session::Step;
+use crate::time::Timestamp;
+use crate::workspace::{Activity, Checkpoint, NotCaptured};
+
+/// What kind of step it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Verb {
+    /// Back to a point.
+    Rewind,
+    /// Some paths as they were at a point.
+    Restore,
+    /// A step is taken back.
+    Undo,
+    /// A step is brought forward again.
+    Redo,
+}
+
+/// What would become of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedChange {
+    /// Where, relative to the workspace; the workspace itself is `.`.
+    pub path: PathBuf,
+    /// What.
+    pub kind: PlannedKind,
+    /// Whether it is about a directory itself.
+    pub is_dir: bool,
+}
+
+/// What would become of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PlannedKind {
+    /// It is there, and becomes what it was.
+    Restore,
+    /// It is not there, and comes back.
+    Create,
+    /// It goes.
+    Delete,
+    /// Its mode alone becomes what it was.
+    Mode,
+}
+
+/// A path that somebody else changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Conflict {
+    /// Where.
+    pub path: PathBuf,
+    /// Who changed it last, apart from those whose work is taken back.
+    pub changed_by: ChangedBy,
+    /// When that was seen; for what no checkpoint has, when the file says it changed.
+    pub at: Timestamp,
+    /// Whether no checkpoint has it yet.
+    pub unsaved: bool,
+    /// What those whose work is taken back did to it as well: the turn or run.
+    pub also: Option<String>,
+}
+
+/// Who changed something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChangedBy {
+    /// The person, or a program that nobody told us of.
+    Person,
+    /// A session.
+    Session(SessionId),
+}
+
+/// A path that stays as it is although the point has it otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Kept {
+    /// Where.
+    pub path: PathBuf,
+    /// Why.
+    pub because: KeptBecause,
+}
+
+/// Why a path stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeptBecause {
+    /// Somebody else changed it, and it was asked to keep that.
+    Conflict,
+    /// It came into being while ignore rules named it.
+    BornIgnored,
+}
+
+/// A path that could not be made what it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotRestored {
+    /// Where.
+    pub path: PathBuf,
+    /// Why, in a few words.
+    pub why: String,
+}
+
+/// How a conversation moves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChatMove {
+    /// The session.
+    pub session: SessionId,
+    /// The last record before.
+    pub from: u64,
+    /// The last record after.
+    pub to: u64,
+    /// The first prompt that is taken back.
+    pub prompt: Option<String>,
+}
+
+impl fmt::Display for ChangedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Person => f.write_str("person"),
+            Self::Session(id) => f.write_str(id.as_str()),
+        }
+    }
+}
+
+/// What would be done. Nothing is touched before it is applied.
+#[derive(Debug)]
+pub struct RewindPlan {
+    _todo: (),
+}
+
+impl RewindPlan {
+    /// Returns what kind of step it is.
+    pub fn verb(&self) -> Verb {
+        unimplemented!()
+    }
+
+    /// Returns the step that is taken back or brought forward again, by undo and
+    /// redo.
+    pub fn step(&self) -> Option<&Step> {
+        unimplemented!()
+    }
+
+    /// Returns the checkpoint whose files shall be there; `None` where only the
+    /// conversation moves.
+    pub fn to(&self) -> Option<&Checkpoint> {
+        unimplemented!()
+    }
+
+    /// Returns the session whose point it is, or whose step.
+    pub fn session(&self) -> Option<&SessionId> {
+        unimplemented!()
+    }
+
+    /// Returns what would become of which paths.
+    pub fn changes(&self) -> &[PlannedChange] {
+        unimplemented!()
+    }
+
+    /// Returns the paths that somebody else changed, whatever becomes of them.
+    pub fn conflicts(&self) -> &[Conflict] {
+        unimplemented!()
+    }
+
+    /// Returns what stays as it is although the point has it otherwise.
+    pub fn kept(&self) -> &[Kept] {
+        unimplemented!()
+    }
+
+    /// Returns what cannot be made what it was, and why.
+    pub fn not_restored(&self) -> &[NotRestored] {
+        unimplemented!()
+    }
+
+    /// Returns how many files and links are as they shall be already.
+    pub fn unchanged(&self) -> u64 {
+        unimplemented!()
+    }
+
+    /// Returns what the point's snapshot saw and did not capture.
+    pub fn not_captured(&self) -> &NotCaptured {
+        unimplemented!()
+    }
+
+    /// Returns the tool calls between the checkpoint and the point: what they did to
+    /// files is not in the checkpoint.
+    pub fn tool_calls(&self) -> &[ToolUse] {
+        unimplemented!()
+    }
+
+    /// Returns how the conversation would move.
+    pub fn chat(&self) -> Option<&ChatMove> {
+        unimplemented!()
+    }
+
+    /// Returns the agent that the session belongs to, where its conversation stays
+    /// for that reason.
+    pub fn belongs_to(&self) -> Option<&str> {
+        unimplemented!()
+    }
+
+    /// Returns the turns and runs that are under way here now.
+    pub fn active(&self) -> &[Activity] {
+        unimplemented!()
+    }
+
+    /// Returns whether there is nothing to do: all is as it shall be.
+    pub fn is_empty(&self) -> bool {
+        unimplemented!()
+    }
+
+    /// Does it. Refuses, with [`Conflict`](crate::ErrorKind::Conflict), where a
+    /// conflict stops it, and where files or conversation moved since the plan was
+    /// made; nothing is touched then.
+    pub fn apply(self) -> Result<RewindReport> {
+        unimplemented!()
+    }
+}
+
+/// What became of an attempt to do it at once.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It is done.
+    Done(Box<RewindReport>),
+    /// Somebody else changed some of it: nothing was touched.
+    InConflict(Box<RewindPlan>),
+}
+
+/// What was done.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RewindReport {
+    /// What kind of step it was.
+    pub verb: Verb,
+    /// The step that was taken back or brought forward again.
+    pub step: Option<Step>,
+    /// The session whose point or step it was.
+    pub session: Option<SessionId>,
+    /// The checkpoint of the files as they were before.
+    pub from: Option<CheckpointId>,
+    /// The checkpoint that the files went to.
+    pub to: Option<Checkpoint>,
+    /// The checkpoint of the files as they are now; `None` where none moved.
+    pub now: Option<CheckpointId>,
+    /// What was restored, came back, or got its mode back.
+    pub restored: Vec<PathBuf>,
+    /// What went.
+    pub deleted: Vec<PathBuf>,
+    /// What stayed as it is although the point has it otherwise.
+    pub kept: Vec<Kept>,
+    /// What could not be made what it was.
+    pub not_restored: Vec<NotRestored>,
+    /// The paths that somebody else had changed, whatever became of them.
+    pub conflicts: Vec<Conflict>,
+    /// How many files and links were as they should be already.
+    pub unchanged: u64,
+    /// The tool calls between the checkpoint and the point.
+    pub tool_calls: Vec<ToolUse>,
+    /// How the conversation moved.
+    pub chat: Option<ChatMove>,
+    /// The agent that the session belongs to, where its conversation stayed for that
+    /// reason.
+    pub belongs_to: Option<String>,
+    /// The turns and runs that were under way.
+    pub active: Vec<Activity>,
+}
+
+/// A step that a crash had interrupted, and what became of it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// What kind of step it was.
+    pub verb: Verb,
+    /// When it had begun.
+    pub begun_at: Timestamp,
+    /// The checkpoint of the files as they are now; `None` where it was given up.
+    pub now: Option<CheckpointId>,
+    /// What was changed since the interruption, or could not be restored: left alone.
+    pub left: Vec<NotRestored>,
+    /// Whether the conversation stayed where it was, because it had gone on.
+    pub chat_went_on: bool,
+}
