@@ -1,74 +1,288 @@
 //! What a workspace and a session offer.
 
-use super::options::Rewind;
-use super::plan::{Attempt, Recovered, RewindPlan};
-use crate::error::Result;
+use std::sync::Arc;
+
+use super::draft::{Draft, Found};
+use super::execute::{Execution, must_stand};
+use super::goal::Goal;
+use super::options::{OnConflict, Rewind};
+use super::plan::{Attempt, RewindPlan, RewindReport};
+use super::steps::Finder;
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::session::{Session, Steps};
-use crate::workspace::{Point, Workspace};
+use crate::objects::ObjectId;
+use crate::session::{Move, Session, Steps};
+use crate::snapshot::Progress;
+use crate::workspace::making::State;
+use crate::workspace::{Checkpoint, Point, Workspace};
 
 impl Workspace {
     /// Plans to take files and conversation back to a point. Nothing is touched.
-    pub fn rewind_plan(&self, _point: &Point, _options: Rewind) -> Result<RewindPlan> {
-        unimplemented!()
+    pub fn rewind_plan(&self, point: &Point, options: Rewind) -> Result<RewindPlan> {
+        self.recover()?;
+        let goal = Goal::at_point(self, point, &options)?;
+        self.plan(goal, options, None)
     }
 
     /// Takes files and conversation back to a point, if nobody else changed what is
     /// taken back, or the options say what becomes of that.
-    pub fn rewind(&self, _point: &Point, _options: Rewind) -> Result<Attempt> {
-        unimplemented!()
+    pub fn rewind(&self, point: &Point, options: Rewind) -> Result<Attempt> {
+        let attempt = self.attempt(options, None, None, |options| {
+            Goal::at_point(self, point, options).map(Some)
+        })?;
+        Ok(attempt.expect("a point is always something to go to"))
     }
 
     /// Plans to take back the newest step: of one session, or of all that work here.
     /// `None` where there is none.
     pub fn undo_plan(
         &self,
-        _session: Option<&SessionId>,
-        _options: Rewind,
+        session: Option<&SessionId>,
+        options: Rewind,
     ) -> Result<Option<RewindPlan>> {
-        unimplemented!()
+        self.recover()?;
+        let goal = Finder::new(self, session)?.to_undo(&options)?;
+        goal.map(|goal| self.plan(goal, options, None)).transpose()
     }
 
     /// Takes back the newest step: of one session, or of all that work here. `None`
     /// where there is none.
-    pub fn undo(&self, _session: Option<&SessionId>, _options: Rewind) -> Result<Option<Attempt>> {
-        unimplemented!()
+    pub fn undo(&self, session: Option<&SessionId>, options: Rewind) -> Result<Option<Attempt>> {
+        self.attempt(options, None, None, |options| {
+            Finder::new(self, session)?.to_undo(options)
+        })
     }
 
-    /// Plans to bring forward again what was undone last; see [`undo_plan`](Self::undo_plan).
+    /// Plans to bring forward again what was undone last; see
+    /// [`undo_plan`](Self::undo_plan).
     pub fn redo_plan(
         &self,
-        _session: Option<&SessionId>,
-        _options: Rewind,
+        session: Option<&SessionId>,
+        options: Rewind,
     ) -> Result<Option<RewindPlan>> {
-        unimplemented!()
+        self.recover()?;
+        let goal = Finder::new(self, session)?.to_redo(&options)?;
+        goal.map(|goal| self.plan(goal, options, None)).transpose()
     }
 
     /// Brings forward again what was undone last; see [`undo`](Self::undo).
-    pub fn redo(&self, _session: Option<&SessionId>, _options: Rewind) -> Result<Option<Attempt>> {
-        unimplemented!()
+    pub fn redo(&self, session: Option<&SessionId>, options: Rewind) -> Result<Option<Attempt>> {
+        self.attempt(options, None, None, |options| {
+            Finder::new(self, session)?.to_redo(options)
+        })
     }
 
     /// Returns what undo and redo would take: of one session, or of all that work
     /// here.
-    pub fn steps(&self, _session: Option<&SessionId>) -> Result<Steps> {
-        unimplemented!()
+    pub fn steps(&self, session: Option<&SessionId>) -> Result<Steps> {
+        Finder::new(self, session)?.list()
     }
 
-    /// Finishes a rewind, restore, undo or redo that a crash interrupted. `None`
-    /// where there is none, or where it is still under way.
-    ///
-    /// Whatever keeps or moves files here does so by itself; this is for who only
-    /// reads.
-    pub fn recover(&self) -> Result<Option<Recovered>> {
-        unimplemented!()
+    /// Takes back the newest step of a session whose speaker asks for it.
+    pub(crate) fn undo_through(&self, speaker: &Session) -> Result<Option<Move>> {
+        let options = Rewind::files_and_chat();
+        let attempt = self.attempt(options, None, Some(speaker.clone()), |options| {
+            Finder::new(self, Some(speaker.id()))?.to_undo(options)
+        })?;
+        attempt.map(|attempt| moved(attempt, speaker)).transpose()
     }
+
+    /// Brings forward again what a session's speaker undid last.
+    pub(crate) fn redo_through(&self, speaker: &Session) -> Result<Option<Move>> {
+        let options = Rewind::files_and_chat();
+        let attempt = self.attempt(options, None, Some(speaker.clone()), |options| {
+            Finder::new(self, Some(speaker.id()))?.to_redo(options)
+        })?;
+        attempt.map(|attempt| moved(attempt, speaker)).transpose()
+    }
+
+    /// Looks at what is there, and works out what would be done.
+    pub(super) fn plan(
+        &self,
+        goal: Goal,
+        options: Rewind,
+        speaker: Option<Session>,
+    ) -> Result<RewindPlan> {
+        let present = match &goal.files {
+            Some(_) => {
+                let last = self.require_last()?.snapshot()?;
+                Some(self.look(&last, options.progress.clone())?.0)
+            }
+            None => None,
+        };
+        let found = present.as_ref().map(Found::Looked);
+        let draft = Draft::new(self, &goal, &options, found)?;
+        let not_captured = goal.to.as_ref().map(|to| to.not_captured().clone());
+        Ok(RewindPlan {
+            changes: changes(&draft),
+            draft,
+            not_captured: not_captured.unwrap_or_default(),
+            active: self.active()?,
+            present: present.map(|present| present.id()),
+            workspace: self.clone(),
+            goal,
+            options,
+            speaker,
+        })
+    }
+
+    /// Does what `find` finds, in one go and under one lock. `planned` is the state
+    /// of the files that a plan was made for.
+    pub(super) fn attempt(
+        &self,
+        options: Rewind,
+        planned: Option<ObjectId>,
+        speaker: Option<Session>,
+        find: impl FnOnce(&Rewind) -> Result<Option<Goal>>,
+    ) -> Result<Option<Attempt>> {
+        let lock = self.snapshot_lock()?;
+        let _turn = lock.wait(options.progress.as_deref())?;
+        self.recover_locked(speaker.as_ref())?;
+        let Some(goal) = find(&options)? else {
+            return Ok(None);
+        };
+        let speaker = self.speaker_for(&goal, speaker)?;
+        let active = self.active()?;
+        let stored = match &goal.files {
+            Some(_) => Some(self.stored_present(&options.progress, planned)?),
+            None => None,
+        };
+        let snapshot = match &stored {
+            Some((state, _)) => Some(self.open_snapshot(&state.id)?),
+            None => None,
+        };
+        let found = snapshot.as_ref().map(Found::Stored);
+        let draft = Draft::new(self, &goal, &options, found)?;
+        let stops = options.on_conflict == OnConflict::Stop && !draft.conflicts().is_empty();
+        if stops {
+            let not_captured = goal.to.as_ref().map(|to| to.not_captured().clone());
+            return Ok(Some(Attempt::InConflict(Box::new(RewindPlan {
+                changes: changes(&draft),
+                draft,
+                not_captured: not_captured.unwrap_or_default(),
+                active,
+                present: snapshot.map(|snapshot| snapshot.id()),
+                workspace: self.clone(),
+                goal,
+                options,
+                speaker,
+            }))));
+        }
+        // A step that changes nothing any more is still taken back.
+        let nothing = draft.is_empty() && goal.step_id.is_none();
+        let execution = Execution {
+            workspace: self,
+            goal: &goal,
+            draft,
+            speaker,
+            active,
+        };
+        let files = stored.as_ref().map(|(state, last)| (state, last));
+        let report = execution.run(files.filter(|_| !nothing))?;
+        Ok(Some(Attempt::Done(Box::new(report))))
+    }
+
+    /// Stores what is there now, and refuses if it is not what a plan was made for.
+    fn stored_present(
+        &self,
+        progress: &Option<Arc<dyn Progress>>,
+        planned: Option<ObjectId>,
+    ) -> Result<(State, Checkpoint)> {
+        let last = self.require_last()?;
+        let state = self.store_present(&last, progress.clone())?;
+        if planned.is_some_and(|planned| planned != state.id) {
+            let what = "the files changed since this was planned; nothing was touched, plan again";
+            return Err(Error::new(ErrorKind::Conflict, what).at_path(self.root()));
+        }
+        Ok((state, last))
+    }
+
+    fn require_last(&self) -> Result<Checkpoint> {
+        self.last_checkpoint()?.ok_or_else(|| self.no_checkpoint())
+    }
+
+    /// Returns who speaks in the session whose conversation moves.
+    fn speaker_for(&self, goal: &Goal, speaker: Option<Session>) -> Result<Option<Session>> {
+        if goal.chat_move(self.store())?.is_none() {
+            return Ok(None);
+        }
+        let Some(chat) = &goal.chat else {
+            return Ok(None);
+        };
+        match speaker.filter(|speaker| *speaker.id() == chat.session) {
+            Some(speaker) => Ok(Some(speaker)),
+            None => Session::open(self.store(), &chat.session, None).map(Some),
+        }
+    }
+}
+
+/// Says how a session's conversation moved.
+fn moved(attempt: Attempt, speaker: &Session) -> Result<Move> {
+    let report = match attempt {
+        Attempt::Done(report) => report,
+        Attempt::InConflict(plan) => return Err(in_conflict(&plan)),
+    };
+    let stands = speaker.stands_at()?;
+    let step = report
+        .step
+        .ok_or_else(|| Error::invalid("there was no step"))?;
+    Ok(Move {
+        from: report.chat.map_or(stands.seq, |chat| chat.from),
+        to: stands.seq,
+        trail: stands.trail,
+        step,
+    })
+}
+
+fn changes(draft: &Draft) -> Vec<super::plan::PlannedChange> {
+    let files = draft.files.as_ref();
+    files.map_or_else(Vec::new, |files| files.decided.changes())
+}
+
+/// Does what was planned, if everything is as it was then.
+pub(super) fn apply(plan: RewindPlan) -> Result<RewindReport> {
+    let RewindPlan {
+        workspace,
+        goal,
+        options,
+        draft,
+        present,
+        speaker,
+        ..
+    } = plan;
+    if let (Some(speaker), Some(chat)) = (&speaker, &draft.chat) {
+        must_stand(speaker, chat)?;
+    }
+    let attempt = workspace.attempt(options, present, speaker, |_| Ok(Some(goal)))?;
+    match attempt.expect("the plan says what to do") {
+        Attempt::Done(report) => Ok(*report),
+        Attempt::InConflict(plan) => Err(in_conflict(&plan)),
+    }
+}
+
+/// Says that somebody else changed what would be taken back.
+pub(super) fn in_conflict(plan: &RewindPlan) -> Error {
+    let paths = plan.conflicts();
+    let (is, it) = match paths.len() {
+        1 => ("1 path was".to_owned(), "it"),
+        n => (format!("{n} paths were"), "them"),
+    };
+    let first = paths.first().map(|conflict| conflict.path.clone());
+    let first = first.unwrap_or_default();
+    let what = format!(
+        "{is} changed by someone else ({}); nothing was touched: keep {it}, or overwrite {it}",
+        crate::snapshot::shown(&first)
+    );
+    Error::new(ErrorKind::Conflict, what).at_path(&first)
 }
 
 impl Session {
     /// Plans to take the files of its workspace and its conversation back to a point;
     /// see [`Workspace::rewind_plan`].
-    pub fn rewind_plan(&self, _point: &Point, _options: Rewind) -> Result<RewindPlan> {
-        unimplemented!()
+    pub fn rewind_plan(&self, point: &Point, options: Rewind) -> Result<RewindPlan> {
+        let workspace = self.own_workspace()?;
+        workspace.recover_with(Some(self))?;
+        let goal = Goal::at_point(&workspace, point, &options)?;
+        workspace.plan(goal, options, Some(self.clone()))
     }
 }

@@ -7,9 +7,18 @@
 
 mod act;
 mod api;
+mod capture;
+mod decide;
+mod draft;
+mod execute;
+mod goal;
 mod options;
 mod plan;
+mod recover;
+mod steps;
 mod thing;
+mod trace;
+mod whose;
 
 pub use act::{Touch, TouchHook};
 pub use options::{OnConflict, Rewind};

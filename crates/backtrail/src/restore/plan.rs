@@ -3,12 +3,16 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::draft::Draft;
+use super::goal::Goal;
+use super::options::Rewind;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::message::ToolUse;
-use crate::session::Step;
+use crate::objects::ObjectId;
+use crate::session::{Session, Step};
 use crate::time::Timestamp;
-use crate::workspace::{Activity, Checkpoint, NotCaptured};
+use crate::workspace::{Activity, Checkpoint, NotCaptured, Workspace};
 
 /// What kind of step it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -132,94 +136,106 @@ impl fmt::Display for ChangedBy {
 /// What would be done. Nothing is touched before it is applied.
 #[derive(Debug)]
 pub struct RewindPlan {
-    _todo: (),
+    pub(super) workspace: Workspace,
+    pub(super) goal: Goal,
+    pub(super) options: Rewind,
+    pub(super) draft: Draft,
+    pub(super) changes: Vec<PlannedChange>,
+    pub(super) not_captured: NotCaptured,
+    pub(super) active: Vec<Activity>,
+    /// The state of the files that it was made for.
+    pub(super) present: Option<ObjectId>,
+    /// Who speaks in the session, if this process does.
+    pub(super) speaker: Option<Session>,
 }
 
 impl RewindPlan {
     /// Returns what kind of step it is.
     pub fn verb(&self) -> Verb {
-        unimplemented!()
+        self.goal.verb
     }
 
     /// Returns the step that is taken back or brought forward again, by undo and
     /// redo.
     pub fn step(&self) -> Option<&Step> {
-        unimplemented!()
+        self.goal.step.as_ref()
     }
 
     /// Returns the checkpoint whose files shall be there; `None` where only the
     /// conversation moves.
     pub fn to(&self) -> Option<&Checkpoint> {
-        unimplemented!()
+        self.goal.to.as_ref().filter(|_| self.draft.files.is_some())
     }
 
     /// Returns the session whose point it is, or whose step.
     pub fn session(&self) -> Option<&SessionId> {
-        unimplemented!()
+        self.goal.session.as_ref()
     }
 
     /// Returns what would become of which paths.
     pub fn changes(&self) -> &[PlannedChange] {
-        unimplemented!()
+        &self.changes
     }
 
     /// Returns the paths that somebody else changed, whatever becomes of them.
     pub fn conflicts(&self) -> &[Conflict] {
-        unimplemented!()
+        self.draft.conflicts()
     }
 
     /// Returns what stays as it is although the point has it otherwise.
     pub fn kept(&self) -> &[Kept] {
-        unimplemented!()
+        let files = self.draft.files.as_ref();
+        files.map_or(&[], |files| &files.decided.kept)
     }
 
     /// Returns what cannot be made what it was, and why.
     pub fn not_restored(&self) -> &[NotRestored] {
-        unimplemented!()
+        let files = self.draft.files.as_ref();
+        files.map_or(&[], |files| &files.decided.not_restored)
     }
 
     /// Returns how many files and links are as they shall be already.
     pub fn unchanged(&self) -> u64 {
-        unimplemented!()
+        self.draft.files.as_ref().map_or(0, |files| files.unchanged)
     }
 
     /// Returns what the point's snapshot saw and did not capture.
     pub fn not_captured(&self) -> &NotCaptured {
-        unimplemented!()
+        &self.not_captured
     }
 
     /// Returns the tool calls between the checkpoint and the point: what they did to
     /// files is not in the checkpoint.
     pub fn tool_calls(&self) -> &[ToolUse] {
-        unimplemented!()
+        &self.goal.tool_calls
     }
 
     /// Returns how the conversation would move.
     pub fn chat(&self) -> Option<&ChatMove> {
-        unimplemented!()
+        self.draft.chat.as_ref()
     }
 
     /// Returns the agent that the session belongs to, where its conversation stays
     /// for that reason.
     pub fn belongs_to(&self) -> Option<&str> {
-        unimplemented!()
+        self.goal.belongs_to.as_deref()
     }
 
     /// Returns the turns and runs that are under way here now.
     pub fn active(&self) -> &[Activity] {
-        unimplemented!()
+        &self.active
     }
 
     /// Returns whether there is nothing to do: all is as it shall be.
     pub fn is_empty(&self) -> bool {
-        unimplemented!()
+        self.draft.is_empty()
     }
 
     /// Does it. Refuses, with [`Conflict`](crate::ErrorKind::Conflict), where a
     /// conflict stops it, and where files or conversation moved since the plan was
     /// made; nothing is touched then.
     pub fn apply(self) -> Result<RewindReport> {
-        unimplemented!()
+        super::api::apply(self)
     }
 }
 

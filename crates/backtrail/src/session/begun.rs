@@ -71,7 +71,7 @@ impl Session {
 
     /// Returns the session's workspace, making one of its directory where none is
     /// kept yet.
-    fn own_workspace(&self) -> Result<Workspace> {
+    pub(crate) fn own_workspace(&self) -> Result<Workspace> {
         let known = self.reader().present()?.workspace;
         let known = known.ok_or_else(|| self.no_workspace())?;
         match &known.id {

@@ -68,6 +68,8 @@ pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> 
     make_durable(&files, &place)?;
     let present = Present {
         pinned: false,
+        // What goes on from it is ours, whosever it is.
+        belongs_to: None,
         ..present_at(store, &files, end.trail, &end.position)?
     };
     let name = options.branch_name.as_deref();

@@ -32,6 +32,9 @@ pub struct SessionInfo {
     pub agent: Option<String>,
     /// The model it is set to.
     pub model: Option<String>,
+    /// The agent that keeps the conversation itself, where it is not kept here alone:
+    /// here it only goes on in a fork.
+    pub belongs_to: Option<String>,
     /// The directory that it works in.
     #[serde(skip)]
     pub workspace_root: Option<PathBuf>,
@@ -89,6 +92,7 @@ impl SessionInfo {
             pinned: present.pinned,
             agent: present.agent,
             model: present.model,
+            belongs_to: present.belongs_to,
             workspace_root: present.workspace.as_ref().map(WorkspaceRef::root),
             workspace_id: present.workspace.and_then(|workspace| workspace.id),
             created_at,

@@ -46,7 +46,7 @@ use crate::random::IdSource;
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::SpawnedBy;
-use lock::{AppendGuard, SpeakerLock};
+use lock::SpeakerLock;
 use queue::Queue;
 use tail::Tail;
 
@@ -73,19 +73,23 @@ pub use steps::{Step, StepKind, Steps};
 pub use tail::SetAside;
 pub use verify::VerifyReport;
 
+pub(crate) use chain::Line;
 pub(crate) use files::{SessionFiles, is_absent};
 pub(crate) use first::OPENING;
 pub(crate) use fork::fork;
 pub(crate) use import::import;
 pub(crate) use info::present_at;
-pub(crate) use lock::{AppendLock, lies_in_store};
+pub(crate) use lock::{AppendGuard, AppendLock, lies_in_store};
+pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
 pub(crate) use outgoing::move_out;
 pub(crate) use payloads::{PayloadWriter, Payloads};
 pub(crate) use place::end as end_of_line;
 pub(crate) use repair::plan as repair_plan;
 pub(crate) use spawn::spawn;
-pub(crate) use tail::{Entry, append_entry};
+pub(crate) use steps::{all_steps, newest_step, opener_of, undone_step};
+pub(crate) use tail::{Entry, append_entries, append_entry};
+pub(crate) use turn::is_prompt;
 
 /// When an append returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -253,7 +257,7 @@ impl Session {
 
     /// Returns the session to read from.
     pub fn reader(&self) -> SessionReader {
-        SessionReader::new(&self.0.store, self.0.files.clone())
+        self.0.reader()
     }
 
     /// Renders what a model should be sent now; see [`SessionReader::context`].
@@ -467,7 +471,7 @@ impl Live {
         let last = tail.position.seq + before as u64;
         let in_sync = expect <= last
             && (before == 0 || expect == last)
-            && (expect == last || !self.spoken_after(expect)?);
+            && (expect == last || !self.reader().is_spoken_after(expect)?);
         if in_sync {
             return Ok(());
         }
@@ -478,17 +482,7 @@ impl Live {
         Err(Error::conflict(message, last))
     }
 
-    fn spoken_after(&self, seq: u64) -> Result<bool> {
-        let reader = SessionReader::new(&self.store, self.files.clone());
-        let mut back = reader.records_back()?;
-        while let Some(record) = back.next()? {
-            if record.seq() <= seq {
-                return Ok(false);
-            }
-            if record.kind().is_spoken() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    fn reader(&self) -> SessionReader {
+        SessionReader::new(&self.store, self.files.clone())
     }
 }

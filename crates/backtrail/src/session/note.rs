@@ -31,6 +31,7 @@ pub struct Note {
     model: Option<String>,
     workspace: Option<WorkspaceRef>,
     pinned: Option<bool>,
+    belongs_to: Option<String>,
 }
 
 /// The longest title, tag or name that is taken.
@@ -119,6 +120,7 @@ impl Note {
             model: present.model,
             workspace: present.workspace,
             pinned: Some(present.pinned),
+            belongs_to: present.belongs_to,
         }
     }
 
@@ -158,6 +160,9 @@ impl Note {
         }
         if let Some(workspace) = &self.workspace {
             present.workspace = Some(workspace.clone());
+        }
+        if let Some(agent) = &self.belongs_to {
+            present.belongs_to = Some(agent.clone());
         }
         if let Some(pinned) = self.pinned {
             present.pinned = pinned;

@@ -42,6 +42,15 @@ impl SessionOptions {
         self
     }
 
+    /// Says that an agent keeps this conversation itself: here it is only followed.
+    /// It cannot be moved, and goes on in a fork; the files are taken back all the
+    /// same.
+    #[must_use]
+    pub fn belongs_to(mut self, agent: impl Into<String>) -> Self {
+        self.present.belongs_to = Some(agent.into());
+        self
+    }
+
     /// Sets the model.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
@@ -89,7 +98,12 @@ impl SessionOptions {
     pub(crate) fn check(&self) -> Result<()> {
         let present = &self.present;
         let root = present.workspace.iter().map(WorkspaceRef::text);
-        let texts = [&present.title, &present.agent, &present.model];
+        let texts = [
+            &present.title,
+            &present.agent,
+            &present.model,
+            &present.belongs_to,
+        ];
         let texts = texts.into_iter().flatten().chain(root);
         check_texts(texts.chain(&present.tags))
     }

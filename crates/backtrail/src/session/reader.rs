@@ -187,10 +187,18 @@ impl SessionReader {
         present_at(&self.store, &self.files, place.trail, &place.position)
     }
 
-    /// Returns the seq of the last record of the line.
-    pub(crate) fn last_seq(&self) -> Result<u64> {
-        let place = place::end(&self.store, &self.files, self.head()?)?;
-        Ok(place.position.seq)
+    /// Returns whether anything was said after a record. Notes are not said.
+    pub(crate) fn is_spoken_after(&self, seq: u64) -> Result<bool> {
+        let mut back = self.records_back()?;
+        while let Some(record) = back.next()? {
+            if record.seq() <= seq {
+                return Ok(false);
+            }
+            if record.kind().is_spoken() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns which parts of which trails make up the line.

@@ -11,6 +11,8 @@ use super::chain::Segment;
 use super::files::SessionFiles;
 use super::place;
 use crate::error::Result;
+use crate::ids::SessionId;
+use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Because, Opener, Spot};
 
@@ -22,6 +24,9 @@ pub struct Step {
     pub kind: StepKind,
     /// When, where it is known.
     pub at: Option<Timestamp>,
+    /// The session it belongs to, where files were changed; `None` for a step of the
+    /// conversation alone, or of nobody's.
+    pub session: Option<SessionId>,
 }
 
 /// What a step did.
@@ -34,6 +39,26 @@ pub enum StepKind {
         from: u64,
         /// The last record that stayed.
         to: u64,
+    },
+    /// A turn, with what it changed in files.
+    Turn {
+        /// How the prompt begins.
+        about: Option<String>,
+    },
+    /// A command that ran, with what it changed in files.
+    Run {
+        /// The command.
+        about: Option<String>,
+    },
+    /// Files were taken back to a point, and maybe the conversation with them.
+    FileRewind {
+        /// Where to, in a few words.
+        about: Option<String>,
+    },
+    /// Some paths were taken back to a point.
+    Restore {
+        /// Which, in a few words.
+        about: Option<String>,
     },
     /// A summary took the place of earlier messages.
     Compaction {
@@ -50,7 +75,10 @@ impl StepKind {
     /// Returns the kind as one word.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Rewind { .. } => "rewind",
+            Self::Turn { .. } => "turn",
+            Self::Run { .. } => "run",
+            Self::Rewind { .. } | Self::FileRewind { .. } => "rewind",
+            Self::Restore { .. } => "restore",
             Self::Compaction { .. } => "compaction",
         }
     }
@@ -58,7 +86,17 @@ impl StepKind {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
+        let named = |f: &mut fmt::Formatter<'_>, what: &str, about: &Option<String>| match about {
+            Some(about) => write!(f, "the {what} {about}"),
+            None => write!(f, "the {what}"),
+        };
+        match &self.kind {
+            StepKind::Turn { about: Some(about) } => write!(f, "the turn \"{about}\""),
+            StepKind::Run { about: Some(about) } => write!(f, "the run `{about}`"),
+            StepKind::Turn { about } => named(f, "turn", about),
+            StepKind::Run { about } => named(f, "run", about),
+            StepKind::FileRewind { about } => named(f, "rewind", about),
+            StepKind::Restore { about } => named(f, "restore of", about),
             StepKind::Rewind { from, to: 0 } => {
                 write!(f, "the rewind from record {from} to the beginning")
             }
@@ -97,6 +135,18 @@ pub struct Steps {
 pub(crate) struct Taken {
     pub(crate) step: Step,
     pub(crate) before: Spot,
+    /// The trail that the step stands in, or that it began.
+    pub(crate) trail: u32,
+}
+
+/// A step that was taken back, and where the conversation stood then.
+#[derive(Debug)]
+pub(crate) struct Undone {
+    pub(crate) step: Step,
+    pub(crate) ahead: Spot,
+    /// The trail that the undo began, and when.
+    pub(crate) trail: u32,
+    pub(crate) at: Timestamp,
 }
 
 /// Lists the steps of a session that stands at `spot`.
@@ -108,11 +158,47 @@ pub(crate) fn list(files: &SessionFiles, spot: Spot) -> Result<Steps> {
         at = taken.before;
     }
     let mut at = spot;
-    while let Some((step, ahead)) = undone(files, at)? {
-        steps.to_redo.push(step);
-        at = ahead;
+    while let Some(undone) = undone(files, at)? {
+        steps.to_redo.push(undone.step);
+        at = undone.ahead;
     }
     Ok(steps)
+}
+
+/// Returns the newest step of a conversation that is not taken back yet.
+pub(crate) fn newest_step(store: &Store, id: &SessionId) -> Result<Option<Taken>> {
+    let (files, spot) = end_of(store, id)?;
+    newest(&files, spot)
+}
+
+/// Returns all steps of a conversation that are not taken back, the newest first.
+pub(crate) fn all_steps(store: &Store, id: &SessionId) -> Result<Vec<Taken>> {
+    let (files, mut spot) = end_of(store, id)?;
+    let mut steps = Vec::new();
+    while let Some(taken) = newest(&files, spot)? {
+        spot = taken.before;
+        steps.push(taken);
+    }
+    Ok(steps)
+}
+
+/// Returns the step that redo brings forward in a conversation.
+pub(crate) fn undone_step(store: &Store, id: &SessionId) -> Result<Option<Undone>> {
+    let (files, spot) = end_of(store, id)?;
+    undone(&files, spot)
+}
+
+fn end_of(store: &Store, id: &SessionId) -> Result<(SessionFiles, Spot)> {
+    let files = store.files(id);
+    let head = files.head()?;
+    let end = place::end(store, &files, head)?;
+    Ok((files, end.spot()))
+}
+
+/// Returns the opener of one of a session's trails, where it can be read.
+pub(crate) fn opener_of(store: &Store, id: &SessionId, trail: u32) -> Result<Option<Opener>> {
+    let segment = Segment::open(&store.files(id), trail, u64::MAX)?;
+    Ok(segment.opener)
 }
 
 /// Returns the newest step of a place that is not taken back yet.
@@ -131,7 +217,12 @@ pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Take
             spot = before.spot();
             // One that cannot be read has nothing to say, and hides nothing.
             if let Some(step) = step {
-                return Ok(Some(Taken { step, before: spot }));
+                let trail = segment.trail;
+                return Ok(Some(Taken {
+                    step,
+                    before: spot,
+                    trail,
+                }));
             }
             compacted = before.position.compacted;
             segment = Segment::open(files, spot.trail, spot.seq)?;
@@ -139,9 +230,11 @@ pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Take
         }
         if opener.because == Because::Rewind {
             let before = opener.before.filter(|before| before.trail < opener.trail);
-            return Ok(rewind_of(opener)
-                .zip(before)
-                .map(|(step, before)| Taken { step, before }));
+            return Ok(rewind_of(opener).zip(before).map(|(step, before)| Taken {
+                step,
+                before,
+                trail: opener.trail,
+            }));
         }
         let Some(other) = shared_with(files, opener) else {
             return Ok(None);
@@ -160,7 +253,7 @@ pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Take
 }
 
 /// Returns the step that redo brings forward at a place, and where that leads.
-pub(crate) fn undone(files: &SessionFiles, mut spot: Spot) -> Result<Option<(Step, Spot)>> {
+pub(crate) fn undone(files: &SessionFiles, mut spot: Spot) -> Result<Option<Undone>> {
     loop {
         let segment = Segment::open(files, spot.trail, spot.seq)?;
         let Some(opener) = &segment.opener else {
@@ -175,7 +268,12 @@ pub(crate) fn undone(files: &SessionFiles, mut spot: Spot) -> Result<Option<(Ste
                 return Ok(None);
             };
             let taken = newest(files, ahead)?;
-            return Ok(taken.map(|taken| (taken.step, ahead)));
+            return Ok(taken.map(|taken| Undone {
+                step: taken.step,
+                ahead,
+                trail: opener.trail,
+                at: opener.at,
+            }));
         }
         match shared_with(files, opener) {
             Some(other) => spot = other,
@@ -218,6 +316,7 @@ pub(crate) fn rewind_of(opener: &Opener) -> Option<Step> {
             to: opener.seq,
         },
         at: Some(opener.at),
+        session: None,
     })
 }
 
@@ -236,5 +335,6 @@ fn compaction(segment: &Segment, seq: u64) -> Result<Option<Step>> {
             removed_message_count: stored.removed_message_count,
         },
         at: record.at(),
+        session: None,
     }))
 }

@@ -35,6 +35,17 @@ pub(super) struct Comparison<'a> {
     changes: Vec<Change>,
     /// What was captured before and is left out after.
     lost: Vec<LeftOutEntry>,
+    /// Every path that differs, where that is asked for.
+    every: Option<Vec<Difference>>,
+}
+
+/// A path that differs, on its own: not for what is below it. The workspace itself is
+/// the empty path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Difference {
+    pub(crate) path: PathBuf,
+    pub(crate) before: Option<Node>,
+    pub(crate) after: Option<Node>,
 }
 
 /// A directory on one side or on both.
@@ -55,7 +66,23 @@ impl<'a> Comparison<'a> {
             ahead: Vec::new(),
             changes: Vec::new(),
             lost: Vec::new(),
+            every: None,
         }
+    }
+
+    /// Finds every path that differs, directories and what was left out included.
+    /// Nothing is said of what is below an entry that was left out.
+    pub(super) fn differences(
+        mut self,
+        before: &Dir,
+        after: &Dir,
+        only: Option<&[&Path]>,
+    ) -> Result<Vec<Difference>> {
+        self.every = Some(Vec::new());
+        self.compare(before, after, only)?;
+        let mut every = self.every.unwrap_or_default();
+        every.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(every)
     }
 
     /// Compares two workspaces, at some paths or everywhere.
@@ -65,6 +92,11 @@ impl<'a> Comparison<'a> {
         after: &Dir,
         only: Option<&[&Path]>,
     ) -> Result<(Vec<Change>, Vec<LeftOutEntry>)> {
+        self.compare(before, after, only)?;
+        Ok((self.changes, self.lost))
+    }
+
+    fn compare(&mut self, before: &Dir, after: &Dir, only: Option<&[&Path]>) -> Result<()> {
         match only.map(outermost).transpose()? {
             Some(only) if only.first().is_some_and(|path| !path.is_empty()) => {
                 for names in only {
@@ -81,7 +113,22 @@ impl<'a> Comparison<'a> {
         while let Some(pair) = self.ahead.pop() {
             self.merge(pair)?;
         }
-        Ok((self.changes, self.lost))
+        Ok(())
+    }
+
+    fn note(&mut self, path: &Path, before: &Option<Node>, after: &Option<Node>) {
+        let left_out = is_left_out(before) || is_left_out(after);
+        let differs = before != after && (left_out || difference(before, after).is_some());
+        if let Some(every) = self.every.as_mut().filter(|_| differs) {
+            every.push(Difference {
+                path: match path == Path::new(".") {
+                    true => PathBuf::new(),
+                    false => path.to_owned(),
+                },
+                before: before.clone(),
+                after: after.clone(),
+            });
+        }
     }
 
     /// Goes to one path on both sides, and compares what is there.
@@ -165,6 +212,7 @@ impl<'a> Comparison<'a> {
 
     /// Compares what stands at one path, and notes directories for later.
     fn look(&mut self, path: PathBuf, depth: usize, before: Option<Node>, after: Option<Node>) {
+        self.note(&path, &before, &after);
         if let (Some(before), Some(Node::LeftOut(after))) = (&before, &after)
             && !matches!(before, Node::LeftOut(_))
         {

@@ -7,6 +7,7 @@ mod cursor;
 mod diff;
 #[cfg(test)]
 mod diff_tests;
+pub(crate) mod edit;
 pub(crate) mod entry;
 mod hunks;
 mod name;
@@ -29,8 +30,10 @@ mod walk;
 
 pub use change::{Change, ChangeKind, FileState};
 pub(crate) use check::check_snapshot;
+pub(crate) use compare::Difference;
 pub use diff::{ChangeCounts, Diff};
 pub use entry::{Kind, LeftOutReason, Totals};
+pub(crate) use name::shown;
 pub use patch::TextDiff;
 pub use scan::{LargeDir, Limits, Progress, ScanProgress, ScanStage, TooMuch};
 pub use tree::Snapshot;

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::change::FileState;
-use super::cursor::find;
+use super::compare::{Comparison, Difference};
+use super::cursor::{Cursor, find};
 use super::diff::Diff;
 use super::entry::{Dir, LeftOutReason, Node, Totals};
-use super::name::{bytes_of, names_of, shown};
+use super::name::{bytes_of, names_of, os_str, shown};
 use super::node::read_root;
 use super::source::{Contents, Present};
 use super::walk::{Entries, LeftOutEntries, Walk};
@@ -153,6 +154,17 @@ impl Snapshot {
         Diff::between(self, after, Some(&paths))
     }
 
+    /// Returns every path that differs in a later snapshot, at some paths or
+    /// everywhere: directories and what was left out included.
+    pub(crate) fn differences(
+        &self,
+        after: &Self,
+        only: Option<&[&Path]>,
+    ) -> Result<Vec<Difference>> {
+        let comparison = Comparison::new(self.source(), after.source());
+        comparison.differences(&self.root, &after.root, only)
+    }
+
     /// Reads the content that `state`, found at `path`, refers to; a directory has
     /// none.
     pub(crate) fn bytes(&self, path: &Path, state: &FileState) -> Result<Option<Vec<u8>>> {
@@ -170,8 +182,20 @@ impl Snapshot {
         Ok(Some(bytes))
     }
 
+    /// Returns what is in the directory at `path`; nothing where none is there.
+    pub(crate) fn children(&self, path: &Path) -> Result<Vec<(PathBuf, Node)>> {
+        let mut children = Vec::new();
+        if let Some(Node::Dir(dir)) = self.walk_down(path)? {
+            let mut cursor = Cursor::new(dir.listing);
+            while let Some(entry) = cursor.advance(&*self.source)? {
+                children.push((PathBuf::from(os_str(&entry.name)), entry.node));
+            }
+        }
+        Ok(children)
+    }
+
     /// Finds what is at `path`, or the entry on the way to it that was left out.
-    fn walk_down(&self, path: &Path) -> Result<Option<Node>> {
+    pub(crate) fn walk_down(&self, path: &Path) -> Result<Option<Node>> {
         let mut node = Node::Dir(self.root);
         for name in names_of(path)? {
             let dir = match node {

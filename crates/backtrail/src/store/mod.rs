@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::{SessionId, WorkspaceId, is_id_like};
 use crate::objects::Objects;
 use crate::random::{OsRandomness, Randomness, new_uuid};
+use crate::restore::TouchHook;
 use crate::session::{
     Durability, ForkOptions, Holder, Import, Note, RepairPlan, Session, SessionFiles, SessionInfo,
     SessionOptions, SessionReader, append_note, end_of_line, fork, import, is_absent, repair_plan,
@@ -35,6 +36,7 @@ pub struct StoreOptions {
     snapshot_cap: u64,
     global_excludes: Option<PathBuf>,
     program: Option<String>,
+    touch_hook: Option<Arc<dyn TouchHook>>,
 }
 
 impl Default for StoreOptions {
@@ -48,6 +50,7 @@ impl Default for StoreOptions {
             snapshot_cap: Self::DEFAULT_SNAPSHOT_CAP,
             global_excludes: None,
             program: None,
+            touch_hook: None,
         }
     }
 }
@@ -118,6 +121,13 @@ impl StoreOptions {
     #[must_use]
     pub fn program(mut self, name: impl Into<String>) -> Self {
         self.program = Some(name.into());
+        self
+    }
+
+    /// Sets who is asked before each change to the files of a workspace. For tests.
+    #[must_use]
+    pub fn touch_hook(mut self, hook: impl TouchHook + 'static) -> Self {
+        self.touch_hook = Some(Arc::new(hook));
         self
     }
 
@@ -206,12 +216,23 @@ impl Store {
     /// with [`NewerFormat`](ErrorKind::NewerFormat) where a newer version wrote
     /// it; both can still be read.
     pub fn open_session(&self, id: &SessionId) -> Result<Session> {
-        Session::open(self, id, None)
+        self.opened(Session::open(self, id, None)?)
     }
 
     /// Opens a session to speak in it, with a durability of its own.
     pub fn open_session_with(&self, id: &SessionId, durability: Durability) -> Result<Session> {
-        Session::open(self, id, Some(durability))
+        self.opened(Session::open(self, id, Some(durability))?)
+    }
+
+    /// Finishes what a crash interrupted before anything is said: files and
+    /// conversation must agree.
+    fn opened(&self, session: Session) -> Result<Session> {
+        match session.workspace() {
+            Ok(Some(workspace)) => drop(workspace.recover_with(Some(&session))?),
+            // One that is gone, or cannot be read, keeps nobody from speaking.
+            Ok(None) | Err(_) => {}
+        }
+        Ok(session)
     }
 
     /// Opens a session to read it.
@@ -422,6 +443,10 @@ impl Store {
             trail: head,
             seq: end.position.seq,
         })
+    }
+
+    pub(crate) fn touch_hook(&self) -> Option<&dyn TouchHook> {
+        self.0.options.touch_hook.as_deref()
     }
 
     pub(crate) fn snapshot_cap(&self) -> u64 {

@@ -22,6 +22,9 @@ pub(crate) struct Present {
     pub(crate) tags: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pinned: bool,
+    /// The agent that keeps the conversation itself, where it is not kept here alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) belongs_to: Option<String>,
 }
 
 /// The directory that a session works in, or that a workspace is.

@@ -41,6 +41,12 @@ pub enum RecordKind<'a> {
     Run,
     /// The state of a workspace, on its own trail.
     Checkpoint,
+    /// Files of a workspace are about to be taken back, or brought forward again.
+    Rewind,
+    /// That was done.
+    Done,
+    /// That was given up, and everything is as it was.
+    GivenUp,
     /// Another kind, kept as it is.
     Other(&'a str),
 }
@@ -56,6 +62,9 @@ impl<'a> RecordKind<'a> {
             Self::Spawned => "spawned",
             Self::Run => "run",
             Self::Checkpoint => "checkpoint",
+            Self::Rewind => "rewind",
+            Self::Done => "done",
+            Self::GivenUp => "given_up",
             Self::Other(name) => name,
         }
     }
@@ -69,6 +78,9 @@ impl<'a> RecordKind<'a> {
             "spawned" => Self::Spawned,
             "run" => Self::Run,
             "checkpoint" => Self::Checkpoint,
+            "rewind" => Self::Rewind,
+            "done" => Self::Done,
+            "given_up" => Self::GivenUp,
             other => Self::Other(other),
         }
     }

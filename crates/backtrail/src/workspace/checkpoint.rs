@@ -50,6 +50,16 @@ pub enum Why {
     RunEnd,
     /// A turn was given up before it ended.
     Interrupted,
+    /// Files were about to be taken back, or brought forward again.
+    BeforeRewind,
+    /// Files were taken back to a point.
+    Rewind,
+    /// Some paths were taken back to a point.
+    Restore,
+    /// A step was taken back.
+    Undo,
+    /// A step was brought forward again.
+    Redo,
     /// Another reason, from a newer version.
     #[serde(untagged)]
     Other(String),
@@ -66,6 +76,11 @@ impl Why {
             Self::RunStart => "run-start",
             Self::RunEnd => "run-end",
             Self::Interrupted => "interrupted",
+            Self::BeforeRewind => "before-rewind",
+            Self::Rewind => "rewind",
+            Self::Restore => "restore",
+            Self::Undo => "undo",
+            Self::Redo => "redo",
             Self::Other(name) => name,
         }
     }
@@ -73,6 +88,11 @@ impl Why {
     /// Returns whether a turn or run begins with it.
     pub(crate) fn begins(&self) -> bool {
         matches!(self, Self::TurnStart | Self::RunStart)
+    }
+
+    /// Returns whether Backtrail itself had moved files.
+    pub(crate) fn moved(&self) -> bool {
+        matches!(self, Self::Rewind | Self::Restore | Self::Undo | Self::Redo)
     }
 
     /// Returns whether a turn or run ends with it.

@@ -37,7 +37,7 @@ impl Checkpoints {
             return Ok(None);
         };
         while let Some(record) = records.next()? {
-            if record.kind() != RecordKind::Checkpoint {
+            if !matches!(record.kind(), RecordKind::Checkpoint | RecordKind::Done) {
                 continue;
             }
             match Stored::read(&record) {
@@ -113,7 +113,7 @@ impl Workspace {
     }
 
     /// Returns an error for where a checkpoint is needed and there is none.
-    pub(super) fn no_checkpoint(&self) -> Error {
+    pub(crate) fn no_checkpoint(&self) -> Error {
         let what = format!("{} has no checkpoint yet", self.root().display());
         Error::new(ErrorKind::NotFound, what).at_path(self.root())
     }

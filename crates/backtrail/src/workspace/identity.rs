@@ -256,7 +256,7 @@ pub(crate) fn root_around(store: &Store, dir: &Path) -> Result<PathBuf> {
 
 impl Workspace {
     /// Returns whether the directory is there.
-    pub(super) fn root_exists(&self) -> Result<bool> {
+    pub(crate) fn root_exists(&self) -> Result<bool> {
         match directory_at(self.root()) {
             Ok(directory) => Ok(directory.is_some()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -21,6 +21,14 @@ pub enum LogKind {
     Checkpoint,
     /// What a person did between those.
     Person,
+    /// Files were taken back to a point.
+    Rewind,
+    /// Some paths were taken back to a point.
+    Restore,
+    /// A step was taken back.
+    Undo,
+    /// A step was brought forward again.
+    Redo,
 }
 
 /// Something that happened in a workspace.
@@ -94,18 +102,23 @@ fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
             after: checkpoint.clone(),
             ended: true,
         };
-        let Some(span) = starts.next_if(|span| span.start == n) else {
-            if checkpoint.why == Why::Manual {
-                entries.push(entry(LogKind::Checkpoint));
-            }
-            continue;
-        };
         // What changed while another turn or run was under way is that one's.
         let changed = before.is_some_and(|before| before.snapshot != checkpoint.snapshot);
-        if changed && !is_open(n) {
-            entries.push(entry(LogKind::Person));
+        let persons = changed && !is_open(n);
+        if let Some(span) = starts.next_if(|span| span.start == n) {
+            entries.extend(persons.then(|| entry(LogKind::Person)));
+            entries.push(span_entry(checkpoints, span));
+            continue;
         }
-        entries.push(span_entry(checkpoints, span));
+        match checkpoint.why {
+            Why::Manual => entries.push(entry(LogKind::Checkpoint)),
+            Why::BeforeRewind => entries.extend(persons.then(|| entry(LogKind::Person))),
+            Why::Rewind => entries.push(entry(LogKind::Rewind)),
+            Why::Restore => entries.push(entry(LogKind::Restore)),
+            Why::Undo => entries.push(entry(LogKind::Undo)),
+            Why::Redo => entries.push(entry(LogKind::Redo)),
+            _ => {}
+        }
     }
     entries.sort_by_key(|entry| entry.after.seq);
     entries
@@ -128,7 +141,7 @@ fn span_entry(checkpoints: &[Checkpoint], span: &Span) -> LogEntry {
 
 /// Returns the newest checkpoint of a turn or run that did not end: its own, and
 /// those of what was begun within it. `rest` begins with the one that it began with.
-fn newest_of(rest: &[Checkpoint]) -> &Checkpoint {
+pub(super) fn newest_of(rest: &[Checkpoint]) -> &Checkpoint {
     let mut newest = &rest[0];
     let mut own = HashSet::from([newest.id]);
     for checkpoint in rest {

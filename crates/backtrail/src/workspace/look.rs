@@ -27,9 +27,19 @@ impl Workspace {
         before: &Snapshot,
         progress: Option<Arc<dyn Progress>>,
     ) -> Result<(Diff, NotCaptured)> {
+        let (present, not_captured) = self.look(before, progress)?;
+        Ok((before.diff(&present)?, not_captured))
+    }
+
+    /// Looks at what the directory holds now, and at what was seen and not looked
+    /// into. Where it is gone, it is empty, with the mode that it had before.
+    pub(crate) fn look(
+        &self,
+        before: &Snapshot,
+        progress: Option<Arc<dyn Progress>>,
+    ) -> Result<(Snapshot, NotCaptured)> {
         if !self.root_exists()? {
-            let present = self.absence(before)?;
-            return Ok((before.diff(&present)?, NotCaptured::default()));
+            return Ok((self.absence(before)?, NotCaptured::default()));
         }
         let mut options = self.scan_options(None, progress);
         // What was captured last is looked at as long as nothing else was kept.
@@ -39,7 +49,7 @@ impl Workspace {
         let not_captured = not_captured(&scanned);
         let found = (scanned.id, scanned.root);
         let present = Snapshot::present(self.root(), found, scanned.nodes, self.objects());
-        Ok((before.diff(&present)?, not_captured))
+        Ok((present, not_captured))
     }
 
     /// Returns the state of a directory that is gone: nothing in it.
@@ -54,7 +64,7 @@ impl Workspace {
         Ok(Snapshot::present(self.root(), found, nodes, self.objects()))
     }
 
-    pub(super) fn scan_options(
+    pub(crate) fn scan_options(
         &self,
         limits: Option<Limits>,
         progress: Option<Arc<dyn Progress>>,

@@ -12,10 +12,12 @@ use crate::json::Fields;
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
 use crate::random::new_uuid;
-use crate::session::{AppendLock, Session, SessionOptions, append_entry};
+use crate::session::{AppendGuard, AppendLock, Session, SessionOptions, append_entry};
 use crate::snapshot::entry::Totals;
 use crate::snapshot::node::write_empty;
-use crate::snapshot::scan::{Limits, Progress, ScanProgress, Scanned, Sink, StatCache, scan};
+use crate::snapshot::scan::{
+    Limits, Progress, ScanOptions, ScanProgress, Scanned, Sink, StatCache, scan,
+};
 use crate::snapshot::{LeftOutEntry, Snapshot};
 
 /// The lock that snapshots of one workspace take turns by.
@@ -215,16 +217,10 @@ impl Workspace {
         place: impl FnOnce() -> Result<Option<SessionPlace>>,
     ) -> Result<Checkpoint> {
         options.check()?;
-        let lock = AppendLock::named(self.files(), SNAPSHOT)?;
-        let _turn = match lock.try_hold()? {
-            Some(turn) => turn,
-            None => {
-                if let Some(progress) = &options.progress {
-                    progress.update(ScanProgress::waiting());
-                }
-                lock.hold()?
-            }
-        };
+        let lock = self.snapshot_lock()?;
+        let _turn = lock.wait(options.progress.as_deref())?;
+        // What a crash left half done is finished first, or it would be kept so.
+        self.recover_locked(None)?;
         let before = self.last_checkpoint()?;
         let state = self.store_state(&options, before.as_ref())?;
         let changed = match &before {
@@ -273,12 +269,40 @@ impl Workspace {
         // What a turn or run does to what was captured is seen to its end, whatever
         // it writes into the rules.
         scan_options.keep = options.of.is_some() && !options.why.begins();
+        self.store_scan(&scan_options)
+    }
+
+    fn store_scan(&self, options: &ScanOptions) -> Result<State> {
         let writer = self.objects().writer()?;
         let cache = self.load_cache();
         let sink = Sink::Store(&writer);
-        let scanned = scan(self.root(), &scan_options, &cache, sink, scan_time())?;
+        let scanned = scan(self.root(), options, &cache, sink, scan_time())?;
         writer.finish()?;
         Ok(State::from(scanned))
+    }
+
+    /// Stores what the directory holds now, to take it elsewhere. What was captured
+    /// last is captured, whatever rules say; a directory that is gone is empty.
+    pub(crate) fn store_present(
+        &self,
+        last: &Checkpoint,
+        progress: Option<Arc<dyn Progress>>,
+    ) -> Result<State> {
+        if !self.root_exists()? {
+            return self.store_absence(last);
+        }
+        let mut options = self.scan_options(None, progress);
+        options.keep = true;
+        let state = self.store_scan(&options)?;
+        if let Some(cache) = &state.cache {
+            self.save_cache(cache);
+        }
+        Ok(state)
+    }
+
+    /// Opens the lock that snapshots and moves of the files take turns by.
+    pub(crate) fn snapshot_lock(&self) -> Result<SnapshotLock> {
+        AppendLock::named(self.files(), SNAPSHOT).map(SnapshotLock)
     }
 
     /// Stores that the directory is gone: it is empty then, and everything in it
@@ -310,16 +334,41 @@ impl Workspace {
     }
 
     /// Opens a snapshot by its name.
-    pub(super) fn open_snapshot(&self, id: &ObjectId) -> Result<Snapshot> {
+    pub(crate) fn open_snapshot(&self, id: &ObjectId) -> Result<Snapshot> {
         Snapshot::stored(self.objects(), *id)
     }
 }
 
+/// The lock that snapshots and moves of the files of one workspace take turns by.
+#[derive(Debug)]
+pub(crate) struct SnapshotLock(AppendLock);
+
+impl SnapshotLock {
+    /// Holds the lock if it is free.
+    pub(crate) fn try_hold(&self) -> Result<Option<AppendGuard<'_>>> {
+        self.0.try_hold()
+    }
+
+    /// Waits for the lock and holds it, telling that it waits.
+    pub(crate) fn wait(&self, progress: Option<&dyn Progress>) -> Result<AppendGuard<'_>> {
+        match self.0.try_hold()? {
+            Some(turn) => Ok(turn),
+            None => {
+                if let Some(progress) = progress {
+                    progress.update(ScanProgress::waiting());
+                }
+                self.0.hold()
+            }
+        }
+    }
+}
+
 /// The state of a directory that was stored.
-struct State {
-    id: ObjectId,
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) id: ObjectId,
     totals: Totals,
-    not_captured: NotCaptured,
+    pub(crate) not_captured: NotCaptured,
     cache: Option<StatCache>,
 }
 

@@ -14,14 +14,16 @@ mod cache;
 mod checkpoint;
 mod checkpoints;
 mod identity;
+pub(crate) mod journal;
 mod log;
 mod look;
-mod making;
-mod nested;
+pub(crate) mod making;
+pub(crate) mod nested;
 mod point;
-mod resolve;
+pub(crate) mod resolve;
 mod run;
-mod stored;
+pub(crate) mod stored;
+pub(crate) mod timeline;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -30,7 +32,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ids::{SessionId, WorkspaceId};
 use crate::objects::Objects;
-use crate::session::{SessionFiles, SessionReader};
+use crate::session::{SessionFiles, SessionInfo, SessionReader};
 use crate::store::Store;
 use crate::trail::present::WorkspaceRef;
 
@@ -103,20 +105,27 @@ impl Workspace {
 
     /// Returns the session that works here and was spoken in last.
     pub fn latest_session(&self) -> Result<Option<SessionId>> {
-        let mut best = None;
-        for (id, info) in self.0.store.infos()? {
-            // One that cannot be read must not hide the others.
-            let Ok(info) = info else { continue };
-            let here = match &info.workspace_id {
-                Some(id) => id == self.id(),
-                None => info.workspace_root.as_deref() == Some(self.root()),
-            };
-            if !here {
-                continue;
-            }
-            best = best.max(Some((info.updated_at, id)));
-        }
-        Ok(best.map(|(_, id)| id))
+        let infos = self.session_infos()?.into_iter();
+        let newest = infos.max_by_key(|info| (info.updated_at, info.id.clone()));
+        Ok(newest.map(|info| info.id))
+    }
+
+    /// Returns the sessions that work here, in no order.
+    pub(crate) fn sessions(&self) -> Result<Vec<SessionId>> {
+        let infos = self.session_infos()?.into_iter();
+        Ok(infos.map(|info| info.id).collect())
+    }
+
+    /// Returns the sessions that work here. One that cannot be read must not hide
+    /// the others.
+    fn session_infos(&self) -> Result<Vec<SessionInfo>> {
+        let is_here = |info: &SessionInfo| match &info.workspace_id {
+            Some(id) => id == self.id(),
+            None => info.workspace_root.as_deref() == Some(self.root()),
+        };
+        let infos = self.0.store.infos()?.into_iter();
+        let infos = infos.filter_map(|(_, info)| info.ok());
+        Ok(infos.filter(is_here).collect())
     }
 
     /// Returns how a session refers to it.
@@ -131,7 +140,7 @@ impl Workspace {
         &self.0.files
     }
 
-    fn objects(&self) -> &Objects {
+    pub(crate) fn objects(&self) -> &Objects {
         self.0.store.objects()
     }
 

@@ -1,9 +1,9 @@
 //! Finding the checkpoint that a point means.
 
 use super::Workspace;
-use super::checkpoint::Checkpoint;
-use super::nested::spans;
+use super::checkpoint::{Checkpoint, SessionPlace};
 use super::point::{Named, Point};
+use super::timeline::Timeline;
 use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::SessionId;
 use crate::snapshot::Snapshot;
@@ -12,6 +12,26 @@ use crate::snapshot::Snapshot;
 const SHORTEST_PREFIX: usize = 4;
 /// How many points an error names.
 const NAMED: usize = 5;
+
+/// What a point means: a state of the files, and a place in a conversation.
+#[derive(Debug, Clone)]
+pub(crate) struct Moment {
+    pub(crate) checkpoint: Checkpoint,
+    /// The last record that belongs to it, where it belongs to a session.
+    pub(crate) session: Option<SessionPlace>,
+    /// Whether the point counts turns and runs, whichever sessions they belong to.
+    pub(crate) counts: bool,
+}
+
+impl Moment {
+    fn of(checkpoint: Checkpoint) -> Self {
+        Self {
+            session: checkpoint.session().cloned(),
+            checkpoint,
+            counts: false,
+        }
+    }
+}
 
 impl Workspace {
     /// Opens the snapshot of the newest checkpoint at or before a point.
@@ -24,26 +44,57 @@ impl Workspace {
     /// What fits two things is refused with [`Ambiguous`](ErrorKind::Ambiguous);
     /// [`Error::points`] names both, and what is nearest to a wrong one.
     pub fn resolve(&self, point: &Point) -> Result<Checkpoint> {
+        self.locate(point).map(|moment| moment.checkpoint)
+    }
+
+    /// Finds the newest checkpoint at or before a point, and where the conversation
+    /// stands there.
+    pub(crate) fn locate(&self, point: &Point) -> Result<Moment> {
         match &point.0 {
-            Named::Last => self.last_checkpoint()?.ok_or_else(|| self.no_checkpoint()),
-            Named::TurnsBack(count) => self.before_turns(*count),
-            Named::Record(reference, seq) => self.at_reference(reference.as_deref(), *seq),
-            Named::Checkpoint(id) => self.checkpoint_by_id(*id)?.ok_or_else(|| {
-                let what = format!("{} has no checkpoint {id}", self.root().display());
-                Error::new(ErrorKind::NotFound, what)
+            Named::Last => {
+                let last = self.last_checkpoint()?.ok_or_else(|| self.no_checkpoint());
+                last.map(Moment::of)
+            }
+            Named::TurnsBack(count) => Ok(Moment {
+                counts: true,
+                ..Moment::of(self.before_turns(*count)?)
             }),
+            Named::Record(reference, seq) => {
+                let session = self.session_meant(reference.as_deref())?;
+                self.at_record(&session, *seq)
+            }
+            Named::Checkpoint(id) => {
+                let found = self.checkpoint_by_id(*id)?.ok_or_else(|| {
+                    let what = format!("{} has no checkpoint {id}", self.root().display());
+                    Error::new(ErrorKind::NotFound, what)
+                });
+                found.map(Moment::of)
+            }
             Named::Label(label) => {
                 let found = self.find_back(|checkpoint| checkpoint.label() == Some(label))?;
-                found.ok_or_else(|| self.no_such(label))
+                found.map(Moment::of).ok_or_else(|| self.no_such(label))
             }
             Named::Text(text) => self.by_text(text),
         }
     }
 
+    /// Finds the place in a conversation that a point means, if it means one.
+    pub(crate) fn locate_chat(&self, point: &Point) -> Result<Option<SessionPlace>> {
+        match &point.0 {
+            // No state of the files is needed.
+            Named::Record(reference, seq) => {
+                let session = self.session_meant(reference.as_deref())?;
+                self.place_of(&session, *seq).map(Some)
+            }
+            _ => self.locate(point).map(|moment| moment.session),
+        }
+    }
+
     /// Finds what the last `count` turns and runs began with.
     fn before_turns(&self, count: u64) -> Result<Checkpoint> {
-        let mut checkpoints = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
-        let spans = spans(&checkpoints);
+        let timeline = Timeline::read(self)?;
+        let spans = timeline.spans_in_effect();
+        let mut checkpoints = timeline.checkpoints;
         let wanted = usize::try_from(count)
             .ok()
             .and_then(|count| spans.len().checked_sub(count));
@@ -61,33 +112,43 @@ impl Workspace {
         }
     }
 
-    fn at_reference(&self, reference: Option<&str>, seq: u64) -> Result<Checkpoint> {
-        let session = match reference {
-            Some(reference) => self.store().resolve(reference, Some(self.root()))?,
+    fn session_meant(&self, reference: Option<&str>) -> Result<SessionId> {
+        match reference {
+            Some(reference) => self.store().resolve(reference, Some(self.root())),
             None => self.latest_session()?.ok_or_else(|| {
                 let what = format!("no session works in {} yet", self.root().display());
                 Error::new(ErrorKind::NotFound, what)
-            })?,
-        };
-        self.at_record(&session, seq)
+            }),
+        }
+    }
+
+    /// Returns the place of a record on a session's line.
+    fn place_of(&self, session: &SessionId, seq: u64) -> Result<SessionPlace> {
+        let end = self.store().session_place(session)?;
+        if seq > end.seq {
+            let last = end.seq;
+            let what = format!("session {session} has no record {seq}; its last is {last}");
+            return Err(Error::new(ErrorKind::NotFound, what));
+        }
+        Ok(SessionPlace { seq, ..end })
     }
 
     /// Finds the newest checkpoint at or before a record of a session. Those on
     /// branches that the session has left do not count.
-    fn at_record(&self, session: &SessionId, seq: u64) -> Result<Checkpoint> {
-        let reader = self.store().read_session(session)?;
-        let last = reader.last_seq()?;
-        if seq > last {
-            let what = format!("session {session} has no record {seq}; its last is {last}");
-            return Err(Error::new(ErrorKind::NotFound, what));
-        }
-        let line = reader.line()?;
+    fn at_record(&self, session: &SessionId, seq: u64) -> Result<Moment> {
+        let place = self.place_of(session, seq)?;
+        let line = self.store().read_session(session)?.line()?;
         let found = self.find_back(|checkpoint| {
             checkpoint.session().is_some_and(|place| {
                 place.seq <= seq && line.holds(&place.id, place.trail, place.seq)
             })
         })?;
-        found.ok_or_else(|| {
+        let moment = found.map(|checkpoint| Moment {
+            checkpoint,
+            session: Some(place),
+            counts: false,
+        });
+        moment.ok_or_else(|| {
             let what = format!(
                 "no checkpoint in {} was made at or before record {seq} of session {session}",
                 self.root().display()
@@ -97,7 +158,7 @@ impl Workspace {
     }
 
     /// Finds what a text fits: checkpoints and records by their ids, or a label.
-    fn by_text(&self, text: &str) -> Result<Checkpoint> {
+    fn by_text(&self, text: &str) -> Result<Moment> {
         let mut labelled: Option<Checkpoint> = None;
         let mut by_id: Vec<Checkpoint> = Vec::new();
         let mut sessions: Vec<SessionId> = Vec::new();
@@ -137,7 +198,7 @@ impl Workspace {
         labelled: Option<Checkpoint>,
         mut by_id: Vec<Checkpoint>,
         records: Vec<(SessionId, u64, String)>,
-    ) -> Result<Checkpoint> {
+    ) -> Result<Moment> {
         let mut fitting: Vec<String> = Vec::new();
         fitting.extend(by_id.iter().map(|checkpoint| checkpoint.id().to_string()));
         fitting.extend(
@@ -149,7 +210,10 @@ impl Workspace {
         match (fitting.len(), records.first()) {
             (0, _) => Err(self.no_such(text)),
             (1, Some((session, seq, _))) => self.at_record(session, *seq),
-            (1, None) => Ok(by_id.pop().or(labelled).expect("one of them fits")),
+            (1, None) => {
+                let found = by_id.pop().or(labelled);
+                Ok(Moment::of(found.expect("one of them fits")))
+            }
             (n, _) => {
                 let what = format!("{n} things are meant by {}", quoted(text));
                 Err(Error::new(ErrorKind::Ambiguous, what).with_points(fitting))

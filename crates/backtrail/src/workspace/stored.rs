@@ -12,37 +12,37 @@ use crate::time::Timestamp;
 use crate::trail::RecordRef;
 
 /// The type of its record.
-pub(super) const CHECKPOINT: &str = "checkpoint";
+pub(crate) const CHECKPOINT: &str = "checkpoint";
 
 /// A checkpoint's record, behind its number.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Stored {
-    pub(super) at: Timestamp,
-    pub(super) id: CheckpointId,
-    pub(super) why: Why,
+pub(crate) struct Stored {
+    pub(crate) at: Timestamp,
+    pub(crate) id: CheckpointId,
+    pub(crate) why: Why,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) session: Option<SessionPlace>,
+    pub(crate) session: Option<SessionPlace>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) of: Option<CheckpointId>,
+    pub(crate) of: Option<CheckpointId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) label: Option<String>,
+    pub(crate) label: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) about: Option<String>,
-    pub(super) snapshot: ObjectId,
-    pub(super) files: u64,
-    pub(super) bytes: u64,
-    pub(super) changed: u64,
-    pub(super) not_captured: NotCaptured,
+    pub(crate) about: Option<String>,
+    pub(crate) snapshot: ObjectId,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    pub(crate) changed: u64,
+    pub(crate) not_captured: NotCaptured,
 }
 
 impl Stored {
     /// Reads the record of a checkpoint.
-    pub(super) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
+    pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
         serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
     }
 
     /// Writes what stands behind the record's number.
-    pub(super) fn body(&self) -> Result<Vec<u8>> {
+    pub(crate) fn body(&self) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         write_fields(&mut body, self).map_err(|error| {
             let reason = Reason::Syntax(error.to_string());
@@ -51,7 +51,7 @@ impl Stored {
         Ok(body)
     }
 
-    pub(super) fn into_checkpoint(self, workspace: &Workspace, seq: u64) -> Checkpoint {
+    pub(crate) fn into_checkpoint(self, workspace: &Workspace, seq: u64) -> Checkpoint {
         Checkpoint {
             workspace: workspace.clone(),
             seq,

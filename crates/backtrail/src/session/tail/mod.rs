@@ -293,6 +293,16 @@ pub(crate) fn append_entry(
     kind: &str,
     body: &[u8],
 ) -> Result<u64> {
+    append_entries(store, files, &[Entry { kind, body }])
+}
+
+/// Appends records in one write under the short lock alone, whoever speaks; they are
+/// durable when the seq of the last is returned.
+pub(crate) fn append_entries(
+    store: &Store,
+    files: &SessionFiles,
+    entries: &[Entry<'_>],
+) -> Result<u64> {
     let lock = AppendLock::open(files)?;
     let guard = lock.hold()?;
     let mut tail = Tail::load(store, files)?;
@@ -300,7 +310,7 @@ pub(crate) fn append_entry(
     if files.is_of_workspace() && tail.is_past(store.rotation()) {
         tail.rotate()?;
     }
-    tail.append(&[Entry { kind, body }])?;
+    tail.append(entries)?;
     drop(guard);
     tail.sync()?;
     Ok(tail.position.seq)

@@ -1,0 +1,334 @@
+//! What would be done to files and conversation, worked out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::capture::capture;
+use super::decide::Decided;
+use super::goal::{FileGoal, Goal, Scope, index_since};
+use super::options::{OnConflict, Rewind};
+use super::plan::{ChangedBy, ChatMove, Conflict, KeptBecause};
+use super::thing::Thing;
+use super::trace::Trace;
+use super::whose::{Doing, Who, Whose, intervals};
+use crate::error::{Error, ErrorKind, Result};
+use crate::objects::ObjectId;
+use crate::snapshot::edit::{Edit, edit};
+use crate::snapshot::entry::Node;
+use crate::snapshot::{Difference, Snapshot, shown};
+use crate::time::Timestamp;
+use crate::workspace::Workspace;
+use crate::workspace::timeline::Timeline;
+
+/// What would be done.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) files: Option<FileDraft>,
+    pub(super) chat: Option<ChatMove>,
+}
+
+/// What would be done to the files.
+#[derive(Debug)]
+pub(super) struct FileDraft {
+    /// What is there now. What no snapshot had is in it where it was stored for this.
+    pub(super) present: Snapshot,
+    pub(super) decided: Decided,
+    pub(super) conflicts: Vec<Conflict>,
+    pub(super) unchanged: u64,
+}
+
+/// What is there now, as it was found.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Found<'a> {
+    /// By a look, which stored nothing: nothing will be touched.
+    Looked(&'a Snapshot),
+    Stored(&'a Snapshot),
+}
+
+impl Draft {
+    pub(super) fn new(
+        workspace: &Workspace,
+        goal: &Goal,
+        options: &Rewind,
+        found: Option<Found<'_>>,
+    ) -> Result<Self> {
+        let files = match (&goal.files, found) {
+            (Some(files), Some(found)) => {
+                let timeline = Timeline::read(workspace)?;
+                let drafting = Drafting {
+                    workspace,
+                    timeline: &timeline,
+                    goal: files,
+                    found,
+                };
+                Some(drafting.draft(options)?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            files,
+            chat: goal.chat_move(workspace.store())?,
+        })
+    }
+
+    pub(super) fn conflicts(&self) -> &[Conflict] {
+        self.files.as_ref().map_or(&[], |files| &files.conflicts)
+    }
+
+    /// Returns whether nothing would be done.
+    pub(super) fn is_empty(&self) -> bool {
+        let no_files = |files: &FileDraft| files.decided.actions.is_empty();
+        self.chat.is_none() && self.files.as_ref().is_none_or(no_files)
+    }
+}
+
+struct Drafting<'a> {
+    workspace: &'a Workspace,
+    timeline: &'a Timeline,
+    goal: &'a FileGoal,
+    found: Found<'a>,
+}
+
+/// Paths that are one thing and shall be another.
+#[derive(Default)]
+struct Wants {
+    differences: Vec<Difference>,
+    /// Those that are not what the step left behind.
+    moved_on: BTreeSet<PathBuf>,
+}
+
+/// What was stored because no snapshot had it.
+struct Captured {
+    present: Snapshot,
+    /// Directories that no snapshot had.
+    opened: BTreeSet<PathBuf>,
+    /// What cannot be stored.
+    refused: Vec<PathBuf>,
+}
+
+impl<'a> Found<'a> {
+    fn snapshot(self) -> &'a Snapshot {
+        match self {
+            Self::Looked(snapshot) | Self::Stored(snapshot) => snapshot,
+        }
+    }
+}
+
+impl Drafting<'_> {
+    fn draft(&self, options: &Rewind) -> Result<FileDraft> {
+        let target = self.workspace.open_snapshot(&self.goal.target)?;
+        let whose = self.goal.whose.find(self.workspace.store())?;
+        let mut present = self.found.snapshot().clone();
+        let (mut wants, mut trace) = self.look(&present, &target, &whose)?;
+        let mut decided = Decided::on(wants.differences, &trace, &BTreeSet::new());
+        if matches!(self.found, Found::Stored(_)) && !decided.to_capture.is_empty() {
+            let captured = self.capture(&decided.to_capture, &present)?;
+            present = captured.present;
+            (wants, trace) = self.look(&present, &target, &whose)?;
+            decided = Decided::on(wants.differences, &trace, &captured.opened);
+            for path in &captured.refused {
+                decided.cannot(path, "what is there now cannot be kept, so it stays");
+            }
+        }
+        let judge = Judge {
+            trace: &trace,
+            whose: &whose,
+            moved_on: &wants.moved_on,
+            root: self.workspace.root(),
+            now: self.workspace.store().now(),
+        };
+        let conflicts = judge.all(&mut decided, options.on_conflict);
+        decided.fit(&present, &target)?;
+        Ok(FileDraft {
+            unchanged: present.totals().files.saturating_sub(decided.touched()),
+            present,
+            decided,
+            conflicts,
+        })
+    }
+
+    /// Finds what is not as it shall be, and who changed it.
+    fn look(&self, present: &Snapshot, target: &Snapshot, whose: &Whose) -> Result<(Wants, Trace)> {
+        let mut wants = self.wants(present, target)?;
+        let trace = self.trace(&wants)?;
+        if self.goal.scope == Scope::ChangedUntilNow {
+            // Others may have changed something meanwhile: that is not this step's.
+            let is_own = |want: &Difference| {
+                let mut by = trace.by(&want.path).iter();
+                by.any(|doing| whose.is_own(doing))
+            };
+            wants.differences.retain(is_own);
+        }
+        Ok((wants, trace))
+    }
+
+    fn wants(&self, present: &Snapshot, target: &Snapshot) -> Result<Wants> {
+        match &self.goal.scope {
+            Scope::Whole(paths) => {
+                for path in paths {
+                    self.must_be_known(path, present, target)?;
+                }
+                let only: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+                let only = (!only.is_empty()).then_some(only.as_slice());
+                Ok(Wants {
+                    differences: present.differences(target, only)?,
+                    ..Wants::default()
+                })
+            }
+            Scope::ChangedUntilNow => Ok(Wants {
+                differences: present.differences(target, None)?,
+                ..Wants::default()
+            }),
+            Scope::Changed(after) => self.wants_of_step(after, present, target),
+        }
+    }
+
+    fn wants_of_step(
+        &self,
+        after: &ObjectId,
+        present: &Snapshot,
+        target: &Snapshot,
+    ) -> Result<Wants> {
+        let mut wants = Wants::default();
+        let thing = |node: &Option<Node>| node.as_ref().map(Thing::of);
+        let after = self.workspace.open_snapshot(after)?;
+        for change in after.differences(target, None)? {
+            let now = present.walk_down(&change.path)?;
+            if thing(&now) == thing(&change.after) {
+                continue;
+            }
+            if thing(&now) != thing(&change.before) {
+                wants.moved_on.insert(change.path.clone());
+            }
+            wants.differences.push(Difference {
+                before: now,
+                ..change
+            });
+        }
+        Ok(wants)
+    }
+
+    /// Refuses a path that never was.
+    fn must_be_known(&self, path: &Path, present: &Snapshot, target: &Snapshot) -> Result<()> {
+        if present.walk_down(path)?.is_some() || target.walk_down(path)?.is_some() {
+            return Ok(());
+        }
+        let what = format!("{} is not there now, and was not there then", shown(path));
+        Err(Error::new(ErrorKind::NotFound, what).at_path(path))
+    }
+
+    /// Follows what became of the paths since the state that they are counted from.
+    fn trace(&self, wants: &Wants) -> Result<Trace> {
+        let since = index_since(self.timeline, self.goal)?;
+        let base = self.timeline.checkpoints[since].snapshot()?;
+        let paths = wants.differences.iter().map(|want| want.path.as_path());
+        let mut trace = Trace::new(&base, paths)?;
+        let present = self.found.snapshot();
+        let now = self.workspace.store().now();
+        let intervals = intervals(self.timeline, since, present.id(), now);
+        trace.follow(&intervals, &|id| match *id == present.id() {
+            true => Ok(present.clone()),
+            false => self.workspace.open_snapshot(id),
+        })?;
+        Ok(trace)
+    }
+
+    /// Stores what no snapshot has and is to be replaced.
+    fn capture(&self, paths: &[PathBuf], present: &Snapshot) -> Result<Captured> {
+        let writer = self.workspace.objects().writer()?;
+        let options = self.workspace.scan_options(None, None);
+        let mut edits = BTreeMap::new();
+        let mut opened = BTreeSet::new();
+        let mut refused = Vec::new();
+        for path in paths {
+            match capture(self.workspace.root(), path, &options, &writer)? {
+                Some(node) => {
+                    if matches!(node, Node::Dir(_)) {
+                        opened.insert(path.clone());
+                    }
+                    edits.insert(path.clone(), Edit::Put(node));
+                }
+                None => refused.push(path.clone()),
+            }
+        }
+        let (id, _) = edit(present, &edits, &mut |bytes| writer.put(bytes))?;
+        writer.finish()?;
+        Ok(Captured {
+            present: self.workspace.open_snapshot(&id)?,
+            opened,
+            refused,
+        })
+    }
+}
+
+/// Finds out which paths somebody else changed.
+struct Judge<'a> {
+    trace: &'a Trace,
+    whose: &'a Whose,
+    moved_on: &'a BTreeSet<PathBuf>,
+    root: &'a Path,
+    now: Timestamp,
+}
+
+impl Judge<'_> {
+    /// Finds all conflicts, and does with them what was asked for.
+    fn all(&self, decided: &mut Decided, on_conflict: OnConflict) -> Vec<Conflict> {
+        let paths = decided.actions.keys();
+        let mut conflicts: Vec<Conflict> = paths.filter_map(|path| self.one(path)).collect();
+        if on_conflict == OnConflict::Keep {
+            for conflict in &conflicts {
+                decided.keep(&conflict.path, KeptBecause::Conflict);
+            }
+        }
+        // A directory shows by what is in it.
+        let paths: Vec<PathBuf> = conflicts.iter().map(|known| known.path.clone()).collect();
+        let mut n = 0;
+        conflicts.retain(|conflict| {
+            n += 1;
+            let next = paths.get(n);
+            !next.is_some_and(|next| next.starts_with(&conflict.path))
+        });
+        conflicts
+    }
+
+    fn one(&self, path: &Path) -> Option<Conflict> {
+        let by = self.trace.by(path);
+        let moved_on = self.moved_on.contains(path);
+        let is_other = |doing: &&Doing| !self.whose.is_own(doing);
+        let other = match self.whose {
+            Whose::Nobodys => by.last().filter(|_| moved_on),
+            _ => by.iter().rev().find(is_other),
+        };
+        let other = other.or(by.last().filter(|_| moved_on));
+        // Where nobody was seen at it, it changed all the same.
+        let unseen = Doing {
+            who: Who::Person,
+            at: self.now,
+            unsaved: true,
+            words: None,
+        };
+        let doing = other.or(moved_on.then_some(&unseen))?;
+        let own = by.iter().rev().find(|doing| self.whose.is_own(doing));
+        Some(Conflict {
+            path: path.to_owned(),
+            changed_by: match &doing.who {
+                Who::Session(place) => ChangedBy::Session(place.id.clone()),
+                Who::Person | Who::Unnamed => ChangedBy::Person,
+            },
+            at: match doing.unsaved {
+                true => self.changed_at(path).unwrap_or(doing.at),
+                false => doing.at,
+            },
+            unsaved: doing.unsaved,
+            also: own.and_then(|own| own.words.clone()),
+        })
+    }
+
+    /// Returns when a file says that it changed.
+    fn changed_at(&self, path: &Path) -> Option<Timestamp> {
+        let stat = rustix::fs::lstat(self.root.join(path)).ok()?;
+        let seconds = i64::try_from(stat.st_mtime).ok()?;
+        let millis = i64::try_from(stat.st_mtime_nsec / 1_000_000).ok()?;
+        Timestamp::from_millis(seconds.checked_mul(1000)?.checked_add(millis)?)
+    }
+}

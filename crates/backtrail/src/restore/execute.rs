@@ -1,0 +1,365 @@
+//! The one step: files and conversation go where they shall, or nowhere.
+//!
+//! Under the workspace's lock and the session's: what is there now is stored, and
+//! so is what shall be; the trail says that the step begins; every new file is
+//! written aside; every path is looked at once more, and everything is given up if
+//! one moved; only then the files change, then the conversation, and the trail says
+//! that it is done.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::act::{Outcome, Work};
+use super::decide::Decided;
+use super::draft::{Draft, FileDraft};
+use super::goal::{Goal, because};
+use super::plan::{ChatMove, NotRestored, RewindReport};
+use super::thing::{Item, Thing};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::CheckpointId;
+use crate::objects::ObjectId;
+use crate::random::new_uuid;
+use crate::session::Session;
+use crate::snapshot::edit::{Edit, edit};
+use crate::snapshot::entry::Node;
+use crate::snapshot::{Difference, Snapshot, Totals};
+use crate::workspace::journal::{Begun, BegunChat, Ending, TrailPlace};
+use crate::workspace::making::State;
+use crate::workspace::stored::Stored;
+use crate::workspace::{Activity, Checkpoint, SessionPlace, Why, Workspace};
+
+/// A step that is about to be done. Its caller holds the workspace's lock.
+pub(super) struct Execution<'a> {
+    pub(super) workspace: &'a Workspace,
+    pub(super) goal: &'a Goal,
+    pub(super) draft: Draft,
+    /// Who speaks in the session whose conversation moves.
+    pub(super) speaker: Option<Session>,
+    pub(super) active: Vec<Activity>,
+}
+
+/// What the files come to.
+struct Moved {
+    from: CheckpointId,
+    now: CheckpointId,
+    left: Vec<NotRestored>,
+}
+
+impl Execution<'_> {
+    /// Does it. `state` and `last` are what is there now and what was kept last,
+    /// where files may move.
+    pub(super) fn run(self, files: Option<(&State, &Checkpoint)>) -> Result<RewindReport> {
+        let moved = match (files, &self.draft.files) {
+            (Some((state, last)), Some(draft)) => {
+                let speaker = self.speaker.clone();
+                let work = || self.move_files(draft, state, last);
+                Some(match speaker {
+                    Some(speaker) => speaker.alone(work)?,
+                    None => work()?,
+                })
+            }
+            _ => {
+                self.move_chat_alone()?;
+                None
+            }
+        };
+        Ok(self.report(moved))
+    }
+
+    fn move_chat_alone(&self) -> Result<()> {
+        let (Some(speaker), Some(chat)) = (&self.speaker, &self.goal.chat) else {
+            return Ok(());
+        };
+        if self.draft.chat.is_none() {
+            return Ok(());
+        }
+        let because = because(&self.goal.verb.why());
+        speaker.alone(|| speaker.go_to(because, (chat.to.trail, chat.to.seq)))
+    }
+
+    fn move_files(&self, draft: &FileDraft, state: &State, last: &Checkpoint) -> Result<Moved> {
+        let workspace = self.workspace;
+        let (after, totals) = self.result(draft)?;
+        let before = self.before(draft, state, last)?;
+        let begun = Begun {
+            at: workspace.store().now(),
+            id: self.new_id()?,
+            why: self.goal.verb.why(),
+            step: self.goal.step_id,
+            of_session: self.goal.one_session(),
+            from: before.as_ref().map_or(last.id(), |before| before.id),
+            to: self.goal.to.as_ref().map(Checkpoint::id),
+            before: draft.present.id(),
+            after,
+            chat: self.begun_chat()?,
+            about: self.goal.about.clone(),
+        };
+        workspace.begin_step(before.as_ref(), &begun)?;
+        let items = items(
+            draft
+                .present
+                .differences(&workspace.open_snapshot(&after)?, None)?,
+        );
+        let outcome = match self.act(&begun, &items) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                workspace.give_up_step(&begun)?;
+                return Err(error);
+            }
+        };
+        let ending = Ending {
+            snapshot: after,
+            totals,
+            not_captured: state.not_captured.clone(),
+            changed: items.len() as u64,
+            session: None,
+        };
+        let left = outcome.left;
+        let ending = left_alone(workspace, ending, &left, &draft.present)?;
+        let session = self.move_chat(&begun)?;
+        workspace.end_step(&begun, Ending { session, ..ending })?;
+        Ok(Moved {
+            from: begun.from,
+            now: begun.id,
+            left,
+        })
+    }
+
+    /// Stages, checks and performs. After an error nothing is changed.
+    fn act(&self, begun: &Begun, items: &[Item]) -> Result<Outcome> {
+        if items.is_empty() {
+            return Ok(Outcome::default());
+        }
+        let staged = work(self.workspace, begun, items).stage()?;
+        if let Err(error) = staged.check() {
+            staged.give_up();
+            return Err(error);
+        }
+        let outcome = staged.perform()?;
+        match outcome.rolled_back {
+            Some(error) => Err(error),
+            None => Ok(outcome),
+        }
+    }
+
+    /// Stores the state that shall be.
+    fn result(&self, draft: &FileDraft) -> Result<(ObjectId, Totals)> {
+        if draft.decided.actions.is_empty() {
+            return Ok((draft.present.id(), draft.present.totals()));
+        }
+        store_edited(self.workspace, &draft.present, &draft.decided.edits())
+    }
+
+    /// Makes the checkpoint of what is there now, unless the last one has the same.
+    fn before(
+        &self,
+        draft: &FileDraft,
+        state: &State,
+        last: &Checkpoint,
+    ) -> Result<Option<Stored>> {
+        let present = &draft.present;
+        if present.id() == last.snapshot_id() {
+            return Ok(None);
+        }
+        let totals = present.totals();
+        let changed = last.snapshot().and_then(|last| last.diff(present));
+        Ok(Some(Stored {
+            at: self.workspace.store().now(),
+            id: self.new_id()?,
+            why: Why::BeforeRewind,
+            session: None,
+            of: None,
+            label: None,
+            about: None,
+            snapshot: present.id(),
+            files: totals.files,
+            bytes: totals.bytes,
+            // A damaged snapshot must not stop those that come after it.
+            changed: changed.map_or(0, |diff| diff.changes().len() as u64),
+            not_captured: state.not_captured.clone(),
+        }))
+    }
+
+    fn begun_chat(&self) -> Result<Option<BegunChat>> {
+        let (Some(speaker), Some(chat)) = (&self.speaker, &self.goal.chat) else {
+            return Ok(None);
+        };
+        if self.draft.chat.is_none() {
+            return Ok(None);
+        }
+        let stands = speaker.stands_at()?;
+        Ok(Some(BegunChat {
+            session: chat.session.clone(),
+            from: TrailPlace {
+                trail: stands.trail,
+                seq: stands.seq,
+            },
+            to: chat.to,
+            trail: stands.trail + 1,
+        }))
+    }
+
+    fn move_chat(&self, begun: &Begun) -> Result<Option<SessionPlace>> {
+        let (Some(speaker), Some(chat)) = (&self.speaker, &begun.chat) else {
+            return Ok(None);
+        };
+        speaker.go_to(because(&begun.why), (chat.to.trail, chat.to.seq))?;
+        Ok(Some(chat.place()))
+    }
+
+    fn new_id(&self) -> Result<CheckpointId> {
+        let id = new_uuid(self.workspace.store().random());
+        id.map(CheckpointId::from_uuid)
+            .map_err(|error| Error::machine("cannot make an id", error))
+    }
+
+    fn report(self, moved: Option<Moved>) -> RewindReport {
+        let Draft { files, chat } = self.draft;
+        let (from, now, left) = match moved {
+            Some(moved) => (Some(moved.from), Some(moved.now), moved.left),
+            None => (None, None, Vec::new()),
+        };
+        let mut report = RewindReport {
+            verb: self.goal.verb,
+            step: self.goal.step.clone(),
+            session: self.goal.session.clone(),
+            from,
+            to: self.goal.to.clone().filter(|_| files.is_some()),
+            now,
+            restored: Vec::new(),
+            deleted: Vec::new(),
+            kept: Vec::new(),
+            not_restored: Vec::new(),
+            conflicts: Vec::new(),
+            unchanged: 0,
+            tool_calls: self.goal.tool_calls.clone(),
+            chat,
+            belongs_to: self.goal.belongs_to.clone(),
+            active: self.active,
+        };
+        if let Some(draft) = files {
+            report.take_files(draft, left);
+        }
+        report
+    }
+}
+
+impl RewindReport {
+    fn take_files(&mut self, draft: FileDraft, left: Vec<NotRestored>) {
+        let is_left = |path: &PathBuf| left.iter().any(|left| left.path == *path);
+        (self.restored, self.deleted) = split(&draft.decided);
+        self.restored.retain(|path| !is_left(path));
+        self.deleted.retain(|path| !is_left(path));
+        self.kept = draft.decided.kept;
+        self.not_restored = draft.decided.not_restored;
+        self.not_restored.extend(left);
+        self.conflicts = draft.conflicts;
+        self.unchanged = draft.unchanged;
+    }
+}
+
+/// Returns what is restored, and what is deleted.
+fn split(decided: &Decided) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let (deleted, restored): (Vec<_>, Vec<_>) = decided
+        .changes()
+        .into_iter()
+        .partition(|change| change.kind == super::plan::PlannedKind::Delete);
+    let paths = |changes: Vec<super::plan::PlannedChange>| {
+        let paths = changes.into_iter();
+        paths.map(|change| change.path).collect()
+    };
+    (paths(restored), paths(deleted))
+}
+
+/// Returns what is to be done to go from one snapshot to another.
+pub(super) fn items(differences: Vec<Difference>) -> Vec<Item> {
+    let thing = |node: Option<_>| node.as_ref().and_then(Thing::of);
+    let items = differences.into_iter();
+    items
+        .map(|difference| Item {
+            path: difference.path,
+            old: thing(difference.before),
+            new: thing(difference.after),
+        })
+        .collect()
+}
+
+pub(super) fn work<'a>(workspace: &'a Workspace, begun: &Begun, items: &'a [Item]) -> Work<'a> {
+    Work {
+        root: workspace.root(),
+        id: begun.id,
+        items,
+        objects: workspace.objects(),
+        hook: workspace.store().touch_hook(),
+    }
+}
+
+/// Stores a snapshot with some paths changed.
+fn store_edited(
+    workspace: &Workspace,
+    snapshot: &Snapshot,
+    edits: &BTreeMap<PathBuf, Edit>,
+) -> Result<(ObjectId, Totals)> {
+    let writer = workspace.objects().writer()?;
+    let (id, root) = edit(snapshot, edits, &mut |bytes| writer.put(bytes))?;
+    writer.finish()?;
+    Ok((id, root.totals))
+}
+
+/// Says of paths that were left alone what was there before: what they are now is
+/// somebody's change that no checkpoint has.
+pub(super) fn left_alone(
+    workspace: &Workspace,
+    ending: Ending,
+    left: &[NotRestored],
+    before: &Snapshot,
+) -> Result<Ending> {
+    if left.is_empty() {
+        return Ok(ending);
+    }
+    let after = workspace.open_snapshot(&ending.snapshot)?;
+    let mut edits = BTreeMap::new();
+    for left in left {
+        // What is left alone keeps the directories that it is in.
+        for dir in left.path.ancestors().skip(1) {
+            let is_dir = |node: &Option<Node>| matches!(node, Some(Node::Dir(_)));
+            if let Some(Node::Dir(was)) = before.walk_down(dir)?
+                && !is_dir(&after.walk_down(dir)?)
+            {
+                edits.entry(dir.to_owned()).or_insert(Edit::Dir(was.mode));
+            }
+        }
+        let edit = match before.walk_down(&left.path)? {
+            Some(Node::Dir(was)) => Edit::Dir(was.mode),
+            Some(node) => Edit::Put(node),
+            None => Edit::Remove,
+        };
+        edits.insert(left.path.clone(), edit);
+    }
+    let (snapshot, totals) = store_edited(workspace, &after, &edits)?;
+    Ok(Ending {
+        snapshot,
+        totals,
+        ..ending
+    })
+}
+
+impl BegunChat {
+    /// Returns where the conversation stands when it has moved.
+    pub(super) fn place(&self) -> SessionPlace {
+        SessionPlace {
+            id: self.session.clone(),
+            trail: self.trail,
+            seq: self.to.seq,
+        }
+    }
+}
+
+/// Refuses to go on from a conversation that moved since it was looked at.
+pub(super) fn must_stand(speaker: &Session, chat: &ChatMove) -> Result<()> {
+    if !speaker.is_spoken_after(chat.from)? && speaker.stands_at()?.seq >= chat.from {
+        return Ok(());
+    }
+    let what = "the conversation went on since this was planned; nothing was touched, plan again";
+    Err(Error::new(ErrorKind::Conflict, what))
+}

@@ -1,0 +1,309 @@
+//! What is asked for: a point, or a step that is taken back or brought forward again.
+
+use std::path::PathBuf;
+
+use super::options::Rewind;
+use super::plan::{ChatMove, Verb};
+use super::whose::{Family, Whose, words};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{CheckpointId, SessionId};
+use crate::message::{Block, ToolUse};
+use crate::objects::ObjectId;
+use crate::session::{Step, is_prompt, not_ours};
+use crate::snapshot::shown;
+use crate::store::Store;
+use crate::trail::Because;
+use crate::workspace::journal::TrailPlace;
+use crate::workspace::timeline::Timeline;
+use crate::workspace::{Checkpoint, Point, SessionPlace, Why, Workspace};
+
+/// What is asked for, found.
+#[derive(Debug)]
+pub(super) struct Goal {
+    pub(super) verb: Verb,
+    /// The step that is taken back or brought forward again.
+    pub(super) step: Option<Step>,
+    pub(super) step_id: Option<CheckpointId>,
+    /// The session whose work is taken back.
+    pub(super) session: Option<SessionId>,
+    /// The checkpoint whose files shall be there.
+    pub(super) to: Option<Checkpoint>,
+    pub(super) files: Option<FileGoal>,
+    pub(super) chat: Option<ChatGoal>,
+    /// The agent that the session belongs to.
+    pub(super) belongs_to: Option<String>,
+    pub(super) tool_calls: Vec<ToolUse>,
+    pub(super) about: Option<String>,
+}
+
+/// The files that are asked for.
+#[derive(Debug)]
+pub(super) struct FileGoal {
+    /// The state that they go to.
+    pub(super) target: ObjectId,
+    /// Which paths of it.
+    pub(super) scope: Scope,
+    /// The checkpoint after which everybody's changes count.
+    pub(super) since: CheckpointId,
+    pub(super) whose: OwnWork,
+}
+
+/// Which paths are taken to a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// All that are otherwise now; of some paths, if any are named.
+    Whole(Vec<PathBuf>),
+    /// Those that a step changed, which left this state behind.
+    Changed(ObjectId),
+    /// Those that a step changed which is still under way.
+    ChangedUntilNow,
+}
+
+/// Whose work is taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum OwnWork {
+    Nobodys,
+    One(SessionId),
+    Sessions,
+    Everyones,
+}
+
+/// How the conversation shall move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ChatGoal {
+    pub(super) session: SessionId,
+    pub(super) to: TrailPlace,
+}
+
+impl OwnWork {
+    pub(super) fn find(&self, store: &Store) -> Result<Whose> {
+        Ok(match self {
+            Self::Nobodys => Whose::Nobodys,
+            Self::One(session) => Whose::One(Family::of(store, session)?),
+            Self::Sessions => Whose::Sessions,
+            Self::Everyones => Whose::Everyones,
+        })
+    }
+}
+
+impl Verb {
+    /// Returns why the checkpoint at its end is made.
+    pub(super) fn why(self) -> Why {
+        match self {
+            Self::Rewind => Why::Rewind,
+            Self::Restore => Why::Restore,
+            Self::Undo => Why::Undo,
+            Self::Redo => Why::Redo,
+        }
+    }
+}
+
+/// Returns why a trail is begun by a step.
+pub(super) fn because(why: &Why) -> Because {
+    match why {
+        Why::Undo => Because::Undo,
+        Why::Redo => Because::Redo,
+        _ => Because::Rewind,
+    }
+}
+
+impl Goal {
+    /// Finds what a point means.
+    pub(super) fn at_point(workspace: &Workspace, point: &Point, options: &Rewind) -> Result<Self> {
+        if !options.files {
+            return Self::at_place(workspace, point);
+        }
+        let moment = workspace.locate(point)?;
+        let place = moment.session.clone();
+        let whose = match &place {
+            _ if moment.counts => OwnWork::Sessions,
+            Some(place) => OwnWork::One(place.id.clone()),
+            None => OwnWork::Everyones,
+        };
+        let checkpoint = moment.checkpoint;
+        let is_restore = !options.paths.is_empty();
+        let store = workspace.store();
+        let chat = place.as_ref().filter(|_| options.chat && !is_restore);
+        let belongs_to = chat.map_or(Ok(None), |place| belongs_to(store, &place.id))?;
+        let about = match is_restore {
+            true => named_paths(&options.paths),
+            false => format!("to {}", target_words(workspace, &checkpoint)?),
+        };
+        Ok(Self {
+            verb: if is_restore {
+                Verb::Restore
+            } else {
+                Verb::Rewind
+            },
+            step: None,
+            step_id: None,
+            session: place.as_ref().map(|place| place.id.clone()),
+            files: Some(FileGoal {
+                target: checkpoint.snapshot_id(),
+                scope: Scope::Whole(options.paths.clone()),
+                since: checkpoint.id(),
+                whose,
+            }),
+            chat: match belongs_to {
+                Some(_) => None,
+                None => chat.map(ChatGoal::at),
+            },
+            belongs_to,
+            tool_calls: tool_calls_between(store, &checkpoint, place.as_ref())?,
+            to: Some(checkpoint),
+            about: Some(about),
+        })
+    }
+
+    /// Finds the place in a conversation that a point means.
+    fn at_place(workspace: &Workspace, point: &Point) -> Result<Self> {
+        let Some(place) = workspace.locate_chat(point)? else {
+            let what =
+                format!("{point} belongs to no session, so there is no conversation to move");
+            return Err(Error::invalid(what));
+        };
+        if let Some(agent) = belongs_to(workspace.store(), &place.id)? {
+            return Err(not_ours(&place.id, place.seq, &agent));
+        }
+        Ok(Self {
+            verb: Verb::Rewind,
+            step: None,
+            step_id: None,
+            session: Some(place.id.clone()),
+            to: None,
+            files: None,
+            chat: Some(ChatGoal::at(&place)),
+            belongs_to: None,
+            tool_calls: Vec::new(),
+            about: None,
+        })
+    }
+
+    /// Returns the session whose work is taken back, where it is one's alone.
+    pub(super) fn one_session(&self) -> Option<SessionId> {
+        match self.files.as_ref().map(|files| &files.whose) {
+            Some(OwnWork::Sessions | OwnWork::Everyones) => None,
+            _ => self.session.clone(),
+        }
+    }
+
+    /// Returns the conversation's move as it would be now; `None` where it stands
+    /// there already.
+    pub(super) fn chat_move(&self, store: &Store) -> Result<Option<ChatMove>> {
+        let Some(chat) = &self.chat else {
+            return Ok(None);
+        };
+        let now = store.session_place(&chat.session)?;
+        let line = store.read_session(&chat.session)?.line()?;
+        let TrailPlace { trail, seq } = chat.to;
+        let on_line = seq == 0 || line.holds(&chat.session, trail, seq);
+        if now.seq == seq && (on_line || now.trail == trail) {
+            return Ok(None);
+        }
+        Ok(Some(ChatMove {
+            session: chat.session.clone(),
+            from: now.seq,
+            to: seq,
+            prompt: match on_line && seq < now.seq {
+                true => first_prompt(store, &chat.session, seq)?,
+                false => None,
+            },
+        }))
+    }
+}
+
+impl ChatGoal {
+    fn at(place: &SessionPlace) -> Self {
+        Self {
+            session: place.id.clone(),
+            to: TrailPlace {
+                trail: place.trail,
+                seq: place.seq,
+            },
+        }
+    }
+}
+
+/// Returns the agent that keeps a session itself, if one does.
+pub(super) fn belongs_to(store: &Store, id: &SessionId) -> Result<Option<String>> {
+    Ok(store.read_session(id)?.present()?.belongs_to)
+}
+
+/// Says which state a checkpoint has.
+pub(super) fn target_words(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<String> {
+    if let Some(label) = checkpoint.label() {
+        return Ok(format!("\"{label}\""));
+    }
+    if checkpoint.why().begins() {
+        return Ok(format!("before {}", words(checkpoint)));
+    }
+    if let Some(start) = checkpoint.begun_by()
+        && let Some(start) = workspace.checkpoint_by_id(start)?
+    {
+        let when = if checkpoint.why().ends() {
+            "after"
+        } else {
+            "within"
+        };
+        return Ok(format!("{when} {}", words(&start)));
+    }
+    Ok(format!("checkpoint {}", checkpoint.id().prefix(8)))
+}
+
+fn named_paths(paths: &[PathBuf]) -> String {
+    match paths {
+        [one] => shown(one),
+        [first, rest @ ..] => format!("{} and {} more", shown(first), rest.len()),
+        [] => String::new(),
+    }
+}
+
+/// Returns the first prompt after a record.
+fn first_prompt(store: &Store, session: &SessionId, seq: u64) -> Result<Option<String>> {
+    let mut records = store.read_session(session)?.records_from(seq + 1)?;
+    while let Some(record) = records.next()? {
+        if let Ok(Some(message)) = record.message()
+            && is_prompt(&message)
+        {
+            return Ok(Some(message.text().into_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the tool calls between a checkpoint and a place.
+fn tool_calls_between(
+    store: &Store,
+    checkpoint: &Checkpoint,
+    place: Option<&SessionPlace>,
+) -> Result<Vec<ToolUse>> {
+    let (Some(from), Some(to)) = (checkpoint.session(), place) else {
+        return Ok(Vec::new());
+    };
+    let mut calls = Vec::new();
+    if from.seq >= to.seq {
+        return Ok(calls);
+    }
+    let mut records = store.read_session(&to.id)?.records_from(from.seq + 1)?;
+    while let Some(record) = records.next()? {
+        if record.seq() > to.seq {
+            break;
+        }
+        let Ok(Some(message)) = record.message() else {
+            continue;
+        };
+        calls.extend(message.blocks.iter().filter_map(|block| match block {
+            Block::ToolUse(call) => Some(call.clone()),
+            _ => None,
+        }));
+    }
+    Ok(calls)
+}
+
+/// Returns the place of the checkpoint that everybody's changes are counted from.
+pub(super) fn index_since(timeline: &Timeline, goal: &FileGoal) -> Result<usize> {
+    timeline.index_of(goal.since).ok_or_else(|| {
+        let what = format!("checkpoint {} is not there any more", goal.since);
+        Error::new(ErrorKind::NotFound, what)
+    })
+}

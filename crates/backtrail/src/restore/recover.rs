@@ -1,0 +1,129 @@
+//! Finishing what a crash interrupted.
+
+use super::execute::{items, left_alone, work};
+use super::goal::because;
+use super::plan::{Recovered, Verb};
+use crate::error::{ErrorKind, Result};
+use crate::ids::SessionId;
+use crate::session::{Session, opener_of};
+use crate::workspace::journal::{Begun, BegunChat, Ending};
+use crate::workspace::{NotCaptured, SessionPlace, Why, Workspace};
+
+impl Workspace {
+    /// Finishes a rewind, restore, undo or redo that a crash interrupted. `None`
+    /// where there is none, or where it is still under way.
+    ///
+    /// Whatever keeps or moves files here does so by itself; this is for who only
+    /// reads.
+    pub fn recover(&self) -> Result<Option<Recovered>> {
+        self.recover_with(None)
+    }
+
+    pub(crate) fn recover_with(&self, speaker: Option<&Session>) -> Result<Option<Recovered>> {
+        // Most often there is nothing to do, and nobody is kept waiting.
+        if self.open_step()?.is_none() {
+            return Ok(None);
+        }
+        let lock = self.snapshot_lock()?;
+        match lock.try_hold()? {
+            Some(_turn) => self.recover_locked(speaker),
+            None => Ok(None),
+        }
+    }
+
+    /// Finishes what a crash interrupted. The caller holds the snapshot lock.
+    pub(crate) fn recover_locked(&self, speaker: Option<&Session>) -> Result<Option<Recovered>> {
+        let Some(begun) = self.open_step()? else {
+            return Ok(None);
+        };
+        let before = self.open_snapshot(&begun.before)?;
+        let after = self.open_snapshot(&begun.after)?;
+        let items = items(before.differences(&after, None)?);
+        let outcome = work(self, &begun, &items).carry_on()?;
+        let mut recovered = Recovered {
+            verb: verb(&begun.why),
+            begun_at: begun.at,
+            now: None,
+            left: outcome.left,
+            chat_went_on: false,
+        };
+        if outcome.rolled_back.is_some() {
+            self.give_up_step(&begun)?;
+            return Ok(Some(recovered));
+        }
+        let ending = Ending {
+            snapshot: begun.after,
+            totals: after.totals(),
+            not_captured: self.not_captured_at(&begun)?,
+            changed: items.len() as u64,
+            session: None,
+        };
+        let ending = left_alone(self, ending, &recovered.left, &before)?;
+        let session = match &begun.chat {
+            Some(chat) => self.recover_chat(&begun, chat, speaker)?,
+            None => None,
+        };
+        recovered.chat_went_on = begun.chat.is_some() && session.is_none();
+        self.end_step(&begun, Ending { session, ..ending })?;
+        recovered.now = Some(begun.id);
+        Ok(Some(recovered))
+    }
+
+    fn not_captured_at(&self, begun: &Begun) -> Result<NotCaptured> {
+        let from = self.checkpoint_by_id(begun.from)?;
+        Ok(from.map_or_else(NotCaptured::default, |from| from.not_captured().clone()))
+    }
+
+    /// Moves the conversation, unless it moved already. `None` where it went on
+    /// meanwhile, or somebody speaks in it.
+    fn recover_chat(
+        &self,
+        begun: &Begun,
+        chat: &BegunChat,
+        speaker: Option<&Session>,
+    ) -> Result<Option<SessionPlace>> {
+        let moved = |place| Ok(Some(place));
+        let head = match self.store().session_place(&chat.session) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            place => place?.trail,
+        };
+        if head >= chat.trail {
+            let opener = opener_of(self.store(), &chat.session, chat.trail)?;
+            let is_it = opener.is_some_and(|opener| opener.because == because(&begun.why));
+            return if is_it { moved(chat.place()) } else { Ok(None) };
+        }
+        let session = match speaker.filter(|speaker| *speaker.id() == chat.session) {
+            Some(speaker) => speaker.clone(),
+            None => match self.speak(&chat.session)? {
+                Some(session) => session,
+                None => return Ok(None),
+            },
+        };
+        session.alone(|| {
+            let stands = session.stands_at()?;
+            if stands.trail != chat.from.trail || session.is_spoken_after(chat.from.seq)? {
+                return Ok(None);
+            }
+            session.go_to(because(&begun.why), (chat.to.trail, chat.to.seq))?;
+            moved(chat.place())
+        })
+    }
+
+    /// Speaks in a session, unless somebody else does.
+    fn speak(&self, id: &SessionId) -> Result<Option<Session>> {
+        match Session::open(self.store(), id, None) {
+            Ok(session) => Ok(Some(session)),
+            Err(error) if error.kind() == ErrorKind::Locked => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn verb(why: &Why) -> Verb {
+    match why {
+        Why::Restore => Verb::Restore,
+        Why::Undo => Verb::Undo,
+        Why::Redo => Verb::Redo,
+        _ => Verb::Rewind,
+    }
+}

@@ -1,0 +1,372 @@
+//! Which step undo takes back and redo brings forward again.
+//!
+//! Steps that changed files stand on the workspace's trail; those of a conversation
+//! alone (compactions, and rewinds with nothing but `--chat`) on its session's. The
+//! newest of all of them comes first.
+
+use std::collections::HashSet;
+
+use super::goal::{ChatGoal, FileGoal, Goal, OwnWork, Scope, belongs_to};
+use super::options::Rewind;
+use super::plan::Verb;
+use crate::error::{ErrorKind, Result};
+use crate::ids::SessionId;
+use crate::session::{Step, StepKind, Steps, all_steps, newest_step, opener_of, undone_step};
+use crate::time::Timestamp;
+use crate::workspace::journal::{Begun, TrailPlace};
+use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
+use crate::workspace::{Why, Workspace};
+
+/// A step of a conversation alone, and where that stood before it.
+#[derive(Debug)]
+struct ChatStep {
+    session: SessionId,
+    step: Step,
+    to: TrailPlace,
+    at: Option<Timestamp>,
+}
+
+/// The steps of a workspace, or of one session there.
+pub(super) struct Finder<'a> {
+    workspace: &'a Workspace,
+    timeline: Timeline,
+    steps: FileSteps,
+    session: Option<&'a SessionId>,
+    /// The trails that steps with files began.
+    with_files: HashSet<(SessionId, u32)>,
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(workspace: &'a Workspace, session: Option<&'a SessionId>) -> Result<Self> {
+        let timeline = Timeline::read(workspace)?;
+        let mut steps = timeline.steps();
+        if let Some(session) = session {
+            let is_its = |step: &FileStep| step.session.as_ref() == Some(session);
+            steps.done.retain(is_its);
+            steps.undone.retain(|(step, _)| is_its(step));
+        }
+        let chats = timeline
+            .moves
+            .values()
+            .filter_map(|begun| begun.chat.as_ref());
+        Ok(Self {
+            workspace,
+            with_files: chats
+                .map(|chat| (chat.session.clone(), chat.trail))
+                .collect(),
+            timeline,
+            steps,
+            session,
+        })
+    }
+
+    /// Finds the step that undo takes back.
+    pub(super) fn to_undo(&self, options: &Rewind) -> Result<Option<Goal>> {
+        let chat = self.newest_chat()?;
+        for step in self.steps.done.iter().rev() {
+            let at = self.at(step);
+            if let Some(chat) = &chat
+                && chat.at > Some(at)
+            {
+                break;
+            }
+            let goal = self.undo_of(step, options)?;
+            // What changed nothing is nothing to take back.
+            if goal.files.is_some() || goal.chat.is_some() {
+                return Ok(Some(goal));
+            }
+        }
+        Ok(chat.map(|chat| chat.goal(Verb::Undo)))
+    }
+
+    /// Finds the step that redo brings forward again.
+    pub(super) fn to_redo(&self, options: &Rewind) -> Result<Option<Goal>> {
+        let chat = self.undone_chat()?;
+        let newest = self.newest_chat()?.and_then(|chat| chat.at);
+        if let Some((step, undo)) = self.steps.undone.last()
+            && let Some(begun) = self.timeline.moves.get(undo)
+            && chat.as_ref().is_none_or(|chat| chat.at < Some(begun.at))
+        {
+            // Anything newer ends it.
+            if newest > Some(begun.at) || self.went_on(begun)? {
+                return Ok(None);
+            }
+            return self.redo_of(step, begun, options).map(Some);
+        }
+        let ended = self.steps.done.last().map(|step| self.at(step));
+        let chat = chat.filter(|chat| chat.at >= ended && chat.at >= newest);
+        Ok(chat.map(|chat| chat.goal(Verb::Redo)))
+    }
+
+    /// Lists what undo and redo would take, next one first.
+    pub(super) fn list(&self) -> Result<Steps> {
+        let mut steps = Steps::default();
+        for session in self.sessions()? {
+            let all = readable(all_steps(self.workspace.store(), &session).map(Some))?;
+            let all = all.unwrap_or_default().into_iter();
+            let chat_only = all.filter(|taken| !self.is_with_files(&session, taken.trail));
+            steps.to_undo.extend(chat_only.map(|taken| taken.step));
+        }
+        for step in self.steps.done.iter().rev() {
+            if self.changed_anything(step) {
+                steps.to_undo.push(self.words(step));
+            }
+        }
+        steps.to_undo.sort_by_key(|step| std::cmp::Reverse(step.at));
+        let undone = self.steps.undone.iter().rev();
+        steps.to_redo = undone.map(|(step, _)| self.words(step)).collect();
+        if steps.to_redo.is_empty() {
+            let chat = self.to_redo(&Rewind::files_and_chat())?;
+            steps.to_redo.extend(chat.and_then(|goal| goal.step));
+        }
+        Ok(steps)
+    }
+
+    /// Returns whether a trail was begun by a step with files.
+    fn is_with_files(&self, session: &SessionId, trail: u32) -> bool {
+        self.with_files.contains(&(session.clone(), trail))
+    }
+
+    fn undo_of(&self, step: &FileStep, options: &Rewind) -> Result<Goal> {
+        let checkpoints = &self.timeline.checkpoints;
+        let before = &checkpoints[step.before];
+        let after = step.after.map(|after| checkpoints[after].snapshot_id());
+        let changed = after.is_none_or(|after| after != before.snapshot_id());
+        let scope = after.map_or(Scope::ChangedUntilNow, Scope::Changed);
+        let (since, whose) = match (step.kind, &step.session) {
+            (FileStepKind::Move, _) => (step.id, OwnWork::Nobodys),
+            (_, Some(session)) => (before.id(), OwnWork::One(session.clone())),
+            (_, None) => (before.id(), OwnWork::Sessions),
+        };
+        let files = FileGoal {
+            target: before.snapshot_id(),
+            scope,
+            since,
+            whose,
+        };
+        let chat = match options.chat {
+            true => self.chat_before(step)?,
+            false => None,
+        };
+        self.goal(
+            Verb::Undo,
+            step,
+            (changed && options.files).then_some(files),
+            chat,
+        )
+    }
+
+    /// Takes back what an undo did, exactly.
+    fn redo_of(&self, step: &FileStep, undo: &Begun, options: &Rewind) -> Result<Goal> {
+        let undone = self.timeline.index_of(undo.id);
+        let after = undone.map(|at| self.timeline.checkpoints[at].snapshot_id());
+        let files = FileGoal {
+            target: undo.before,
+            scope: Scope::Changed(after.unwrap_or(undo.after)),
+            since: undo.id,
+            whose: OwnWork::Nobodys,
+        };
+        let chat = undo
+            .chat
+            .as_ref()
+            .filter(|_| options.chat)
+            .map(|chat| ChatGoal {
+                session: chat.session.clone(),
+                to: chat.from,
+            });
+        let mut goal = self.goal(Verb::Redo, step, options.files.then_some(files), chat)?;
+        let from = self.timeline.index_of(undo.from);
+        goal.to = from.map(|from| self.timeline.checkpoints[from].clone());
+        Ok(goal)
+    }
+
+    fn goal(
+        &self,
+        verb: Verb,
+        step: &FileStep,
+        files: Option<FileGoal>,
+        chat: Option<ChatGoal>,
+    ) -> Result<Goal> {
+        let words = self.words(step);
+        let belongs_to = match &chat {
+            Some(chat) => belongs_to(self.workspace.store(), &chat.session)?,
+            None => None,
+        };
+        Ok(Goal {
+            verb,
+            about: Some(words.to_string()),
+            step: Some(words),
+            step_id: Some(step.id),
+            session: step.session.clone(),
+            to: Some(self.timeline.checkpoints[step.before].clone()),
+            files,
+            chat: chat.filter(|_| belongs_to.is_none()),
+            belongs_to,
+            tool_calls: Vec::new(),
+        })
+    }
+
+    /// Returns where the conversation stood before a step, if the step moved it.
+    fn chat_before(&self, step: &FileStep) -> Result<Option<ChatGoal>> {
+        if step.kind == FileStepKind::Move {
+            let chat = self.timeline.moves.get(&step.id);
+            let chat = chat.and_then(|begun| begun.chat.as_ref());
+            return Ok(chat.map(|chat| ChatGoal {
+                session: chat.session.clone(),
+                to: chat.from,
+            }));
+        }
+        let Some(place) = self.timeline.checkpoints[step.before].session() else {
+            return Ok(None);
+        };
+        let reader = match self.workspace.store().read_session(&place.id) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            reader => reader?,
+        };
+        // It may have been moved elsewhere since.
+        let on_line = place.seq == 0 || reader.line()?.holds(&place.id, place.trail, place.seq);
+        if !on_line || !reader.is_spoken_after(place.seq)? {
+            return Ok(None);
+        }
+        Ok(Some(ChatGoal {
+            session: place.id.clone(),
+            to: TrailPlace {
+                trail: place.trail,
+                seq: place.seq,
+            },
+        }))
+    }
+
+    /// Returns whether anything was said since a step moved the conversation.
+    fn went_on(&self, begun: &Begun) -> Result<bool> {
+        let Some(chat) = &begun.chat else {
+            return Ok(false);
+        };
+        let reader = self.workspace.store().read_session(&chat.session)?;
+        let opener = opener_of(self.workspace.store(), &chat.session, chat.trail)?;
+        let seq = opener.map_or(chat.to.seq, |opener| opener.seq);
+        reader.is_spoken_after(seq)
+    }
+
+    fn changed_anything(&self, step: &FileStep) -> bool {
+        let checkpoints = &self.timeline.checkpoints;
+        let before = checkpoints[step.before].snapshot_id();
+        let after = step.after.map(|after| checkpoints[after].snapshot_id());
+        after != Some(before) || self.chat_before(step).is_ok_and(|chat| chat.is_some())
+    }
+
+    /// Returns when a step was over.
+    fn at(&self, step: &FileStep) -> Timestamp {
+        let at = step.after.unwrap_or(self.timeline.checkpoints.len() - 1);
+        self.timeline.checkpoints[at].at()
+    }
+
+    fn words(&self, step: &FileStep) -> Step {
+        let about = self.timeline.checkpoints[step.before].about();
+        let about = about.map(ToOwned::to_owned);
+        let begun = self.timeline.moves.get(&step.id);
+        let kind = match (step.kind, begun) {
+            (FileStepKind::Turn, _) => StepKind::Turn { about },
+            (FileStepKind::Run, _) => StepKind::Run { about },
+            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => StepKind::Restore {
+                about: begun.about.clone(),
+            },
+            (FileStepKind::Move, begun) => StepKind::FileRewind {
+                about: begun.and_then(|begun| begun.about.clone()),
+            },
+        };
+        Step {
+            kind,
+            at: Some(self.at(step)),
+            session: step.session.clone(),
+        }
+    }
+
+    /// Returns the sessions whose conversations count.
+    fn sessions(&self) -> Result<Vec<SessionId>> {
+        match self.session {
+            Some(session) => Ok(vec![session.clone()]),
+            None => self.workspace.sessions(),
+        }
+    }
+
+    /// Finds the newest step of a conversation alone.
+    fn newest_chat(&self) -> Result<Option<ChatStep>> {
+        let mut newest: Option<ChatStep> = None;
+        for session in self.sessions()? {
+            let Some(taken) = readable(newest_step(self.workspace.store(), &session))? else {
+                continue;
+            };
+            if self.is_with_files(&session, taken.trail) {
+                continue;
+            }
+            let chat = ChatStep {
+                session,
+                at: taken.step.at,
+                step: taken.step,
+                to: TrailPlace {
+                    trail: taken.before.trail,
+                    seq: taken.before.seq,
+                },
+            };
+            if newest.as_ref().is_none_or(|newest| newest.at < chat.at) {
+                newest = Some(chat);
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Finds the step of a conversation alone that was undone last.
+    fn undone_chat(&self) -> Result<Option<ChatStep>> {
+        let mut newest: Option<ChatStep> = None;
+        for session in self.sessions()? {
+            let Some(undone) = readable(undone_step(self.workspace.store(), &session))? else {
+                continue;
+            };
+            if self.is_with_files(&session, undone.trail) {
+                continue;
+            }
+            let chat = ChatStep {
+                session,
+                at: Some(undone.at),
+                step: undone.step,
+                to: TrailPlace {
+                    trail: undone.ahead.trail,
+                    seq: undone.ahead.seq,
+                },
+            };
+            if newest.as_ref().is_none_or(|newest| newest.at < chat.at) {
+                newest = Some(chat);
+            }
+        }
+        Ok(newest)
+    }
+}
+
+impl ChatStep {
+    fn goal(self, verb: Verb) -> Goal {
+        Goal {
+            verb,
+            about: Some(self.step.to_string()),
+            step: Some(self.step),
+            step_id: None,
+            session: Some(self.session.clone()),
+            to: None,
+            files: None,
+            chat: Some(ChatGoal {
+                session: self.session,
+                to: self.to,
+            }),
+            belongs_to: None,
+            tool_calls: Vec::new(),
+        }
+    }
+}
+
+/// Takes what can be read: one session that cannot must not hide the others.
+fn readable<T>(result: Result<Option<T>>) -> Result<Option<T>> {
+    match result {
+        Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => Ok(None),
+        result => result,
+    }
+}

@@ -1,0 +1,186 @@
+//! Who changed which paths since a state, as far as it is still in effect.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::thing::Thing;
+use super::whose::{Doing, Interval};
+use crate::error::{ErrorKind, Result};
+use crate::objects::ObjectId;
+use crate::snapshot::entry::{LeftOutReason, Node};
+use crate::snapshot::{Difference, Snapshot};
+
+/// What became of the paths that are looked at.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    paths: HashMap<PathBuf, Traced>,
+}
+
+/// What became of one path.
+#[derive(Debug, Default)]
+struct Traced {
+    /// Its state where everything is counted from.
+    base: State,
+    /// Its states since, each with who had changed it then.
+    states: Vec<(State, Vec<Doing>)>,
+    /// Whether ignore rules named it when it came into being.
+    born_ignored: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+enum State {
+    #[default]
+    Absent,
+    There(Thing),
+    /// Something that was left out was there, or above it.
+    Unknown,
+}
+
+impl State {
+    fn of(node: Option<&Node>) -> Self {
+        match node {
+            None => Self::Absent,
+            Some(node) => Thing::of(node).map_or(Self::Unknown, Self::There),
+        }
+    }
+}
+
+impl Trace {
+    /// Looks at some paths, from the state that a snapshot has on.
+    pub(super) fn new<'p>(
+        base: &Snapshot,
+        paths: impl IntoIterator<Item = &'p Path>,
+    ) -> Result<Self> {
+        let mut trace = Self::default();
+        for path in paths {
+            let traced = Traced {
+                base: State::of(base.walk_down(path)?.as_ref()),
+                ..Traced::default()
+            };
+            trace.paths.insert(path.to_owned(), traced);
+        }
+        Ok(trace)
+    }
+
+    /// Follows what became of the paths. A state that cannot be read is passed over:
+    /// what comes after it may be the doing of all who were there meanwhile.
+    pub(super) fn follow(
+        &mut self,
+        intervals: &[Interval],
+        open: &dyn Fn(&ObjectId) -> Result<Snapshot>,
+    ) -> Result<()> {
+        let mut before: Option<(ObjectId, Snapshot)> = None;
+        let mut by: Vec<Doing> = Vec::new();
+        for interval in intervals {
+            by.extend(interval.by.iter().cloned());
+            let start = match before.take() {
+                Some(kept) => Some(kept),
+                None => readable(open(&interval.before))?.map(|found| (interval.before, found)),
+            };
+            let Some((id, start)) = start else {
+                continue;
+            };
+            if id == interval.after {
+                before = Some((id, start));
+                by.clear();
+                continue;
+            }
+            let compared = readable(open(&interval.after))?
+                .map(|end| start.differences(&end, None).map(|found| (end, found)));
+            match compared.map(readable).transpose()?.flatten() {
+                Some((end, found)) => {
+                    self.take_in(&found, &by);
+                    by.clear();
+                    before = Some((interval.after, end));
+                }
+                None => before = Some((id, start)),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, found: &[Difference], by: &[Doing]) {
+        for difference in found {
+            let unknown = [&difference.before, &difference.after]
+                .into_iter()
+                .any(|node| matches!(node, Some(Node::LeftOut(_))));
+            if let Some(traced) = self.paths.get_mut(&difference.path) {
+                traced.change(State::of(difference.after.as_ref()), by);
+                if difference.before.is_none() && !by.is_empty() {
+                    traced.born_ignored = difference.after.as_ref().map(is_ignored);
+                }
+            }
+            if unknown {
+                self.lose_sight(difference, by);
+            }
+        }
+    }
+
+    /// Notes that something above paths was left out, before or after.
+    fn lose_sight(&mut self, difference: &Difference, by: &[Doing]) {
+        let ignored = [&difference.before, &difference.after]
+            .into_iter()
+            .flatten()
+            .any(is_ignored);
+        for (path, traced) in &mut self.paths {
+            if path.starts_with(&difference.path) && *path != difference.path {
+                traced.change(State::Unknown, by);
+                if ignored {
+                    traced.born_ignored = Some(true);
+                }
+            }
+        }
+    }
+
+    /// Returns who changed a path, the last of them last.
+    pub(super) fn by(&self, path: &Path) -> &[Doing] {
+        let states = self.paths.get(path).map(|traced| &traced.states);
+        states
+            .and_then(|states| states.last())
+            .map_or(&[], |(_, by)| by)
+    }
+
+    /// Returns whether ignore rules named a path when it came into being, where that
+    /// was seen.
+    pub(super) fn born_ignored(&self, path: &Path) -> Option<bool> {
+        self.paths.get(path)?.born_ignored
+    }
+}
+
+impl Traced {
+    fn change(&mut self, state: State, by: &[Doing]) {
+        let before = self.states.last().map(|(_, by)| by.clone());
+        let before = before.unwrap_or_default();
+        let now = if state == self.base {
+            // Whoever brought it back: nothing of anybody's is in it.
+            Vec::new()
+        } else if by.is_empty() {
+            // Restored: it is again whose it was then.
+            let then = self.states.iter().rev().find(|(known, _)| *known == state);
+            then.map_or(before, |(_, by)| by.clone())
+        } else {
+            let mut now = before;
+            now.retain(|known| !by.contains(known));
+            now.extend_from_slice(by);
+            now
+        };
+        self.states.push((state, now));
+    }
+}
+
+fn is_ignored(node: &Node) -> bool {
+    match node {
+        Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
+        Node::LeftOut(left_out) => left_out.reason == LeftOutReason::Ignored,
+        Node::Dir(_) => false,
+    }
+}
+
+/// Takes what can be read; damage is passed over.
+fn readable<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
+        Err(error) => Err(error),
+    }
+}

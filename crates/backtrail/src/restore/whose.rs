@@ -1,0 +1,254 @@
+//! Whose change is whose.
+//!
+//! Every change belongs to somebody: to the turns and runs between whose start and
+//! end it appeared; to the session whose checkpoint first captured it; else to the
+//! person. What Backtrail itself restored belongs to nobody.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::error::Result;
+use crate::ids::SessionId;
+use crate::objects::ObjectId;
+use crate::session::Line;
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::workspace::timeline::Timeline;
+use crate::workspace::{Checkpoint, SessionPlace, Why};
+
+/// Somebody who may have made the changes of an interval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Doing {
+    pub(super) who: Who,
+    /// When it was seen.
+    pub(super) at: Timestamp,
+    /// Whether no checkpoint has it yet.
+    pub(super) unsaved: bool,
+    /// The turn or run, in words.
+    pub(super) words: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Who {
+    Person,
+    /// A turn or run of a session, or a checkpoint that it asked for.
+    Session(SessionPlace),
+    /// A turn or run that belongs to no session.
+    Unnamed,
+}
+
+/// What lies between two states that were kept one after the other.
+#[derive(Debug)]
+pub(super) struct Interval {
+    pub(super) before: ObjectId,
+    pub(super) after: ObjectId,
+    /// Nobody where Backtrail itself restored.
+    pub(super) by: Vec<Doing>,
+}
+
+/// A turn or run, with those that are parts of others.
+struct Around<'a> {
+    start: usize,
+    end: usize,
+    checkpoint: &'a Checkpoint,
+}
+
+/// Returns what lies between the states that were kept since the checkpoint at
+/// `since`, and the present.
+pub(super) fn intervals(
+    timeline: &Timeline,
+    since: usize,
+    present: ObjectId,
+    now: Timestamp,
+) -> Vec<Interval> {
+    let around = all_spans(timeline);
+    let checkpoints = &timeline.checkpoints;
+    let mut intervals: Vec<Interval> = (since + 1..checkpoints.len())
+        .map(|n| Interval {
+            before: checkpoints[n - 1].snapshot_id(),
+            after: checkpoints[n].snapshot_id(),
+            by: saved_by(&around, checkpoints, n),
+        })
+        .collect();
+    let last = checkpoints.len();
+    let before = checkpoints[last - 1].snapshot_id();
+    intervals.push(Interval {
+        before,
+        after: present,
+        by: unsaved_by(&around, last, now),
+    });
+    intervals
+}
+
+fn saved_by(around: &[Around<'_>], checkpoints: &[Checkpoint], n: usize) -> Vec<Doing> {
+    let checkpoint = &checkpoints[n];
+    if checkpoint.why().moved() {
+        return Vec::new();
+    }
+    let at = checkpoint.at();
+    let mut by = open_at(around, n, at);
+    if by.is_empty() {
+        let asked = checkpoint
+            .session()
+            .filter(|_| *checkpoint.why() == Why::Manual);
+        by.push(Doing {
+            who: asked.cloned().map_or(Who::Person, Who::Session),
+            at,
+            unsaved: false,
+            words: None,
+        });
+    }
+    by
+}
+
+fn unsaved_by(around: &[Around<'_>], last: usize, now: Timestamp) -> Vec<Doing> {
+    let mut by = open_at(around, last, now);
+    if by.is_empty() {
+        by.push(Doing {
+            who: Who::Person,
+            at: now,
+            unsaved: true,
+            words: None,
+        });
+    }
+    for doing in &mut by {
+        doing.unsaved = true;
+    }
+    by
+}
+
+/// Returns the turns and runs that were under way before state `n`.
+fn open_at(around: &[Around<'_>], n: usize, at: Timestamp) -> Vec<Doing> {
+    let open = around.iter().filter(|span| span.start < n && span.end >= n);
+    open.map(|span| Doing {
+        who: match span.checkpoint.session() {
+            Some(place) => Who::Session(place.clone()),
+            None => Who::Unnamed,
+        },
+        at,
+        unsaved: false,
+        words: Some(words(span.checkpoint)),
+    })
+    .collect()
+}
+
+/// Says which turn or run began with a checkpoint.
+pub(super) fn words(start: &Checkpoint) -> String {
+    match (start.why(), start.about()) {
+        (Why::RunStart, Some(about)) => format!("the run `{about}`"),
+        (Why::RunStart, None) => "a run".to_owned(),
+        (_, Some(about)) => format!("the turn \"{about}\""),
+        (_, None) => "a turn".to_owned(),
+    }
+}
+
+/// Returns all turns and runs. One that did not end reaches to its newest
+/// checkpoint, and to the present while it is under way.
+fn all_spans(timeline: &Timeline) -> Vec<Around<'_>> {
+    let checkpoints = &timeline.checkpoints;
+    let mut ends = HashMap::new();
+    for (n, checkpoint) in checkpoints.iter().enumerate() {
+        if let Some(start) = checkpoint.begun_by().filter(|_| checkpoint.why().ends()) {
+            ends.insert(start, n);
+        }
+    }
+    let starts = checkpoints.iter().enumerate();
+    starts
+        .filter(|(_, checkpoint)| checkpoint.why().begins())
+        .map(|(start, checkpoint)| {
+            let end = match ends.get(&checkpoint.id()) {
+                Some(end) => *end,
+                None if timeline.active.contains(&checkpoint.id()) => usize::MAX,
+                None => timeline.newest_of(start),
+            };
+            Around {
+                start,
+                end,
+                checkpoint,
+            }
+        })
+        .collect()
+}
+
+/// Whose work is taken back.
+#[derive(Debug)]
+pub(super) enum Whose {
+    /// Nobody's: only what Backtrail itself did.
+    Nobodys,
+    /// One session's, with its sub-agents and what it was forked from.
+    One(Family),
+    /// Every session's.
+    Sessions,
+    /// Everything that was saved.
+    Everyones,
+}
+
+impl Whose {
+    /// Returns whether something was done by those whose work is taken back.
+    pub(super) fn is_own(&self, doing: &Doing) -> bool {
+        match (self, &doing.who) {
+            (Self::Nobodys, _) => false,
+            (Self::One(family), Who::Session(place)) => family.holds(place),
+            (Self::One(_), _) => false,
+            (Self::Sessions, who) => *who != Who::Person,
+            (Self::Everyones, Who::Person) => !doing.unsaved,
+            (Self::Everyones, _) => true,
+        }
+    }
+}
+
+/// A session, the sub-agents it began, and the line it goes on from.
+#[derive(Debug)]
+pub(super) struct Family {
+    store: Store,
+    root: SessionId,
+    line: Option<Line>,
+    known: RefCell<HashMap<SessionId, bool>>,
+}
+
+impl Family {
+    pub(super) fn of(store: &Store, root: &SessionId) -> Result<Self> {
+        let line = store.read_session(root).and_then(|reader| reader.line());
+        Ok(Self {
+            store: store.clone(),
+            root: root.clone(),
+            line: line.ok(),
+            known: RefCell::default(),
+        })
+    }
+
+    fn holds(&self, place: &SessionPlace) -> bool {
+        if place.id == self.root {
+            return true;
+        }
+        if let Some(known) = self.known.borrow().get(&place.id) {
+            return *known;
+        }
+        let inherited = self
+            .line
+            .as_ref()
+            .is_some_and(|line| line.holds(&place.id, place.trail, place.seq));
+        let holds = inherited || self.began(&place.id);
+        // What was inherited ends somewhere: the next place may lie behind that.
+        if !inherited {
+            self.known.borrow_mut().insert(place.id.clone(), holds);
+        }
+        holds
+    }
+
+    /// Returns whether a session is that of a sub-agent, at whatever depth.
+    fn began(&self, id: &SessionId) -> bool {
+        let mut id = id.clone();
+        // Sub-agents of sub-agents end somewhere, unless somebody forged them.
+        for _ in 0..64 {
+            let reader = self.store.read_session(&id);
+            let spawned_by = reader.and_then(|reader| reader.info()).ok();
+            match spawned_by.and_then(|info| info.spawned_by) {
+                Some(by) if by.session_id == self.root => return true,
+                Some(by) => id = by.session_id,
+                None => return false,
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,223 @@
+//! Everything that was done to the files of a workspace, in order: whose change is
+//! whose, and what was taken back.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Workspace;
+use super::checkpoint::{Checkpoint, Why};
+use super::journal::Begun;
+use super::nested::{Span, spans};
+use super::stored::Stored;
+use crate::error::{ErrorKind, Result};
+use crate::ids::{CheckpointId, SessionId};
+use crate::trail::RecordKind;
+
+/// What was kept of a workspace, the oldest first.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    pub(crate) checkpoints: Vec<Checkpoint>,
+    /// The steps that moved files, by the id of what they ended with.
+    pub(crate) moves: HashMap<CheckpointId, Begun>,
+    /// The turns and runs that are under way, by what they began with.
+    pub(crate) active: HashSet<CheckpointId>,
+}
+
+/// A step that changed files, and whether it is taken back.
+#[derive(Debug, Clone)]
+pub(crate) struct FileStep {
+    /// What it began with, or for a move what it ended with.
+    pub(crate) id: CheckpointId,
+    /// The checkpoint before it.
+    pub(crate) before: usize,
+    /// The checkpoint that has its outcome; `None` while it is under way.
+    pub(crate) after: Option<usize>,
+    pub(crate) kind: FileStepKind,
+    pub(crate) session: Option<SessionId>,
+    /// The steps that a rewind took back, as long as it is in effect itself.
+    covers: Vec<FileStep>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileStepKind {
+    Turn,
+    Run,
+    /// A rewind or restore.
+    Move,
+}
+
+/// The steps in effect, and those that were undone and may be redone.
+#[derive(Debug, Default)]
+pub(crate) struct FileSteps {
+    /// The newest last.
+    pub(crate) done: Vec<FileStep>,
+    /// The one that was undone last comes last, with the move that undid it.
+    pub(crate) undone: Vec<(FileStep, CheckpointId)>,
+}
+
+impl Timeline {
+    pub(crate) fn read(workspace: &Workspace) -> Result<Self> {
+        let mut timeline = Self {
+            checkpoints: Vec::new(),
+            moves: HashMap::new(),
+            active: HashSet::new(),
+        };
+        let mut records = match workspace.trail().records() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(timeline),
+            records => records?,
+        };
+        while let Some(record) = records.next()? {
+            match record.kind() {
+                RecordKind::Checkpoint | RecordKind::Done => {
+                    if let Ok(stored) = Stored::read(&record) {
+                        let checkpoint = stored.into_checkpoint(workspace, record.seq());
+                        timeline.checkpoints.push(checkpoint);
+                    }
+                }
+                RecordKind::Rewind => {
+                    if let Ok(begun) = Begun::read(&record) {
+                        timeline.moves.insert(begun.id, begun);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let active = workspace.active()?.into_iter();
+        timeline.active = active.map(|activity| activity.checkpoint).collect();
+        Ok(timeline)
+    }
+
+    /// Returns the place of a checkpoint.
+    pub(crate) fn index_of(&self, id: CheckpointId) -> Option<usize> {
+        self.checkpoints
+            .iter()
+            .rposition(|checkpoint| checkpoint.id == id)
+    }
+
+    /// Returns the turns and runs that are not taken back.
+    pub(super) fn spans_in_effect(&self) -> Vec<Span> {
+        let steps = self.steps();
+        let in_effect: HashSet<CheckpointId> = steps.done.iter().map(|step| step.id).collect();
+        let mut spans = spans(&self.checkpoints);
+        spans.retain(|span| in_effect.contains(&self.checkpoints[span.start].id));
+        spans
+    }
+
+    /// Works out which steps are in effect, by going through what was done.
+    pub(crate) fn steps(&self) -> FileSteps {
+        let spans = spans(&self.checkpoints);
+        let by_start: HashMap<usize, &Span> = spans.iter().map(|span| (span.start, span)).collect();
+        let by_end: HashMap<usize, &Span> = spans
+            .iter()
+            .filter_map(|span| span.end.map(|end| (end, span)))
+            .collect();
+        let mut state = Stacks::default();
+        for (n, checkpoint) in self.checkpoints.iter().enumerate() {
+            if let Some(span) = by_start.get(&n) {
+                state.done(self.span_step(span));
+            } else if let Some(span) = by_end.get(&n) {
+                // What was undone while it was under way, and went on.
+                state.ended(self.span_step(span));
+            } else if checkpoint.why.moved()
+                && let Some(begun) = self.moves.get(&checkpoint.id)
+            {
+                state.moved(n, begun, self);
+            }
+        }
+        state.0
+    }
+
+    fn span_step(&self, span: &Span) -> FileStep {
+        let start = &self.checkpoints[span.start];
+        let is_active = span.end.is_none() && self.active.contains(&start.id);
+        FileStep {
+            id: start.id,
+            before: span.start,
+            after: match span.end {
+                None if is_active => None,
+                None => Some(self.newest_of(span.start)),
+                end => end,
+            },
+            kind: match start.why {
+                Why::RunStart => FileStepKind::Run,
+                _ => FileStepKind::Turn,
+            },
+            session: start.session.as_ref().map(|place| place.id.clone()),
+            covers: Vec::new(),
+        }
+    }
+
+    /// Returns the newest checkpoint of a turn or run that did not end.
+    pub(crate) fn newest_of(&self, start: usize) -> usize {
+        let newest = super::log::newest_of(&self.checkpoints[start..]).id;
+        self.index_of(newest).unwrap_or(start)
+    }
+}
+
+/// Steps while they are being worked out.
+#[derive(Default)]
+struct Stacks(FileSteps);
+
+impl Stacks {
+    fn done(&mut self, step: FileStep) {
+        self.0.done.push(step);
+        // Anything new ends what could be redone.
+        self.0.undone.clear();
+    }
+
+    fn ended(&mut self, step: FileStep) {
+        let was_undone = |(undone, _): &(FileStep, CheckpointId)| undone.id == step.id;
+        if self.0.undone.iter().any(was_undone) {
+            self.done(step);
+        }
+    }
+
+    fn moved(&mut self, n: usize, begun: &Begun, timeline: &Timeline) {
+        let Some(before) = timeline.index_of(begun.from) else {
+            return;
+        };
+        let same = |step: &FileStep| Some(step.id) == begun.step;
+        match begun.why {
+            Why::Undo => {
+                if let Some(at) = self.0.done.iter().rposition(same) {
+                    let mut step = self.0.done.remove(at);
+                    self.0.done.append(&mut step.covers);
+                    self.0.undone.push((step, begun.id));
+                }
+            }
+            Why::Redo => {
+                if let Some(at) = self.0.undone.iter().rposition(|(step, _)| same(step)) {
+                    let (mut step, _) = self.0.undone.remove(at);
+                    if let Some(begun) = timeline.moves.get(&step.id) {
+                        step.covers = self.covered_by(begun, timeline);
+                    }
+                    self.0.done.push(step);
+                }
+            }
+            _ => {
+                let step = FileStep {
+                    id: begun.id,
+                    before,
+                    after: Some(n),
+                    kind: FileStepKind::Move,
+                    session: begun.session().cloned(),
+                    covers: self.covered_by(begun, timeline),
+                };
+                self.done(step);
+            }
+        }
+    }
+
+    /// Takes out the steps that a rewind took back: those of its session, or all
+    /// where it belongs to none.
+    fn covered_by(&mut self, begun: &Begun, timeline: &Timeline) -> Vec<FileStep> {
+        let to = begun.to.and_then(|to| timeline.index_of(to));
+        let Some(to) = to.filter(|_| begun.why == Why::Rewind) else {
+            return Vec::new();
+        };
+        let is_covered = |step: &mut FileStep| {
+            let its = begun.of_session.is_none() || step.session == begun.of_session;
+            its && step.before >= to
+        };
+        self.0.done.extract_if(.., is_covered).collect()
+    }
+}
