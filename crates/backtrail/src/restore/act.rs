@@ -2,15 +2,33 @@
 //!
 //! Everything is reached from a handle on the root, beneath it and through no link.
 
+mod beneath;
+mod carry_on;
+mod check;
+mod desk;
+mod hands;
+mod known;
+mod perform;
+mod stage;
+mod sweep;
+
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::plan::NotRestored;
 use super::thing::Item;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
 use crate::objects::Objects;
+use crate::snapshot::name::os_str;
+use crate::snapshot::scan::STAGING;
+use crate::snapshot::scan::sys::Names;
+use beneath::{Beneath, Place};
+use desk::Desk;
+use hands::Hands;
+use perform::{Ended, told};
+use stage::{OnMoved, Ready, Staging};
 
 /// Is asked before each change to a workspace's files. For tests: what it refuses
 /// fails as if the system had refused it.
@@ -56,35 +74,189 @@ impl<'a> Work<'a> {
     /// Writes every new file aside and syncs them all. After an error nothing is
     /// left of it.
     pub(super) fn stage(self) -> Result<Staged<'a>> {
-        unimplemented!()
+        self.check_paths()?;
+        let (beneath, made_root) = self.open()?;
+        let desk = match Desk::create(&beneath, self.id) {
+            Ok(desk) => desk,
+            Err(error) => {
+                self.unmake_root(made_root);
+                return Err(error);
+            }
+        };
+        let on_moved = OnMoved::Stop;
+        let staging = Staging::new(&beneath, &desk, self.objects, on_moved, made_root);
+        let staged = staging.run(self.items);
+        let (ready, error) = match staged {
+            Ok(ready) => (ready, None),
+            Err(error) => {
+                let none = self.items.iter().map(|_| Ready::default());
+                (none.collect(), Some(error))
+            }
+        };
+        let staged = Staged {
+            work: self,
+            beneath,
+            desk,
+            ready,
+            made_root,
+        };
+        match error {
+            None => Ok(staged),
+            Some(error) => {
+                staged.give_up();
+                Err(error)
+            }
+        }
     }
 
-    /// Carries on what a crash interrupted, wherever it stopped.
+    /// Carries on what a crash interrupted, wherever it stopped. After an error it
+    /// can be called again.
     pub(super) fn carry_on(self) -> Result<Outcome> {
-        unimplemented!()
+        self.check_paths()?;
+        let beneath = match self.open() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.make_root()?;
+                Beneath::open(self.root, self.hook)?
+            }
+            opened => opened?.0,
+        };
+        carry_on::carry_on(self, &beneath)
+    }
+
+    /// Refuses paths that lead out of the workspace, before anything is done.
+    fn check_paths(&self) -> Result<()> {
+        for item in self.items {
+            Place::check(&item.path)?;
+            let is_root = item.path.as_os_str().is_empty();
+            if is_root && !item.becomes_dir() {
+                let what = "the workspace's own directory can only be a directory";
+                return Err(Error::invalid(what).at_path(self.root));
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the root, and makes it if that is among the items.
+    fn open(&self) -> Result<(Beneath<'a>, bool)> {
+        let is_root = |item: &&Item| item.path.as_os_str().is_empty();
+        let makes = self.items.iter().find(is_root);
+        let makes = makes.is_some_and(|item| item.old.is_none());
+        match Beneath::open(self.root, self.hook) {
+            Err(error) if makes && error.kind() == ErrorKind::NotFound => {
+                self.make_root()?;
+                Ok((Beneath::open(self.root, self.hook)?, true))
+            }
+            opened => Ok((opened?, false)),
+        }
+    }
+
+    fn make_root(&self) -> Result<()> {
+        let path = Path::new("");
+        let asked = self.ask("mkdirat", path);
+        let made = asked.and_then(|()| {
+            let made = rustix::fs::mkdir(self.root, rustix::fs::Mode::RWXU);
+            made.map_err(io::Error::from)
+        });
+        made.map_err(|error| Error::io("cannot make the workspace's directory", self.root, error))
+    }
+
+    fn unmake_root(&self, made_root: bool) {
+        if made_root && self.ask("unlinkat", Path::new("")).is_ok() {
+            // If it holds anything by now it stays.
+            rustix::fs::rmdir(self.root).ok();
+        }
+    }
+
+    fn ask(&self, call: &'static str, path: &Path) -> io::Result<()> {
+        self.hook
+            .map_or(Ok(()), |hook| hook.before(&Touch { call, path }))
     }
 }
 
 /// Work whose new files are all written and synced.
 #[derive(Debug)]
 pub(super) struct Staged<'a> {
-    _work: Work<'a>,
+    work: Work<'a>,
+    beneath: Beneath<'a>,
+    desk: Desk,
+    ready: Vec<Ready>,
+    made_root: bool,
 }
 
 impl Staged<'_> {
-    /// Checks once more that every path is in its old state.
+    /// Checks once more that every path is in its old state, and that all can be
+    /// done as far as that can be known.
     pub(super) fn check(&self) -> Result<()> {
-        unimplemented!()
+        check::Check::new(self).run()
     }
 
-    /// Removes, renames, sets modes; then syncs the directories, and removes what
-    /// was staged.
-    pub(super) fn perform(self) -> Result<Outcome> {
-        unimplemented!()
+    /// Removes, renames, sets modes; then removes what was staged, and syncs the
+    /// directories. An error means that not all is tidied up: it is to be carried on.
+    pub(super) fn perform(mut self) -> Result<Outcome> {
+        let items = self.work.items;
+        let mut hands = Hands::new(&self.beneath, &mut self.desk, items, &self.ready);
+        let Err(error) = hands.forward() else {
+            let mut left = tidy(&mut hands, self.work.objects, Ended::Forward)?;
+            left.extend(hands.into_left());
+            return Ok(Outcome {
+                left,
+                rolled_back: None,
+            });
+        };
+        hands.back();
+        let tidied = tidy(&mut hands, self.work.objects, Ended::Back);
+        let mut left = hands.into_left();
+        match tidied {
+            Ok(more) => left.extend(more),
+            Err(error) => left.push(NotRestored {
+                path: self.desk.name.clone(),
+                why: told(&error),
+            }),
+        }
+        self.work.unmake_root(self.made_root);
+        Ok(Outcome {
+            left,
+            rolled_back: Some(error),
+        })
     }
 
     /// Removes what was staged; nothing else was touched.
-    pub(super) fn give_up(self) {
-        unimplemented!()
+    pub(super) fn give_up(mut self) {
+        let items = self.work.items;
+        let mut hands = Hands::new(&self.beneath, &mut self.desk, items, &self.ready);
+        tidy(&mut hands, self.work.objects, Ended::Back).ok();
+        self.work.unmake_root(self.made_root);
     }
+}
+
+/// Empties the desk, gives directories their modes back, removes the desk and makes
+/// all durable. Returns what had to stay.
+fn tidy(hands: &mut Hands<'_>, objects: &Objects, ended: Ended) -> Result<Vec<NotRestored>> {
+    hands.sweep(objects)?;
+    hands.give_back(ended)?;
+    let mut left = Vec::new();
+    if !hands.desk.remove(hands.beneath)? {
+        left.push(NotRestored {
+            path: hands.desk.name.clone(),
+            why: hands::HOLDS.to_owned(),
+        });
+    }
+    hands.give_back_root(ended)?;
+    hands.touched.insert(PathBuf::new());
+    hands.sync()?;
+    Ok(left)
+}
+
+/// Removes the staging directories that hold nothing and that nobody will come back
+/// for.
+pub(super) fn sweep_strays(root: &Path, hook: Option<&dyn TouchHook>) -> Result<()> {
+    let beneath = Beneath::open(root, hook)?;
+    let mut names = Names::default();
+    let read = beneath.open_dir(b"").and_then(|fd| names.read(&fd));
+    read.map_err(|error| Error::io("cannot read the workspace", root, error.into()))?;
+    let strays = names.iter().map(|(name, _)| name.to_bytes());
+    for name in strays.filter(|name| name.starts_with(STAGING)) {
+        beneath.remove_dir(Path::new(os_str(name))).ok();
+    }
+    Ok(())
 }

@@ -10,7 +10,7 @@ mod diff_tests;
 pub(crate) mod edit;
 pub(crate) mod entry;
 mod hunks;
-mod name;
+pub(crate) mod name;
 pub(crate) mod node;
 #[cfg(test)]
 mod node_tests;

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::objects::ObjectId;
 
 /// Names that a restore writes beside the place of a file are passed over.
-const STAGING: &[u8] = b".backtrail-staging-";
+pub(crate) const STAGING: &[u8] = b".backtrail-staging-";
 
 /// One name in a directory that is not as the cache has it.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ mod limits;
 mod look;
 mod matcher;
 mod pattern;
-mod queue;
+pub(crate) mod queue;
 mod read;
 mod rules;
-mod sys;
+pub(crate) mod sys;
 mod walk;
 
 #[cfg(test)]
@@ -63,8 +63,10 @@ use std::sync::Arc;
 
 pub(crate) use cache::StatCache;
 pub use limits::{LargeDir, Limits, TooMuch};
+pub(crate) use look::STAGING;
 pub(crate) use read::Counts;
 pub(super) use sys::open_root;
+pub(crate) use walk::split;
 
 use super::entry::{Dir, LeftOut};
 use super::node::write_root;

@@ -115,7 +115,7 @@ impl<T: Send> Drop for StopOnDrop<'_, T> {
 
 /// Does the same in several threads, this one among them, and returns what each
 /// brought back.
-pub(super) fn in_parallel<R: Send>(
+pub(crate) fn in_parallel<R: Send>(
     threads: usize,
     worker: impl Fn() -> Result<R> + Sync,
 ) -> Result<Vec<R>> {

@@ -225,7 +225,7 @@ impl Reading<'_> {
     fn file(&self, dir: &OwnedFd, path: &[u8], item: &Item, buffer: &mut Vec<u8>) -> Result<State> {
         let mut size = 0;
         for _ in 0..sys::TRIES {
-            let fd = match sys::open_file(dir, &item.name) {
+            let fd = match sys::open_file(dir, &*item.name) {
                 Ok(fd) => fd,
                 Err(Errno::NOENT) => return Ok(State::Gone),
                 Err(error) if sys::is_fatal(error) => {
@@ -278,7 +278,7 @@ impl Reading<'_> {
     /// Says what a name is that could not be opened as a file; `None` if it is one
     /// now.
     fn not_opened(&self, dir: &OwnedFd, item: &Item, error: Errno) -> Option<State> {
-        let seen = match sys::seen_at(dir, &item.name) {
+        let seen = match sys::seen_at(dir, &*item.name) {
             Ok(seen) => seen,
             Err(Errno::NOENT) => return Some(State::Gone),
             Err(_) => return Some(State::left_out(LeftOutReason::Unreadable, Kind::File, 0)),
@@ -301,7 +301,7 @@ impl Reading<'_> {
         if matches!(item.verdict, Verdict::Excluded | Verdict::Inside) {
             return Some(State::left_out(LeftOutReason::Ignored, Kind::Link, 0));
         }
-        let target = sys::link_target(dir, &item.name).ok()?;
+        let target = sys::link_target(dir, &*item.name).ok()?;
         Some(State::Link {
             stamp: seen.stamp,
             racy: seen.is_racy(self.walk.horizon),

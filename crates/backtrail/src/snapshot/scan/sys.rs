@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use super::super::entry::Kind;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,26 +22,28 @@ use crate::error::{Error, ErrorKind, Result};
 const LONGEST_PATH: usize = 4000;
 
 /// How often what moved under a call is tried again.
-pub(super) const TRIES: usize = 3;
+pub(crate) const TRIES: usize = 3;
 
 /// What tells whether a file is still the one that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Stamp {
-    pub(super) ino: u64,
-    pub(super) size: u64,
+pub(crate) struct Stamp {
+    pub(crate) ino: u64,
+    pub(crate) size: u64,
     /// Nanoseconds, modulo 2^64: they are compared, never ordered.
-    pub(super) mtime: u64,
-    pub(super) ctime: u64,
+    pub(crate) mtime: u64,
+    pub(crate) ctime: u64,
     /// All twelve permission bits.
-    pub(super) mode: u32,
+    pub(crate) mode: u32,
 }
 
 /// What the system says about a name or a handle.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
-    pub(super) kind: Kind,
-    pub(super) dev: u64,
-    pub(super) stamp: Stamp,
+pub(crate) struct Seen {
+    pub(crate) kind: Kind,
+    pub(crate) dev: u64,
+    pub(crate) stamp: Stamp,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
     /// The later of the two times, in seconds and nanoseconds.
     newest: (i64, i64),
 }
@@ -50,13 +53,13 @@ pub(super) struct Seen {
 /// What is younger may be changed once more within one tick of the file system's
 /// clock, and look the same.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Horizon(i64, i64);
+pub(crate) struct Horizon(i64, i64);
 
 impl Horizon {
     const AGE_MILLIS: i64 = 2000;
 
     /// Returns the horizon of a scan that starts now.
-    pub(super) fn of(now_millis: i64) -> Self {
+    pub(crate) fn of(now_millis: i64) -> Self {
         let at = now_millis.saturating_sub(Self::AGE_MILLIS);
         Self(at.div_euclid(1000), at.rem_euclid(1000) * 1_000_000)
     }
@@ -82,17 +85,19 @@ impl Seen {
                 ctime: nanos(ctime),
                 mode: stat.st_mode as u32 & 0o7777,
             },
+            uid: stat.st_uid,
+            gid: stat.st_gid,
             newest: mtime.max(ctime),
         }
     }
 
     /// Returns whether its times are too young to tell a later change.
-    pub(super) fn is_racy(&self, horizon: Horizon) -> bool {
+    pub(crate) fn is_racy(&self, horizon: Horizon) -> bool {
         self.newest > (horizon.0, horizon.1)
     }
 
     /// Returns the length of a file, 0 of anything else.
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         match self.kind {
             Kind::File => self.stamp.size,
             _ => 0,
@@ -113,15 +118,15 @@ fn kind_of(kind: FileType) -> Kind {
 
 /// A handle on the workspace's topmost directory.
 #[derive(Debug)]
-pub(super) struct Root {
-    fd: OwnedFd,
-    pub(super) dev: u64,
+pub(crate) struct Root {
+    pub(crate) fd: OwnedFd,
+    pub(crate) dev: u64,
     /// Whether the system opens a path beneath a handle in one step.
     whole: AtomicBool,
 }
 
 impl Root {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let fd = open_root(path)?;
         let dev = seen(&fd).map_err(|error| root_lost(path, error))?.dev;
         let whole = AtomicBool::new(true);
@@ -129,7 +134,7 @@ impl Root {
     }
 
     /// Opens a directory by its path beneath the root; the empty path is the root.
-    pub(super) fn open_dir(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn open_dir(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
         let mut rest = path;
         let mut held: Option<OwnedFd> = None;
         while rest.len() > LONGEST_PATH {
@@ -194,12 +199,12 @@ fn open_steps(dir: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Looks at a handle.
-pub(super) fn seen(fd: impl AsFd) -> rustix::io::Result<Seen> {
+pub(crate) fn seen(fd: impl AsFd) -> rustix::io::Result<Seen> {
     rustix::fs::fstat(fd).map(|stat| Seen::new(&stat))
 }
 
 /// Looks at a name in a directory, and not through it.
-pub(super) fn seen_at(dir: impl AsFd, name: &CStr) -> rustix::io::Result<Seen> {
+pub(crate) fn seen_at(dir: impl AsFd, name: impl Arg) -> rustix::io::Result<Seen> {
     rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Seen::new(&stat))
 }
 
@@ -209,13 +214,13 @@ pub(super) fn seen_path(path: &Path) -> rustix::io::Result<Seen> {
 }
 
 /// Returns where a link leads.
-pub(super) fn link_target(dir: impl AsFd, name: &CStr) -> rustix::io::Result<Box<[u8]>> {
+pub(crate) fn link_target(dir: impl AsFd, name: impl Arg) -> rustix::io::Result<Box<[u8]>> {
     let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
     Ok(target.into_bytes().into_boxed_slice())
 }
 
 /// Opens a file to read it: never through a link, never waiting for a writer.
-pub(super) fn open_file(dir: impl AsFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn open_file(dir: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
         // Only a file's owner may leave its time of access alone.
@@ -267,7 +272,7 @@ fn read_opened(opened: rustix::io::Result<OwnedFd>, longest: u64) -> io::Result<
 
 /// Returns whether an error is about this process or machine, and not about the
 /// file: to leave the file out for it would hide it.
-pub(super) fn is_fatal(error: Errno) -> bool {
+pub(crate) fn is_fatal(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
@@ -299,7 +304,7 @@ pub(super) fn free_space(path: &Path) -> Result<u64> {
 
 /// The names in a directory, in the order of their bytes.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// Names, each followed by a NUL.
     bytes: Vec<u8>,
     found: Vec<(u32, u32, FileType)>,
@@ -310,7 +315,7 @@ impl Names {
     const BUFFER: usize = 64 * 1024;
 
     /// Reads the names of a directory anew.
-    pub(super) fn read(&mut self, dir: &OwnedFd) -> rustix::io::Result<()> {
+    pub(crate) fn read(&mut self, dir: &OwnedFd) -> rustix::io::Result<()> {
         self.bytes.clear();
         self.found.clear();
         self.buffer.reserve(Self::BUFFER);
@@ -335,7 +340,7 @@ impl Names {
     }
 
     /// Returns the names, and what each is where the directory says so.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&CStr, Option<Kind>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&CStr, Option<Kind>)> {
         self.found.iter().filter_map(|(at, len, kind)| {
             let name = &self.bytes[*at as usize..][..*len as usize];
             let kind = (*kind != FileType::Unknown).then(|| kind_of(*kind));
@@ -347,7 +352,7 @@ impl Names {
 }
 
 /// Makes the error that a workspace's root is not there as a directory.
-pub(super) fn root_lost(path: &Path, error: Errno) -> Error {
+pub(crate) fn root_lost(path: &Path, error: Errno) -> Error {
     let is_link = || {
         let stat = rustix::fs::lstat(path);
         stat.is_ok_and(|stat| Seen::new(&stat).kind == Kind::Link)

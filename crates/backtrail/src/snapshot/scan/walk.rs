@@ -444,7 +444,7 @@ fn depth(path: &[u8]) -> usize {
 }
 
 /// Splits a path into its directory and its last name.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => (b"", path),

@@ -1,0 +1,250 @@
+//! Emptying the desk. Nothing is removed that the store does not hold; what somebody
+//! wrote meanwhile goes back to its place, or beside it.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::super::thing::Thing;
+use super::beneath::{Place, is_gone, is_unsupported};
+use super::desk::hash_of;
+use super::hands::{CHANGED, Hands};
+use super::known::{errno, hash, is_link};
+use crate::error::{Error, ErrorKind, Result};
+use crate::objects::{ObjectId, Objects};
+use crate::snapshot::Kind;
+use crate::snapshot::name::shown;
+use crate::snapshot::scan::split;
+use crate::snapshot::scan::sys::{self, Seen};
+
+/// What is put beside a path has this after its name.
+const SAVED: &str = ".backtrail-saved";
+const LONGEST_NAME: usize = 255;
+/// A shorter file is always read again before it goes.
+const SHORT: u64 = 256 * 1024;
+
+/// What lies on the desk under the name of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lies {
+    /// What was old, which the store holds.
+    Old,
+    /// What is new, or a beginning of it that we wrote.
+    New,
+    /// Somebody else's.
+    Foreign,
+}
+
+impl Hands<'_> {
+    /// Returns what lies on the desk: the name, and the number of the item that it is
+    /// about.
+    pub(super) fn on_desk(&self) -> Result<Vec<(String, usize)>> {
+        let hashes = self.items.iter().map(|item| hash_of(&item.path));
+        let numbers: HashMap<String, usize> = hashes.zip(0..).collect();
+        let names = self.desk.names(self.beneath)?.into_iter();
+        let found = names.filter_map(|name| {
+            let hash = name
+                .strip_prefix("n-")
+                .or_else(|| name.strip_prefix("o-"))?;
+            let number = *numbers.get(hash)?;
+            Some((name, number))
+        });
+        Ok(found.collect())
+    }
+
+    /// Removes all that the store holds, and saves what it does not.
+    pub(super) fn sweep(&mut self, objects: &Objects) -> Result<()> {
+        for (name, n) in self.on_desk()? {
+            if self.lies(objects, &name, n)? == Lies::Foreign {
+                self.rescue(objects, &name, n)?;
+            } else {
+                self.desk.unlink(self.beneath, &name, self.path(n))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out what lies on the desk.
+    pub(super) fn lies(&self, objects: &Objects, name: &str, n: usize) -> Result<Lies> {
+        let read = self
+            .beneath
+            .call("read", self.path(n), || match self.examine(name, n) {
+                Ok(Some(lies)) => Ok(Some(lies)),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            });
+        let failed = |error| self.failed("read what was staged", "read", n, error);
+        match read.map_err(failed)? {
+            Some(lies) => Ok(lies),
+            None => self.beginning(objects, name, n),
+        }
+    }
+
+    /// `None` may be a beginning of what is new.
+    fn examine(&self, name: &str, n: usize) -> rustix::io::Result<Option<Lies>> {
+        let item = &self.items[n];
+        let seen = sys::seen_at(&self.desk.fd, name)?;
+        match seen.kind {
+            Kind::Link => {
+                let leads = |thing: &Option<Thing>| match thing {
+                    Some(Thing::Link { target }) => is_link(&self.desk.fd, name.as_bytes(), target),
+                    _ => Ok(false),
+                };
+                Ok(Some(match (leads(&item.old)?, leads(&item.new)?) {
+                    (true, _) => Lies::Old,
+                    (_, true) => Lies::New,
+                    _ => Lies::Foreign,
+                }))
+            }
+            Kind::File => self.examine_file(name, n, &seen),
+            _ => Ok(Some(Lies::Foreign)),
+        }
+    }
+
+    fn examine_file(&self, name: &str, n: usize, seen: &Seen) -> rustix::io::Result<Option<Lies>> {
+        let (item, ready) = (&self.items[n], &self.ready[n]);
+        if ready
+            .staged
+            .is_some_and(|staged| staged.stamp == seen.stamp)
+        {
+            return Ok(Some(Lies::New));
+        }
+        let is_known = ready.known.is_some_and(|known| known.is_still(seen));
+        if is_known && seen.stamp.size > SHORT {
+            return Ok(Some(Lies::Old));
+        }
+        let (old, new) = (content(&item.old), content(&item.new));
+        let size = seen.stamp.size;
+        if [old, new].into_iter().flatten().any(|(_, own)| own == size) {
+            let file = File::from(sys::open_file(&self.desk.fd, name)?);
+            let found = hash(&file, size).map_err(errno)?;
+            if old.is_some_and(|(id, _)| id == found) {
+                return Ok(Some(Lies::Old));
+            }
+            if new.is_some_and(|(id, _)| id == found) {
+                return Ok(Some(Lies::New));
+            }
+        }
+        let may_begin = name.starts_with("n-") && new.is_some_and(|(_, own)| size <= own);
+        Ok((!may_begin).then_some(Lies::Foreign))
+    }
+
+    /// Compares a file with the beginning of what is new. After a power cut what was
+    /// written last may be NULs.
+    fn beginning(&self, objects: &Objects, name: &str, n: usize) -> Result<Lies> {
+        let Some((id, _)) = content(&self.items[n].new) else {
+            return Ok(Lies::Foreign);
+        };
+        let failed = |error| self.failed("read what was staged", "read", n, error);
+        let mut file = File::from(sys::open_file(&self.desk.fd, name).map_err(failed)?);
+        let (mut ended, mut foreign, mut lost) = (false, false, false);
+        let compared = objects.read_to(&id, &mut |piece| {
+            let mut found = Vec::with_capacity(piece.len());
+            let read = (&mut file).take(piece.len() as u64).read_to_end(&mut found);
+            read.map_err(|error| failed(errno(error)))?;
+            for (a, b) in found.iter().zip(piece) {
+                lost |= a != b;
+                foreign |= lost && *a != 0;
+            }
+            ended = found.len() < piece.len();
+            // Nothing more can change the answer.
+            match ended || foreign {
+                true => Err(Error::new(ErrorKind::Conflict, "compared")),
+                false => Ok(()),
+            }
+        });
+        match compared {
+            Err(error) if !ended && !foreign => Err(error),
+            _ if foreign => Ok(Lies::Foreign),
+            _ => Ok(Lies::New),
+        }
+    }
+
+    /// Brings back what somebody wrote into a file while it was moved.
+    pub(super) fn rescue(&mut self, objects: &Objects, name: &str, n: usize) -> Result<()> {
+        let place = Place::of(self.path(n));
+        self.touched.insert(place_dir(place));
+        if self.bring_back(place, name, n)? {
+            self.left[n] = Some(CHANGED.to_owned());
+            // What came out in exchange is ours.
+            let again = sys::seen_at(&self.desk.fd, name).is_ok();
+            if again && self.lies(objects, name, n)? != Lies::Foreign {
+                self.desk.unlink(self.beneath, name, place.path)?;
+            }
+            return Ok(());
+        }
+        let saved = self.save_beside(place, name, n)?;
+        self.left[n] = Some(format!("{CHANGED}; what was found is in {}", shown(&saved)));
+        Ok(())
+    }
+
+    fn bring_back(&self, place: Place<'_>, name: &str, n: usize) -> Result<bool> {
+        let failed = |error| self.failed("put a file back", "renameat2", n, error);
+        let stands = self.beneath.look(place.path).map_err(failed)?;
+        let moved = match (stands, &self.items[n].new) {
+            (None, _) => self.beneath.put(&self.desk.fd, name, place, None),
+            (Some(_), Some(new)) if !new.is_dir() && self.is_at(place, new).map_err(failed)? => {
+                let dir = self.beneath.exchange(&self.desk.fd, name, place);
+                dir.map(|_| ())
+            }
+            _ => return Ok(false),
+        };
+        match moved {
+            Ok(()) => Ok(true),
+            Err(error) if is_gone(error) || is_unsupported(error) => Ok(false),
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Returns whether just this stands at a path.
+    pub(super) fn is_at(&self, place: Place<'_>, thing: &Thing) -> rustix::io::Result<bool> {
+        match self.beneath.open_dir(place.dir) {
+            Ok(dir) => self.beneath.is((&dir, place.name), place.path, thing, None),
+            Err(error) if is_gone(error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves something from the desk to where nothing stands beside a path, or in the
+    /// nearest directory above that is there, and returns where.
+    fn save_beside(&self, place: Place<'_>, name: &str, n: usize) -> Result<std::path::PathBuf> {
+        let mut dir = place.dir;
+        let mut number = 1_u32;
+        loop {
+            let suffix = match number {
+                1 => SAVED.to_owned(),
+                number => format!("{SAVED}-{number}"),
+            };
+            let kept = place.name.len().min(LONGEST_NAME - suffix.len());
+            let beside = [&place.name[..kept], suffix.as_bytes()].concat();
+            let to = Place {
+                path: place.path,
+                dir,
+                name: &beside,
+            };
+            match self.beneath.put(&self.desk.fd, name, to, None) {
+                Ok(()) => return Ok(place_dir(to).join(OsStr::from_bytes(&beside))),
+                Err(Errno::EXIST) => number += 1,
+                Err(error) if is_gone(error) && !dir.is_empty() => dir = split(dir).0,
+                Err(error) => return Err(self.failed("save a file", "renameat2", n, error)),
+            }
+        }
+    }
+}
+
+fn place_dir(place: Place<'_>) -> std::path::PathBuf {
+    Path::new(OsStr::from_bytes(place.dir)).to_owned()
+}
+
+/// Returns the content of a file and its length.
+fn content(thing: &Option<Thing>) -> Option<(ObjectId, u64)> {
+    match thing {
+        Some(Thing::File { content, size, .. }) => Some((*content, *size)),
+        _ => None,
+    }
+}
