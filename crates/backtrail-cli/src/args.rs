@@ -6,7 +6,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
     cat, checkpoint, compact, config, context, diff, export, fork, import, list, log, pin, record,
-    redo, repair, rewind, run, show, stats, status, steps, tag, title, undo, verify,
+    redo, repair, restore, rewind, run, show, stats, status, steps, tag, title, undo, verify,
 };
 
 /// Keep everything an agent and its user said, durably, and find it again
@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Show(show::Args),
     Fork(fork::Args),
     Rewind(rewind::Args),
+    Restore(restore::Args),
     Undo(undo::Args),
     Redo(redo::Args),
     Steps(steps::Args),

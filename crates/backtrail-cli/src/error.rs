@@ -99,6 +99,12 @@ impl CommandError {
         self
     }
 
+    /// Leaves the hints away, for who knows better ones.
+    pub(crate) fn without_hints(mut self) -> Self {
+        self.hints.clear();
+        self
+    }
+
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }

@@ -7,6 +7,7 @@ use backtrail::{Kind, Point, Snapshot};
 
 use super::Answer;
 use super::here::Here;
+use super::recovery::Finish;
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::shell::quote;
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let workspace = args.here.require(global, ui)?;
+    let workspace = args.here.require(global, ui, Finish::ToRead)?;
     let snapshot = args.here.resolve(&workspace, &args.point, ui)?.snapshot()?;
     let path = within(workspace.root(), &args.path)?;
     let state = snapshot.entry(&path)?;

@@ -31,7 +31,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let workspace = args.here.open_or_create(global, args.yes)?;
+    let workspace = args.here.open_or_create(global, args.yes, ui)?;
     let mut options = CheckpointOptions::new();
     if let Some(label) = &args.label {
         options = options.label(label.as_str());

@@ -11,6 +11,7 @@ use super::Answer;
 use super::cat::within;
 use super::checkpoint::named;
 use super::here::Here;
+use super::recovery::Finish;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
@@ -62,7 +63,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let workspace = args.here.require(global, ui)?;
+    let workspace = args.here.require(global, ui, Finish::ToRead)?;
     let paths = args.paths.iter().map(|path| within(workspace.root(), path));
     let paths = paths.collect::<Result<Vec<_>>>()?;
     let diff = compare(args, &workspace, ui)?.only(&paths)?;

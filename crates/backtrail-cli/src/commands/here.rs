@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use backtrail::{Checkpoint, CheckpointId, ErrorKind, Point, SessionId, Store, Workspace};
 
+use super::recovery::Finish;
 use super::{open_files_store, open_or_create_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
@@ -29,6 +30,11 @@ pub(crate) struct Here {
 }
 
 impl Here {
+    /// Returns whether it was named on the command line.
+    pub(crate) fn is_named(&self) -> bool {
+        self.workspace.is_some()
+    }
+
     /// Writes a verb as it is typed to mean the same store and workspace.
     pub(crate) fn command(&self, ui: &Ui, verb: &str) -> String {
         format!("{} {verb}{}", ui.program(), self.flag())
@@ -57,34 +63,57 @@ impl Here {
     }
 
     /// Opens the workspace, making it where it is new. The whole file system and
-    /// the home directory are hardly ever meant.
-    pub(crate) fn open_or_create(&self, global: &Global, anywhere: bool) -> Result<Workspace> {
+    /// the home directory are hardly ever meant. A move that was interrupted there
+    /// is finished first.
+    pub(crate) fn open_or_create(
+        &self,
+        global: &Global,
+        anywhere: bool,
+        ui: &Ui,
+    ) -> Result<Workspace> {
         let store = open_or_create_store(global)?;
         let root = self.root(Some(&store))?;
         if !anywhere {
             refuse_too_wide(&root)?;
         }
-        Ok(store.workspace(&root)?)
+        let workspace = store.workspace(&root)?;
+        Finish::ToWrite.finish(&workspace, ui)?;
+        Ok(workspace)
     }
 
-    /// Opens the workspace if it is known. To look for it makes nothing.
-    pub(crate) fn find(&self, global: &Global) -> Result<Option<Workspace>> {
+    /// Opens the workspace if it is known. To look for it makes nothing. A move that
+    /// was interrupted there is finished first.
+    pub(crate) fn find(
+        &self,
+        global: &Global,
+        ui: &Ui,
+        finish: Finish,
+    ) -> Result<Option<Workspace>> {
         let Some(store) = open_files_store(global)? else {
             return Ok(None);
         };
         let root = self.root(Some(&store))?;
-        Ok(store.find_workspace(&root)?)
+        let found = store.find_workspace(&root)?;
+        if let Some(workspace) = &found {
+            finish.finish(workspace, ui)?;
+        }
+        Ok(found)
     }
 
     /// Opens the workspace, requiring that it is known.
-    pub(crate) fn require(&self, global: &Global, ui: &Ui) -> Result<Workspace> {
-        if let Some(workspace) = self.find(global)? {
-            return Ok(workspace);
+    pub(crate) fn require(&self, global: &Global, ui: &Ui, finish: Finish) -> Result<Workspace> {
+        match self.find(global, ui, finish)? {
+            Some(workspace) => Ok(workspace),
+            None => Err(self.unknown(global, ui)?),
         }
+    }
+
+    /// Says that the workspace is not known, and how to begin.
+    pub(crate) fn unknown(&self, global: &Global, ui: &Ui) -> Result<CommandError> {
         let store = open_files_store(global)?;
         let root = self.root(store.as_ref())?;
         let what = format!("{} has no checkpoint yet", tilde(&root));
-        Err(CommandError::not_found(what)
+        Ok(CommandError::not_found(what)
             .hint(format!("make one: {}", self.command(ui, "checkpoint")))
             .hint(format!(
                 "or run something under it: {} -- COMMAND",
@@ -107,24 +136,34 @@ impl Here {
         point: &Point,
         ui: &Ui,
     ) -> Result<Checkpoint> {
-        workspace.resolve(point).map_err(|error| {
-            let points = error.points().to_vec();
-            let kind = error.kind();
-            let command = CommandError::from(error);
-            match (kind, points.is_empty()) {
-                (ErrorKind::Ambiguous, _) => points.iter().take(5).fold(command, |command, id| {
-                    command.hint(describe_point(workspace, id))
-                }),
-                (ErrorKind::NotFound, false) => {
-                    let near: Vec<String> = points.iter().map(|point| quote(point)).collect();
-                    command.hint(format!("there is: {}", near.join(", ")))
-                }
-                (ErrorKind::NotFound, true) => {
-                    command.hint(format!("see what there is: {}", self.list(point, ui)))
-                }
-                _ => command,
+        let found = workspace.resolve(point);
+        found.map_err(|error| self.wrong_point(workspace, point, ui, error))
+    }
+
+    /// Names what a wrong point may have meant.
+    pub(crate) fn wrong_point(
+        &self,
+        workspace: &Workspace,
+        point: &Point,
+        ui: &Ui,
+        error: backtrail::Error,
+    ) -> CommandError {
+        let points = error.points().to_vec();
+        let kind = error.kind();
+        let command = CommandError::from(error);
+        match (kind, points.is_empty()) {
+            (ErrorKind::Ambiguous, _) => points.iter().take(5).fold(command, |command, id| {
+                command.hint(describe_point(workspace, id))
+            }),
+            (ErrorKind::NotFound, false) => {
+                let near: Vec<String> = points.iter().map(|point| quote(point)).collect();
+                command.hint(format!("there is: {}", near.join(", ")))
             }
-        })
+            (ErrorKind::NotFound, true) => {
+                command.hint(format!("see what there is: {}", self.list(point, ui)))
+            }
+            _ => command,
+        }
     }
 
     /// Names the command that lists what a point may mean: sessions for `REF:SEQ`.

@@ -1,25 +1,26 @@
 //! `backtrail log`: what happened in this workspace.
 
-use std::io::Write;
+mod rows;
+
 use std::path::PathBuf;
 
 use backtrail::{
     Checkpoint, Checkpoints, DamageReport, Diff, ErrorKind, LogEntry, LogKind, Why, Workspace,
 };
 use serde_json::Value;
-use unicode_width::UnicodeWidthStr;
 
+pub(super) use self::rows::{Row, change, print_rows};
 use super::Answer;
 use super::cat::within;
 use super::checkpoint::checkpoint_json;
-use super::diff::{Lines, lines_of};
 use super::here::Here;
+use super::recovery::Finish;
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
 use crate::progress;
-use crate::text::{count, one_line, visible};
-use crate::ui::{BOLD, DIM, Ui, unwritable};
+use crate::text::count;
+use crate::ui::{Ui, unwritable};
 use crate::when;
 
 /// Show what happened in this workspace: turns, runs, checkpoints, and your own work
@@ -45,7 +46,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let Some(workspace) = args.here.find(global)? else {
+    let Some(workspace) = args.here.find(global, ui, Finish::ToRead)? else {
         if ui.json() {
             ui.print_json(&Value::Array(Vec::new()))?;
         } else {
@@ -73,7 +74,7 @@ fn print_json(workspace: &Workspace, args: &Args, paths: &[PathBuf], ui: &Ui) ->
     while list.len() < args.count.unwrap_or(usize::MAX)
         && let Some(checkpoint) = checkpoints.next().transpose()?
     {
-        let wanted = args.all || *checkpoint.why() != Why::ToolEnd;
+        let wanted = args.all || !is_minor(&checkpoint);
         if wanted && touches(&checkpoint, paths, &mut damage) {
             list.push(checkpoint_json(&checkpoint));
         }
@@ -82,6 +83,13 @@ fn print_json(workspace: &Workspace, args: &Args, paths: &[PathBuf], ui: &Ui) ->
     ui.print_json(&Value::Array(list))?;
     damage.warn(ui);
     Ok(Answer::Done)
+}
+
+/// Returns whether a checkpoint is a part of what another one tells: of a turn, or of
+/// a rewind, which keeps the files as they are before it moves them.
+fn is_minor(checkpoint: &Checkpoint) -> bool {
+    let why = checkpoint.why();
+    *why == Why::ToolEnd || why.as_str() == "before-rewind"
 }
 
 /// Returns whether a checkpoint changed one of some paths. What cannot be told
@@ -183,35 +191,6 @@ impl Line {
             return Ok(Some(diff));
         }
         diff.only(paths).map(Some)
-    }
-}
-
-/// One line as it is printed.
-struct Row {
-    kind: String,
-    at: String,
-    about: String,
-    ended: bool,
-    change: String,
-    id: String,
-}
-
-/// What is said of a turn or run that did not come to its end.
-const NOT_ENDED: &str = "(did not end)";
-
-impl Row {
-    /// Writes what it was about so that it fits; that it did not end is never cut
-    /// off.
-    fn about(&self, width: usize) -> String {
-        let about = visible(&self.about);
-        if self.ended {
-            return one_line(&about, width);
-        }
-        let room = width.saturating_sub(NOT_ENDED.len() + 1);
-        match one_line(&about, room) {
-            about if about.is_empty() || room < ABOUT.0 => NOT_ENDED.to_owned(),
-            about => format!("{about} {NOT_ENDED}"),
-        }
     }
 }
 
@@ -320,17 +299,18 @@ fn told(diff: Option<&Diff>, damage: &mut Damage) -> String {
     change.unwrap_or_else(|| "?".to_owned())
 }
 
-fn kind(entry: &LogEntry) -> &'static str {
+pub(super) fn kind(entry: &LogEntry) -> &str {
     match entry.kind() {
         LogKind::Turn => "turn",
         LogKind::Run => "run",
         LogKind::Checkpoint => "checkpoint",
         LogKind::Person => "you",
-        _ => "other",
+        // A move is called by the verb that made it.
+        _ => entry.after().why().as_str(),
     }
 }
 
-fn about(entry: &LogEntry) -> String {
+pub(super) fn about(entry: &LogEntry) -> String {
     let first = entry.before().and_then(Checkpoint::about);
     let label = entry.after().label();
     match (first, label, entry.kind()) {
@@ -339,28 +319,9 @@ fn about(entry: &LogEntry) -> String {
         (Some(about), None, LogKind::Turn | LogKind::Run) => about.to_owned(),
         (_, Some(label), _) => label.to_owned(),
         (_, None, LogKind::Checkpoint) if entry.before().is_none() => "the first".to_owned(),
-        _ => String::new(),
+        (_, None, LogKind::Turn | LogKind::Run | LogKind::Checkpoint) => String::new(),
+        _ => entry.after().about().unwrap_or_default().to_owned(),
     }
-}
-
-fn change(diff: &Diff) -> backtrail::Result<String> {
-    if diff.is_empty() {
-        return Ok("no change".to_owned());
-    }
-    let (mut added, mut removed) = (0, 0);
-    for change in diff.iter() {
-        if let Lines::Counted(more, less) = lines_of(diff, change)? {
-            added += more;
-            removed += less;
-        }
-    }
-    let paths = count(diff.changes().len() as u64, "file");
-    Ok(match (added, removed) {
-        (0, 0) => paths,
-        (added, 0) => format!("+{added}  {paths}"),
-        (0, removed) => format!("−{removed}  {paths}"),
-        (added, removed) => format!("+{added} −{removed}  {paths}"),
-    })
 }
 
 /// Returns how many characters tell the ids in the log apart: four at least.
@@ -377,37 +338,4 @@ fn unique_length(lines: &[Line]) -> usize {
     };
     let longest = ids.iter().zip(ids.iter().skip(1)).map(shared).max();
     longest.map_or(4, |shared| (shared + 1).max(4))
-}
-
-/// What stands between two columns.
-const GAP: usize = 2;
-/// The narrowest column for what it was about, and the widest.
-const ABOUT: (usize, usize) = (8, 50);
-
-fn print_rows(rows: &[Row], ui: &Ui) -> std::io::Result<()> {
-    let widest = |text: fn(&Row) -> &str| {
-        let widths = rows.iter().map(|row| text(row).chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let at = widest(|row| &row.at);
-    let kind = widest(|row| &row.kind);
-    let change = widest(|row| &row.change);
-    let id = widest(|row| &row.id);
-    let others = at + kind + change + id + 4 * GAP;
-    let room = ui
-        .width()
-        .map_or(ABOUT.1, |width| width.saturating_sub(others));
-    let room = room.clamp(ABOUT.0, ABOUT.1);
-    let abouts: Vec<String> = rows.iter().map(|row| row.about(room)).collect();
-    let about = abouts.iter().map(|about| about.width()).max().unwrap_or(0);
-    let mut out = ui.out();
-    for (row, text) in rows.iter().zip(&abouts) {
-        let pad = " ".repeat(about.saturating_sub(text.width()));
-        writeln!(
-            out,
-            "{DIM}{:<at$}{DIM:#}  {BOLD}{:<kind$}{BOLD:#}  {text}{pad}  {:<change$}  {DIM}{}{DIM:#}",
-            row.at, row.kind, row.change, row.id
-        )?;
-    }
-    out.flush()
 }

@@ -16,8 +16,10 @@ mod markdown;
 mod moves;
 pub(crate) mod pin;
 pub(crate) mod record;
+mod recovery;
 pub(crate) mod redo;
 pub(crate) mod repair;
+pub(crate) mod restore;
 pub(crate) mod rewind;
 pub(crate) mod run;
 pub(crate) mod show;
@@ -73,6 +75,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Show(args) => show::run(args, global, ui),
         Command::Fork(args) => fork::run(args, global, ui),
         Command::Rewind(args) => rewind::run(args, global, ui),
+        Command::Restore(args) => restore::run(args, global, ui),
         Command::Undo(args) => undo::run(args, global, ui),
         Command::Redo(args) => redo::run(args, global, ui),
         Command::Steps(args) => steps::run(args, global, ui),

@@ -1,26 +1,41 @@
 //! `backtrail redo`.
 
-use super::moves::{self, Verb};
-use super::{Answer, locked_hint, require_store, resolve};
+use backtrail::Verb;
+
+use super::Answer;
+use super::here::Here;
+use super::moves::{How, Stepping, What};
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
 
 /// Bring the step that was undone last forward again
 ///
-/// Anything that was said or done since the undo ends this.
+/// Without REF it is that of this workspace. Anything that was said or done
+/// since the undo ends this.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest
-    #[arg(value_name = "REF", default_value = "latest")]
-    reference: String,
+    #[arg(value_name = "REF")]
+    reference: Option<String>,
+
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    how: How,
+
+    #[command(flatten)]
+    here: Here,
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
-    let session = store
-        .open_session(&id)
-        .map_err(|error| locked_hint(error, &id))?;
-    moves::report(Verb::Redo, &session, session.redo()?, ui)
+    let stepping = Stepping {
+        verb: Verb::Redo,
+        reference: args.reference.as_deref(),
+        what: &args.what,
+        how: &args.how,
+        here: &args.here,
+    };
+    stepping.go(global, ui)
 }

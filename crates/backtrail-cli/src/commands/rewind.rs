@@ -1,45 +1,200 @@
-//! `backtrail rewind`: take the conversation back.
+//! `backtrail rewind`: take files and conversation back.
 
-use super::moves::{self, Verb};
-use super::{Answer, Point, locked_hint, require_store, short};
+mod choose;
+
+use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
+
+use super::here::Here;
+use super::moves::{Alone, Asked, Doing, How, What, no_files, workspace_of};
+use super::recovery::Finish;
+use super::{Answer, open_store, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
+use crate::home::tilde;
+use crate::shell::quote;
 use crate::ui::Ui;
 
-/// Take a conversation back to an earlier record
+/// Take files and conversation back to a point
 ///
-/// Nothing is lost: undo goes back to where it was.
+/// The files become what they were at that point, and the conversation ends
+/// there. What someone else changed since stops it before anything is touched.
+/// Nothing is lost: undo brings everything back.
+///
+/// Without a point it lists the last turns and runs, and asks which.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A session and the last record that stays; 0 empties the conversation
-    #[arg(value_name = "REF:SEQ")]
-    point: Point,
+    /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
+    #[arg(value_name = "POINT")]
+    point: Option<Point>,
 
-    /// Move the conversation; files stay as they are
-    #[arg(long)]
-    chat: bool,
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    how: How,
+
+    #[command(flatten)]
+    here: Here,
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    if !args.chat {
-        let what = "only the conversation can be rewound yet, and that must be said";
-        return Err(CommandError::invalid(what).hint("add --chat; files stay as they are"));
-    }
-    let store = require_store(global)?;
-    let id = args.point.resolve(&store)?;
-    let Some(seq) = args.point.seq else {
-        let hint = format!("backtrail rewind {}:SEQ --chat", short(&id));
-        return Err(
-            CommandError::invalid("say which record shall be the last one that stays")
-                .hint(hint)
-                .hint(format!("see the records: backtrail show {}", short(&id))),
-        );
+    args.how.check()?;
+    let Some(point) = &args.point else {
+        let workspace = args.here.require(global, ui, Finish::ToWrite)?;
+        return match choose::choose(&workspace, &args.here, ui)? {
+            Some(point) => args.within(&workspace, &point, None, ui),
+            None => Ok(Answer::No),
+        };
     };
-    let session = store
-        .open_session(&id)
-        .map_err(|error| locked_hint(error, &id))?;
-    let moved = session.rewind(seq).map_err(|error| {
-        CommandError::from(error).hint(format!("see the records: backtrail show {}", short(&id)))
-    })?;
-    moves::report(Verb::Rewind, &session, moved, ui)
+    if args.what.chat
+        && let Some((reference, seq)) = record_of(point)
+    {
+        return args.conversation(&reference, seq, global, ui);
+    }
+    match args.here.find(global, ui, Finish::ToWrite)? {
+        Some(workspace) => args.within(&workspace, point, None, ui),
+        None => Err(args.nowhere(point, global, ui)?),
+    }
+}
+
+impl Args {
+    /// Takes the conversation alone back to a record of a session that is named,
+    /// wherever that works.
+    fn conversation(&self, reference: &str, seq: u64, global: &Global, ui: &Ui) -> Result<Answer> {
+        let store = require_store(global)?;
+        let id = resolve(&store, reference)?;
+        if let Some(workspace) = workspace_of(&store, &id)? {
+            Finish::ToWrite.finish(&workspace, ui)?;
+            let point = Point::record(&id, seq);
+            return self.within(&workspace, &point, Some(&id), ui);
+        }
+        let point = format!("{}:{seq}", short(&id));
+        let alone = Alone {
+            ui,
+            store: &store,
+            id: &id,
+            how: &self.how,
+            line: format!("rewind {point} --chat"),
+        };
+        alone.rewind(seq)
+    }
+
+    /// Does it in a workspace. `session` is the one that was named, where that is
+    /// why it is this workspace.
+    fn within(
+        &self,
+        workspace: &Workspace,
+        point: &Point,
+        session: Option<&SessionId>,
+        ui: &Ui,
+    ) -> Result<Answer> {
+        let behind = match session {
+            Some(id) => format!(" {}", short(id)),
+            None => self.here.flag(),
+        };
+        let asked = Asked {
+            ui,
+            workspace,
+            doing: Doing::Rewind(point),
+            options: self.what.options(),
+            how: &self.how,
+            moves_both: self.what.is_both(),
+            line: self.line(point),
+            behind,
+            place: None,
+        };
+        asked.go(|error| self.wrong_point(workspace, point, ui, error))
+    }
+
+    /// Writes the command as it is typed to do it in earnest.
+    fn line(&self, point: &Point) -> String {
+        let point = quote(&point.to_string());
+        let (what, how, here) = (self.what.flags(), self.how.flags(), self.here.flag());
+        format!("rewind {point}{what}{how}{here}")
+    }
+
+    /// Says what a point that is not of this workspace may have meant.
+    fn wrong_point(
+        &self,
+        workspace: &Workspace,
+        point: &Point,
+        ui: &Ui,
+        error: backtrail::Error,
+    ) -> CommandError {
+        let store = workspace.store();
+        let not_found = error.kind() == ErrorKind::NotFound;
+        if self.what.chat && not_found && record_of(point).is_none() {
+            if let Some(id) = as_session(store, point) {
+                return needs_record(&id, ui);
+            }
+        }
+        let command = self.here.wrong_point(workspace, point, ui, error);
+        let elsewhere = record_of(point).and_then(|(reference, _)| {
+            let id = resolve(store, &reference).ok()?;
+            let there = workspace_of(store, &id).ok()??;
+            (there.id() != workspace.id()).then_some(there)
+        });
+        match elsewhere {
+            Some(there) => command.hint(self.works_in(&there, point, ui)),
+            None => command,
+        }
+    }
+
+    fn works_in(&self, workspace: &Workspace, point: &Point, ui: &Ui) -> String {
+        let root = workspace.root();
+        let (program, place) = (ui.program(), tilde(root));
+        let line = self.line(point);
+        let there = quote(&root.to_string_lossy());
+        format!("that session works in {place}: {program} {line} --workspace {there}")
+    }
+
+    /// Says why nothing can be rewound where no workspace is.
+    fn nowhere(&self, point: &Point, global: &Global, ui: &Ui) -> Result<CommandError> {
+        if let Some((reference, _)) = record_of(point) {
+            let store = require_store(global)?;
+            let id = resolve(&store, &reference)?;
+            return Ok(match workspace_of(&store, &id)? {
+                None => no_files(&id, ui),
+                Some(workspace) => self
+                    .here
+                    .unknown(global, ui)?
+                    .without_hints()
+                    .hint(self.works_in(&workspace, point, ui)),
+            });
+        }
+        if self.what.chat
+            && let Some(store) = open_store(global)?
+        {
+            if let Some(id) = as_session(&store, point) {
+                return Ok(needs_record(&id, ui));
+            }
+            let text = point.to_string();
+            if text.contains(':') {
+                let what = format!("{} is no record of a session", quote(&text));
+                let way = "write it as REF:SEQ, where SEQ is the number of a record";
+                return Ok(CommandError::invalid(what).hint(way));
+            }
+        }
+        self.here.unknown(global, ui)
+    }
+}
+
+/// Returns the session and the record that a point names, where it does.
+fn record_of(point: &Point) -> Option<(String, u64)> {
+    let text = point.to_string();
+    let (reference, seq) = text.rsplit_once(':')?;
+    let seq = seq.parse().ok()?;
+    (!reference.is_empty()).then(|| (reference.to_owned(), seq))
+}
+
+/// Returns the session that a point would be as a reference.
+fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
+    store.resolve(&point.to_string(), None).ok()
+}
+
+fn needs_record(id: &SessionId, ui: &Ui) -> CommandError {
+    let (id, program) = (short(id), ui.program());
+    CommandError::invalid("say which record shall be the last one that stays")
+        .hint(format!("{program} rewind {id}:SEQ --chat"))
+        .hint(format!("see the records: {program} show {id}"))
 }

@@ -20,6 +20,7 @@ use self::child::{Ended, NotRun};
 use self::words::{Named, NotClosed};
 use super::checkpoint::too_much;
 use super::here::{Here, RUN_VARIABLE, SESSION_VARIABLE, joined_session, run_around};
+use super::recovery::Finish;
 use super::{Answer, open_or_create_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
@@ -204,7 +205,8 @@ impl<'a> Running<'a> {
     }
 
     fn protect(&self) -> Result<Protected> {
-        let workspace = self.args.here.open_or_create(self.global, self.args.yes)?;
+        let here = &self.args.here;
+        let workspace = here.open_or_create(self.global, self.args.yes, self.ui)?;
         let named = self.named_session(workspace.store())?;
         let (start, session) = self.first_checkpoint(&workspace, named.as_ref())?;
         Ok(Protected {
@@ -325,6 +327,8 @@ impl<'a> Running<'a> {
         if let Some(label) = &self.args.label {
             options = options.label(label.as_str());
         }
+        // A rewind from elsewhere may have been interrupted while the command ran.
+        Finish::ToWrite.finish(&begun.workspace, self.ui)?;
         let made = progress::keep(self.ui, options, |options| {
             begun.workspace.checkpoint(options)
         });

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::checkpoint::checkpoint_json;
 use super::here::Here;
+use super::recovery::Finish;
 use super::{Answer, short};
 use crate::args::Global;
 use crate::error::Result;
@@ -25,7 +26,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let Some(workspace) = args.here.find(global)? else {
+    let Some(workspace) = args.here.find(global, ui, Finish::ToRead)? else {
         if ui.json() {
             ui.print_json(&json!({"workspace": null}))?;
         } else {

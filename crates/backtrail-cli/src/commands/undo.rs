@@ -1,27 +1,42 @@
 //! `backtrail undo`.
 
-use super::moves::{self, Verb};
-use super::{Answer, locked_hint, require_store, resolve};
+use backtrail::Verb;
+
+use super::Answer;
+use super::here::Here;
+use super::moves::{How, Stepping, What};
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
 
-/// Take the newest step of a conversation back: a rewind or a compaction
+/// Take the newest step back: a turn, a run, a rewind, a restore or a compaction
 ///
-/// The conversation goes on from where it was before that step. What was said
-/// since goes with it; redo brings both back.
+/// Without REF it is the newest step of this workspace, whichever session it
+/// belongs to. What the step changed in files and conversation is taken back,
+/// and nothing else; redo brings it forward again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest
-    #[arg(value_name = "REF", default_value = "latest")]
-    reference: String,
+    #[arg(value_name = "REF")]
+    reference: Option<String>,
+
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    how: How,
+
+    #[command(flatten)]
+    here: Here,
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
-    let session = store
-        .open_session(&id)
-        .map_err(|error| locked_hint(error, &id))?;
-    moves::report(Verb::Undo, &session, session.undo()?, ui)
+    let stepping = Stepping {
+        verb: Verb::Undo,
+        reference: args.reference.as_deref(),
+        what: &args.what,
+        how: &args.how,
+        here: &args.here,
+    };
+    stepping.go(global, ui)
 }

@@ -219,15 +219,12 @@ fn entries(n: u64) -> String {
 /// Names the commands that go on from here: on one line, or on two where one is
 /// too narrow. They are never cut; a half of a command is none.
 fn ways_on(named: &Named<'_>, width: usize) -> Vec<String> {
-    let (look, program) = (named.verb("diff"), named.program);
-    let one = format!("  look: {look}      take back: {program} undo");
+    let (look, back) = (named.verb("diff"), named.verb("undo"));
+    let one = format!("  look: {look}      take back: {back}");
     if one.width() <= width {
         return vec![one];
     }
-    vec![
-        format!("  look: {look}"),
-        format!("  take back: {program} undo"),
-    ]
+    vec![format!("  look: {look}"), format!("  take back: {back}")]
 }
 
 /// Returns the last name of a path, with a sign that more was before it.

@@ -1,0 +1,126 @@
+//! Names in columns that fit a terminal.
+
+use std::path::Path;
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::text::{grouped, visible_path};
+
+/// How many names are given before the rest is a number.
+const NAMED: usize = 10;
+
+/// One line of a list: what became of some names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) label: String,
+    pub(super) words: Vec<String>,
+}
+
+impl Item {
+    /// Makes a line of names; those past the tenth are a number. `None` where there
+    /// are none.
+    pub(super) fn names<'a>(
+        label: &str,
+        paths: impl ExactSizeIterator<Item = &'a Path>,
+        why: Option<&str>,
+    ) -> Option<Self> {
+        let all = paths.len();
+        let mut words: Vec<String> = paths.take(NAMED).map(visible_path).collect();
+        let last = words.len().checked_sub(1)?;
+        for word in &mut words[..last] {
+            word.push(',');
+        }
+        if all > NAMED {
+            words.push(format!("and {} more", grouped((all - NAMED) as u64)));
+        }
+        if let Some(why) = why {
+            words.push(format!("({why})"));
+        }
+        Some(Self {
+            label: label.to_owned(),
+            words,
+        })
+    }
+
+    pub(super) fn text(label: &str, text: String) -> Self {
+        Self {
+            label: label.to_owned(),
+            words: vec![text],
+        }
+    }
+}
+
+/// Writes a list: labels in one column, words in the other, wrapped where the
+/// terminal ends. A word is never cut.
+pub(super) fn lines(items: &[Item], width: Option<usize>) -> Vec<String> {
+    let labels = items.iter().map(|item| item.label.width());
+    let column = labels.max().unwrap_or(0) + 4;
+    let width = width.unwrap_or(usize::MAX);
+    let mut lines = Vec::new();
+    for item in items {
+        let mut line = format!("  {}", item.label);
+        line += &" ".repeat(column - line.width());
+        let mut is_first = true;
+        for word in &item.words {
+            if !is_first && line.width() + 1 + word.width() > width {
+                lines.push(std::mem::replace(&mut line, " ".repeat(column)));
+                is_first = true;
+            }
+            if !is_first {
+                line.push(' ');
+            }
+            line.push_str(word);
+            is_first = false;
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn names(label: &str, paths: &[&str], why: Option<&str>) -> Item {
+        let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+        Item::names(label, paths.iter().map(PathBuf::as_path), why).unwrap()
+    }
+
+    #[test]
+    fn names_stand_in_a_column_and_wrap_where_the_terminal_ends() {
+        let items = [
+            names("restored", &["src/cart.rs", "src/money.rs"], None),
+            names("deleted", &["tests/cart.rs"], None),
+            Item::text("unchanged", "212 files".to_owned()),
+        ];
+        assert_eq!(
+            lines(&items, None),
+            [
+                "  restored   src/cart.rs, src/money.rs",
+                "  deleted    tests/cart.rs",
+                "  unchanged  212 files",
+            ]
+        );
+        assert_eq!(
+            lines(&items[..1], Some(30)),
+            ["  restored  src/cart.rs,", "            src/money.rs"]
+        );
+        for line in lines(&items, Some(30)) {
+            assert!(line.width() <= 30, "{line}");
+        }
+    }
+
+    #[test]
+    fn many_names_end_in_a_number_and_reasons_stand_behind_them() {
+        let paths: Vec<String> = (0..47).map(|n| format!("f{n}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let line = &lines(&[names("kept", &paths, Some("why"))], None)[0];
+        assert!(line.ends_with("f8, f9 and 37 more (why)"), "{line}");
+        let odd = names("kept", &["a\nb\u{1b}[31m"], None);
+        assert_eq!(lines(&[odd], None), ["  kept  a^Jb^[[31m"]);
+        let none: [&Path; 0] = [];
+        assert_eq!(Item::names("kept", none.into_iter(), None), None);
+    }
+}

@@ -1,0 +1,366 @@
+//! What a move does, or would do: plans and reports as one plain value.
+
+use std::path::PathBuf;
+
+use backtrail::{
+    ChangedBy, ChatMove, Checkpoint, CheckpointId, Conflict, Kept, KeptBecause, Move, NotRestored,
+    PlannedKind, RewindPlan, RewindReport, SessionId, Step, Timestamp, ToolUse, Verb, Why,
+    Workspace,
+};
+use serde_json::Value;
+
+use super::data::step_json;
+use super::running::{Running, running};
+use crate::commands::checkpoint::not_captured;
+use crate::text::{one_line, visible};
+
+/// How far it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It is done.
+    Done,
+    /// Somebody only wanted to know.
+    Planned,
+    /// Somebody else changed some of it: nothing was touched.
+    InConflict,
+}
+
+/// What a move does, or would do.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    pub(super) verb: Verb,
+    pub(super) stage: Stage,
+    pub(super) step: Option<ToldStep>,
+    pub(super) session: Option<SessionId>,
+    pub(super) from: Option<CheckpointId>,
+    pub(super) to: Option<Target>,
+    pub(super) now: Option<CheckpointId>,
+    pub(super) restored: Vec<PathBuf>,
+    pub(super) deleted: Vec<PathBuf>,
+    pub(super) kept: Vec<Left>,
+    pub(super) not_restored: Vec<Left>,
+    pub(super) conflicts: Vec<Contested>,
+    pub(super) unchanged: u64,
+    pub(super) tool_calls: Vec<String>,
+    pub(super) chat: Option<Chat>,
+    pub(super) belongs_to: Option<String>,
+    pub(super) running: Vec<Running>,
+    /// What the point's snapshot did not capture, in words.
+    pub(super) not_captured: Option<String>,
+}
+
+/// A step that undo or redo is about.
+#[derive(Debug, Clone)]
+pub(super) struct ToldStep {
+    pub(super) words: String,
+    pub(super) at: Option<Timestamp>,
+    pub(super) json: Value,
+}
+
+/// The checkpoint that files go to.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) id: CheckpointId,
+    pub(super) at: Timestamp,
+    /// What it is: `before the turn "fix the bug"`.
+    pub(super) words: String,
+    /// Its session, and the last record of that then.
+    pub(super) place: Option<(SessionId, u64)>,
+}
+
+/// A path that stays as it is, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) path: PathBuf,
+    pub(super) why: String,
+}
+
+/// A path that somebody else changed.
+#[derive(Debug, Clone)]
+pub(super) struct Contested {
+    pub(super) path: PathBuf,
+    /// A session; `None` is the person.
+    pub(super) by: Option<SessionId>,
+    pub(super) at: Timestamp,
+    pub(super) unsaved: bool,
+    pub(super) also: Option<String>,
+}
+
+/// How a conversation moves.
+#[derive(Debug, Clone)]
+pub(super) struct Chat {
+    pub(super) session: SessionId,
+    pub(super) from: u64,
+    /// The last record after; `None` where that cannot be foretold.
+    pub(super) to: Option<u64>,
+    pub(super) prompt: Option<String>,
+}
+
+impl Outcome {
+    /// Returns an outcome in which nothing moves.
+    pub(super) fn nothing(verb: Verb, stage: Stage) -> Self {
+        Self {
+            verb,
+            stage,
+            step: None,
+            session: None,
+            from: None,
+            to: None,
+            now: None,
+            restored: Vec::new(),
+            deleted: Vec::new(),
+            kept: Vec::new(),
+            not_restored: Vec::new(),
+            conflicts: Vec::new(),
+            unchanged: 0,
+            tool_calls: Vec::new(),
+            chat: None,
+            belongs_to: None,
+            running: Vec::new(),
+            not_captured: None,
+        }
+    }
+
+    pub(super) fn of_plan(plan: &RewindPlan, stage: Stage, workspace: &Workspace) -> Self {
+        let changes = plan.changes().iter();
+        let (deleted, restored) =
+            changes.partition::<Vec<_>, _>(|change| change.kind == PlannedKind::Delete);
+        let paths = |changes: Vec<&backtrail::PlannedChange>| {
+            let paths = changes.into_iter().map(|change| change.path.clone());
+            paths.collect::<Vec<_>>()
+        };
+        Self {
+            step: plan.step().map(ToldStep::from),
+            session: plan.session().cloned(),
+            to: plan.to().map(|to| Target::new(to, workspace)),
+            restored: paths(restored),
+            deleted: paths(deleted),
+            kept: plan.kept().iter().map(Left::from).collect(),
+            not_restored: plan.not_restored().iter().map(Left::from).collect(),
+            conflicts: plan.conflicts().iter().map(Contested::from).collect(),
+            unchanged: plan.unchanged(),
+            tool_calls: names(plan.tool_calls()),
+            chat: plan.chat().map(Chat::from),
+            belongs_to: plan.belongs_to().map(ToOwned::to_owned),
+            running: running(plan.active(), workspace),
+            not_captured: not_captured(plan.not_captured()),
+            ..Self::nothing(plan.verb(), stage)
+        }
+    }
+
+    pub(super) fn of_report(report: RewindReport, workspace: &Workspace) -> Self {
+        Self {
+            step: report.step.as_ref().map(ToldStep::from),
+            from: report.from,
+            to: report.to.as_ref().map(|to| Target::new(to, workspace)),
+            now: report.now,
+            kept: report.kept.iter().map(Left::from).collect(),
+            not_restored: report.not_restored.iter().map(Left::from).collect(),
+            conflicts: report.conflicts.iter().map(Contested::from).collect(),
+            unchanged: report.unchanged,
+            tool_calls: names(&report.tool_calls),
+            chat: report.chat.as_ref().map(Chat::from),
+            running: running(&report.active, workspace),
+            session: report.session,
+            restored: report.restored,
+            deleted: report.deleted,
+            belongs_to: report.belongs_to,
+            ..Self::nothing(report.verb, Stage::Done)
+        }
+    }
+
+    /// Returns what became of a conversation that has no files beside it.
+    pub(super) fn of_move(
+        verb: Verb,
+        session: &SessionId,
+        moved: &Move,
+        prompt: Option<String>,
+    ) -> Self {
+        Self {
+            step: Some(ToldStep::from(&moved.step)),
+            session: Some(session.clone()),
+            chat: Some(Chat {
+                session: session.clone(),
+                from: moved.from,
+                to: Some(moved.to),
+                prompt,
+            }),
+            ..Self::nothing(verb, Stage::Done)
+        }
+    }
+
+    /// Returns whether any path changes, or would.
+    pub(super) fn moves_files(&self) -> bool {
+        !self.restored.is_empty() || !self.deleted.is_empty()
+    }
+
+    /// Returns whether anything moves, or would.
+    pub(super) fn moves(&self) -> bool {
+        self.moves_files() || self.chat.is_some()
+    }
+
+    /// Returns whether there is nothing to tell but that all is as it shall be.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.moves()
+            && self.kept.is_empty()
+            && self.not_restored.is_empty()
+            && self.belongs_to.is_none()
+    }
+}
+
+fn names(calls: &[ToolUse]) -> Vec<String> {
+    calls.iter().map(|call| call.name.to_string()).collect()
+}
+
+impl From<&Step> for ToldStep {
+    fn from(step: &Step) -> Self {
+        Self {
+            words: step.to_string(),
+            at: step.at,
+            json: step_json(step),
+        }
+    }
+}
+
+impl From<&ChatMove> for Chat {
+    fn from(chat: &ChatMove) -> Self {
+        Self {
+            session: chat.session.clone(),
+            from: chat.from,
+            to: Some(chat.to),
+            prompt: chat.prompt.clone(),
+        }
+    }
+}
+
+impl From<&Kept> for Left {
+    fn from(kept: &Kept) -> Self {
+        Self {
+            path: kept.path.clone(),
+            why: match kept.because {
+                KeptBecause::Conflict => "changed by someone else".to_owned(),
+                KeptBecause::BornIgnored => "made while ignore rules named it".to_owned(),
+                _ => "kept".to_owned(),
+            },
+        }
+    }
+}
+
+impl From<&NotRestored> for Left {
+    fn from(left: &NotRestored) -> Self {
+        Self {
+            path: left.path.clone(),
+            why: left.why.clone(),
+        }
+    }
+}
+
+impl From<&Conflict> for Contested {
+    fn from(conflict: &Conflict) -> Self {
+        Self {
+            path: conflict.path.clone(),
+            by: match &conflict.changed_by {
+                ChangedBy::Session(id) => Some(id.clone()),
+                _ => None,
+            },
+            at: conflict.at,
+            unsaved: conflict.unsaved,
+            also: conflict.also.clone(),
+        }
+    }
+}
+
+impl Target {
+    fn new(checkpoint: &Checkpoint, workspace: &Workspace) -> Self {
+        // The last checkpoint of a turn need not repeat what the turn is about.
+        let start = || {
+            let start = workspace.checkpoint_by_id(checkpoint.begun_by()?);
+            Some(start.ok()??.about()?.to_owned())
+        };
+        let about = checkpoint.about().map(ToOwned::to_owned).or_else(start);
+        let id = checkpoint.id();
+        let place = checkpoint.session();
+        Self {
+            id,
+            at: checkpoint.at(),
+            words: target_words(
+                checkpoint.why(),
+                checkpoint.label(),
+                about.as_deref(),
+                &id.prefix(8),
+            ),
+            place: place.map(|place| (place.id.clone(), place.seq)),
+        }
+    }
+
+    /// Writes it behind `as it was`.
+    pub(super) fn when(&self) -> String {
+        match self.words.strip_prefix("checkpoint ") {
+            Some(name) => format!("at checkpoint {name}"),
+            None => self.words.clone(),
+        }
+    }
+}
+
+/// Writes what a checkpoint is, behind `back to`.
+fn target_words(why: &Why, label: Option<&str>, about: Option<&str>, id: &str) -> String {
+    let brief = |text: &str| one_line(&visible(text), 50);
+    if let Some(label) = label {
+        return format!("checkpoint \"{}\"", brief(label));
+    }
+    let about = about.map(brief).filter(|about| !about.is_empty());
+    let of = |what: &str| match &about {
+        Some(about) => format!("the {what} \"{about}\""),
+        None => format!("a {what}"),
+    };
+    match why {
+        Why::TurnStart => format!("before {}", of("turn")),
+        Why::RunStart => format!("before {}", of("run")),
+        Why::TurnEnd => format!("after {}", of("turn")),
+        Why::RunEnd => format!("after {}", of("run")),
+        Why::ToolEnd => format!("after a tool call of {}", of("turn")),
+        Why::Interrupted => format!("where {} broke off", of("turn")),
+        why => match (why.as_str(), about) {
+            ("rewind" | "restore" | "undo" | "redo", Some(about)) => {
+                format!("after the {why} {about}")
+            }
+            ("before-rewind", _) => format!("checkpoint {id}, made before a rewind"),
+            _ => format!("checkpoint {id}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_called_by_what_happened_there() {
+        let words = |why: Why, label, about| target_words(&why, label, about, "c81f0000");
+        let prompt = Some("fix the\nbug");
+        assert_eq!(
+            words(Why::TurnStart, None, prompt),
+            "before the turn \"fix the bug\""
+        );
+        assert_eq!(
+            words(Why::RunStart, None, Some("make")),
+            "before the run \"make\""
+        );
+        assert_eq!(words(Why::RunEnd, None, None), "after a run");
+        assert_eq!(
+            words(Why::RunEnd, Some("good"), prompt),
+            "checkpoint \"good\""
+        );
+        assert_eq!(words(Why::Manual, None, None), "checkpoint c81f0000");
+        let escape = Some("\u{1b}]0;x\u{7}");
+        assert_eq!(
+            words(Why::TurnEnd, None, escape),
+            "after the turn \"^[]0;x^G\""
+        );
+        let rewind = Why::Other("rewind".to_owned());
+        assert_eq!(
+            words(rewind, None, Some("to before turn 5")),
+            "after the rewind to before turn 5"
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! What undo, redo and steps are about: a workspace, or a conversation alone.
+
+use backtrail::{SessionId, Store, Workspace};
+
+use crate::args::Global;
+use crate::commands::here::Here;
+use crate::commands::recovery::Finish;
+use crate::commands::{require_files_store, resolve, short};
+use crate::error::{CommandError, Result};
+use crate::home::{tilde, workspace_root};
+use crate::shell::quote;
+use crate::ui::Ui;
+
+/// What undo, redo and steps are about.
+pub(in crate::commands) enum Scope {
+    /// A workspace, or one session that works there.
+    Workspace {
+        workspace: Workspace,
+        session: Option<SessionId>,
+        /// The workspace, where it is not the one around us.
+        place: Option<String>,
+    },
+    /// A conversation that has no files beside it.
+    Session(Store, SessionId),
+}
+
+impl Scope {
+    /// Finds what is meant: a session that is named, else the workspace here, else
+    /// the newest session.
+    pub(in crate::commands) fn find(
+        reference: Option<&str>,
+        here: &Here,
+        global: &Global,
+        ui: &Ui,
+        finish: Finish,
+    ) -> Result<Self> {
+        if let Some(reference) = reference {
+            return Self::of_session(reference, here, global, ui, finish);
+        }
+        if let Some(workspace) = here.find(global, ui, finish)? {
+            return Ok(Self::Workspace {
+                workspace,
+                session: None,
+                place: None,
+            });
+        }
+        if here.is_named() {
+            return Err(here.unknown(global, ui)?);
+        }
+        let store = require_files_store(global)?;
+        let id = resolve(&store, "latest")?;
+        match workspace_of(&store, &id)? {
+            None => Ok(Self::Session(store, id)),
+            // Files elsewhere are not touched unless somebody names them.
+            Some(workspace) => {
+                let place = tilde(workspace.root());
+                let what = format!("nothing was kept here; the newest session works in {place}");
+                let root = quote(&workspace.root().to_string_lossy());
+                Err(CommandError::not_found(what)
+                    .hint(format!("name that workspace: --workspace {root}"))
+                    .hint(format!("or the session: {}", short(&id))))
+            }
+        }
+    }
+
+    fn of_session(
+        reference: &str,
+        here: &Here,
+        global: &Global,
+        ui: &Ui,
+        finish: Finish,
+    ) -> Result<Self> {
+        let store = require_files_store(global)?;
+        let id = resolve(&store, reference)?;
+        let workspace = workspace_of(&store, &id)?;
+        if here.is_named() {
+            let named = here.find(global, ui, finish)?;
+            let same = |named: &Workspace| workspace.as_ref().is_some_and(|w| w.id() == named.id());
+            if !named.as_ref().is_some_and(same) {
+                let what = format!("session {} does not work in that workspace", short(&id));
+                return Err(
+                    CommandError::invalid(what).hint("name the session, or --workspace DIR")
+                );
+            }
+        }
+        let Some(workspace) = workspace else {
+            return Ok(Self::Session(store, id));
+        };
+        finish.finish(&workspace, ui)?;
+        let around = workspace_root(&store);
+        let is_here = here.is_named() || around.as_deref() == Some(workspace.root());
+        Ok(Self::Workspace {
+            place: (!is_here).then(|| tilde(workspace.root())),
+            workspace,
+            session: Some(id),
+        })
+    }
+}
+
+/// Returns the workspace that a session works in, where files are kept of it.
+pub(in crate::commands) fn workspace_of(
+    store: &Store,
+    session: &SessionId,
+) -> Result<Option<Workspace>> {
+    let Some(wanted) = store.read_session(session)?.info()?.workspace_id else {
+        return Ok(None);
+    };
+    let mut all = store.workspaces()?.into_iter();
+    Ok(all.find(|workspace| *workspace.id() == wanted))
+}

@@ -1,0 +1,68 @@
+//! `backtrail restore`: some files as they were.
+
+use std::path::PathBuf;
+
+use backtrail::{Point, Rewind};
+
+use super::Answer;
+use super::cat::within;
+use super::here::Here;
+use super::moves::{Asked, Doing, How};
+use super::recovery::Finish;
+use crate::args::Global;
+use crate::error::Result;
+use crate::shell::{arguments, quote};
+use crate::ui::Ui;
+
+/// Take some files and directories back to how they were at a point
+///
+/// All else stays as it is, the conversation too. What was deleted since comes
+/// back, and what was not there then goes. Nothing is lost: undo brings back
+/// what is there now.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
+    #[arg(value_name = "POINT")]
+    point: Point,
+
+    /// The files and directories, from the current directory
+    #[arg(value_name = "PATHS", required = true)]
+    paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    how: How,
+
+    #[command(flatten)]
+    here: Here,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    args.how.check()?;
+    let workspace = args.here.require(global, ui, Finish::ToWrite)?;
+    let paths = args.paths.iter().map(|path| within(workspace.root(), path));
+    let paths = paths.collect::<Result<Vec<_>>>()?;
+    let asked = Asked {
+        ui,
+        workspace: &workspace,
+        doing: Doing::Rewind(&args.point),
+        options: Rewind::files().paths(paths),
+        how: &args.how,
+        moves_both: false,
+        line: args.line(),
+        behind: args.here.flag(),
+        place: None,
+    };
+    asked.go(|error| args.here.wrong_point(&workspace, &args.point, ui, error))
+}
+
+impl Args {
+    /// Writes the command as it is typed to do it in earnest.
+    fn line(&self) -> String {
+        let paths = self.paths.iter().map(|path| path.to_string_lossy());
+        let paths = arguments(&paths.collect::<Vec<_>>());
+        let paths = paths.strip_prefix("-- ").unwrap_or(&paths);
+        let point = quote(&self.point.to_string());
+        let (here, how) = (self.here.flag(), self.how.flags());
+        format!("restore {point}{how}{here} -- {paths}")
+    }
+}

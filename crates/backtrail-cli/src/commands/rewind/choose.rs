@@ -1,0 +1,143 @@
+//! Which turn or run to go back before.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use backtrail::{LogEntry, LogKind, Point, Workspace};
+use serde_json::{Value, json};
+
+use crate::commands::here::Here;
+use crate::commands::log::{Row, about, change, kind, print_rows};
+use crate::error::Result;
+use crate::home::tilde;
+use crate::ui::{Ui, unwritable};
+use crate::when;
+
+/// How many are listed.
+const LISTED: usize = 10;
+
+/// Lists the last turns and runs, and on a terminal asks which. `None` where nobody
+/// is there to ask, or nothing was chosen.
+pub(super) fn choose(workspace: &Workspace, here: &Here, ui: &Ui) -> Result<Option<Point>> {
+    let entries = last_turns(workspace)?;
+    if ui.json() {
+        ui.print_json(&Value::Array(numbered(&entries).map(to_json).collect()))?;
+        return Ok(None);
+    }
+    if entries.is_empty() {
+        let place = tilde(workspace.root());
+        ui.status(&format!("no turn or run was made in {place} yet"));
+        let log = here.command(ui, "log");
+        ui.status(&format!("checkpoints are points, too; see them: {log}"));
+        return Ok(None);
+    }
+    let rows: Vec<Row> = numbered(&entries).map(row).collect();
+    print_rows(&rows, ui).map_err(|error| unwritable(&error))?;
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        let rewind = here.command(ui, "rewind");
+        ui.status(&format!("say before which one: {rewind} last~1"));
+        return Ok(None);
+    }
+    let chosen = ask(entries.len(), &mut io::stdin().lock(), &mut io::stderr());
+    let chosen = chosen.map_err(|error| unwritable(&error))?;
+    // Whoever makes another one meanwhile does not change what was chosen.
+    let start = chosen.and_then(|n| entries[n - 1].before());
+    Ok(start.map(|start| Point::checkpoint(start.id())))
+}
+
+/// Returns the last turns and runs, the newest first.
+fn last_turns(workspace: &Workspace) -> Result<Vec<LogEntry>> {
+    let mut entries = workspace.log()?;
+    entries.retain(|entry| matches!(entry.kind(), LogKind::Turn | LogKind::Run));
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.before().map(|start| start.seq())));
+    entries.truncate(LISTED);
+    Ok(entries)
+}
+
+fn numbered(entries: &[LogEntry]) -> impl Iterator<Item = (usize, &LogEntry)> {
+    (1..).zip(entries)
+}
+
+fn row((n, entry): (usize, &LogEntry)) -> Row {
+    let changed = entry
+        .changes()
+        .and_then(|diff| diff.as_ref().map(change).transpose());
+    Row {
+        kind: kind(entry).to_owned(),
+        at: format!("{n:>2}  {}", when::brief(entry.at())),
+        about: about(entry),
+        ended: entry.ended(),
+        // What is damaged is told by log and verify.
+        change: changed.ok().flatten().unwrap_or_else(|| "?".to_owned()),
+        id: point(n),
+    }
+}
+
+fn point(n: usize) -> String {
+    Point::turns_back(n as u64).to_string()
+}
+
+fn to_json((n, entry): (usize, &LogEntry)) -> Value {
+    json!({
+        "point": point(n),
+        "checkpoint": entry.before().map(|start| start.id()),
+        "kind": kind(entry),
+        "about": about(entry),
+        "at": entry.at(),
+        "ended": entry.ended(),
+    })
+}
+
+/// Asks for a number until one fits. `None` where the person gives up.
+fn ask(
+    count: usize,
+    keyboard: &mut impl BufRead,
+    screen: &mut impl Write,
+) -> io::Result<Option<usize>> {
+    loop {
+        let range = match count {
+            1 => "1".to_owned(),
+            count => format!("1-{count}"),
+        };
+        write!(
+            screen,
+            "go back to before which one? ({range}, Enter gives up) "
+        )?;
+        screen.flush()?;
+        let mut answer = String::new();
+        if keyboard.read_line(&mut answer)? == 0 {
+            writeln!(screen)?;
+            return Ok(None);
+        }
+        match answer.trim() {
+            "" | "q" | "Q" => return Ok(None),
+            answer => match answer.parse() {
+                Ok(n) if (1..=count).contains(&n) => return Ok(Some(n)),
+                _ => writeln!(screen, "that is none of them")?,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ask;
+
+    fn answered(count: usize, keys: &str) -> (Option<usize>, String) {
+        let mut screen = Vec::new();
+        let chosen = ask(count, &mut keys.as_bytes(), &mut screen).unwrap();
+        (chosen, String::from_utf8(screen).unwrap())
+    }
+
+    #[test]
+    fn a_wrong_answer_is_asked_again_and_enter_gives_up() {
+        assert_eq!(answered(10, "3\n").0, Some(3));
+        assert_eq!(answered(10, " 10 \n").0, Some(10));
+        for keys in ["\n", "q\n", "", "11\nq\n", "0\n\n", "last~1\n-1\n"] {
+            assert_eq!(answered(10, keys).0, None, "{keys:?}");
+        }
+        let (chosen, screen) = answered(2, "3\nx\n2\n");
+        assert_eq!(chosen, Some(2));
+        assert_eq!(screen.matches("(1-2, Enter gives up)").count(), 3);
+        assert_eq!(screen.matches("that is none of them\n").count(), 2);
+    }
+}
