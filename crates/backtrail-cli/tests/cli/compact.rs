@@ -42,7 +42,8 @@ err: take this back: backtrail undo <id>
         screen(&back, &cli, &[&id]),
         "\
 exit 0
-out: took back the compaction at record 6 (3 messages): the conversation of <id> ends at record 5 now (before: 6)
+out: Took back the compaction at record 6 (3 messages) (<when>)
+out: The conversation of <id> ends at record 5 now
 err: take this back: backtrail redo <id>
 "
     );

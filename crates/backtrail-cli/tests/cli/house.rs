@@ -99,6 +99,7 @@ fn the_manual_says_what_help_says() {
         "show",
         "fork",
         "rewind",
+        "restore",
         "undo",
         "redo",
         "steps",

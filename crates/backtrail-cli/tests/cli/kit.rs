@@ -165,10 +165,22 @@ pub(crate) fn normal(text: &str, cli: &Cli, sessions: &[&str]) -> String {
 }
 
 fn normal_word(word: &str) -> &str {
-    let only = |marks: char| word.chars().all(|c| c.is_ascii_digit() || c == marks);
+    let is_time = |word: &str| {
+        let digits = |word: &str| word.len() == 2 && word.bytes().all(|b| b.is_ascii_digit());
+        word.split_once(':')
+            .is_some_and(|(hours, minutes)| digits(hours) && digits(minutes))
+    };
+    let in_brackets = |end: &str| {
+        let inside = word
+            .strip_prefix('(')
+            .and_then(|word| word.strip_suffix(end));
+        inside.is_some_and(is_time)
+    };
     match word.matches(':').count() {
+        _ if is_time(word) => "<when>",
+        _ if in_brackets(")") => "(<when>)",
+        _ if in_brackets("):") => "(<when>):",
         2 if !word.contains('"') => "<time>",
-        1 if word.len() == 5 && only(':') => "<when>",
         _ if word.len() == 10 && word.matches('-').count() == 2 => "<day>",
         _ => word,
     }

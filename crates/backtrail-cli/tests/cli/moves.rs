@@ -24,6 +24,20 @@ fn without_times(mut value: Value) -> Value {
     value
 }
 
+/// Returns what a move is told as: nothing moved but what is said.
+fn told(verb: &str, session: &str, said: Value) -> Value {
+    let mut told = json!({
+        "session": session, "from": null, "to": null, "restored": [], "deleted": [], "kept": [],
+        "conflicts": [], "not_restored": [], "verb": verb, "dry_run": false, "moved": false,
+        "now": null, "unchanged": 0, "chat": null, "step": null, "reasons": [], "tool_calls": [],
+        "belongs_to": null,
+    });
+    for (name, value) in said.as_object().unwrap() {
+        told[name] = value.clone();
+    }
+    told
+}
+
 fn length(cli: &Cli, id: &str) -> usize {
     let shown = cli.run(&["show", id, "--json"]).json();
     shown["messages"].as_array().unwrap().len()
@@ -106,7 +120,7 @@ fn a_rewind_says_where_the_conversation_ends_and_undo_takes_it_back() {
         screen(&ran, &cli, &[&id]),
         "\
 exit 0
-out: the conversation of <id> ends at record 2 now (before: 5)
+out: The conversation of <id> ends at record 2 now
 err: take this back: backtrail undo <id>
 "
     );
@@ -117,7 +131,8 @@ err: take this back: backtrail undo <id>
         screen(&back, &cli, &[&id]),
         "\
 exit 0
-out: took back the rewind from record 5 to record 2: the conversation of <id> ends at record 5 now (before: 2)
+out: Took back the rewind from record 5 to record 2 (<when>)
+out: The conversation of <id> ends at record 5 now
 err: take this back: backtrail redo <id>
 "
     );
@@ -127,7 +142,8 @@ err: take this back: backtrail redo <id>
         screen(&again, &cli, &[&id]),
         "\
 exit 0
-out: brought back the rewind from record 5 to record 2: the conversation of <id> ends at record 2 now (before: 5)
+out: Brought back the rewind from record 5 to record 2 (<when>)
+out: The conversation of <id> ends at record 2 now
 err: take this back: backtrail undo <id>
 "
     );
@@ -150,7 +166,7 @@ fn the_command_that_takes_back_means_the_store_that_was_named() {
         screen(&ran, &cli, &[&id]),
         "\
 exit 0
-out: the conversation of <id> is empty now (before: 1)
+out: The conversation ends before: \"hello\"
 err: take this back: backtrail --store '<work>/another store' undo <id>
 "
     );
@@ -198,7 +214,7 @@ fn b2_history_is_cleared_by_a_rewind_to_the_start_and_brought_back() {
         screen(&ran, &cli, &[&id]),
         "\
 exit 0
-out: the conversation of <id> is empty now (before: 5)
+out: The conversation ends before: \"what is here?\"
 err: take this back: backtrail undo <id>
 "
     );
@@ -216,7 +232,7 @@ err: the conversation of <id> is empty already
     let ran = cli.run(&["undo", &id]);
     assert!(
         ran.stdout
-            .starts_with("took back the rewind from record 5 to the beginning: ")
+            .starts_with("Took back the rewind from record 5 to the beginning (")
     );
     assert_eq!(cli.conversation(&id), before);
 }
@@ -240,10 +256,7 @@ fn to_be_there_already_is_fine_and_nothing_to_undo_is_a_no() {
         );
         let ran = cli.run(&[verb, &id, "--json"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
-        assert_eq!(
-            ran.json(),
-            json!({"session": id, "moved": false, "from": 5, "to": 5, "step": null})
-        );
+        assert_eq!(ran.json(), told(verb, &id, json!({})));
     }
     assert_eq!(trails(), before, "nothing was written for it");
 }
@@ -258,7 +271,14 @@ fn moves_and_steps_are_told_as_json() {
         "from": 5,
         "to": 1,
     });
-    let moved = |from: u64, to: u64| json!({"session": id, "moved": true, "from": from, "to": to, "step": step});
+    let moved = |verb: &str, from: u64, to: u64, prompt: Option<&str>| {
+        let chat = json!({"session": id, "from": from, "to": to, "prompt": prompt});
+        told(
+            verb,
+            &id,
+            json!({"moved": true, "chat": chat, "step": step}),
+        )
+    };
     let run = |args: &[&str]| {
         let ran = cli.run(args);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
@@ -266,14 +286,13 @@ fn moves_and_steps_are_told_as_json() {
     };
     assert_eq!(
         run(&["rewind", &format!("{id}:1"), "--chat", "--json"]),
-        moved(5, 1)
+        moved("rewind", 5, 1, Some("what is here?"))
     );
-    let steps =
-        |undo: &[&Value], redo: &[&Value]| json!({"session": id, "undo": undo, "redo": redo});
+    let steps = |undo: &[&Value], redo: &[&Value]| json!({"session": id, "workspace": null, "undo": undo, "redo": redo});
     assert_eq!(run(&["steps", &id, "--json"]), steps(&[&step], &[]));
-    assert_eq!(run(&["undo", &id, "--json"]), moved(1, 5));
+    assert_eq!(run(&["undo", &id, "--json"]), moved("undo", 1, 5, None));
     assert_eq!(run(&["steps", &id, "--json"]), steps(&[], &[&step]));
-    assert_eq!(run(&["redo", &id, "--json"]), moved(5, 1));
+    assert_eq!(run(&["redo", &id, "--json"]), moved("redo", 5, 1, None));
 }
 
 #[test]
@@ -347,9 +366,10 @@ err: hint: see the records: backtrail show <id>
             "--color=auto",
             "\
 exit 2
-err: error: only the conversation can be rewound yet, and that must be said
+err: error: no files are kept beside session <id>
 err:
-err: hint: add --chat; files stay as they are
+err: hint: move its conversation alone: --chat
+err: hint: files are kept by: backtrail checkpoint, or run -- COMMAND
 ",
         ),
     ] {
