@@ -194,10 +194,11 @@ impl Goal {
             return Ok(None);
         };
         let now = store.session_place(&chat.session)?;
-        let line = store.read_session(&chat.session)?.line()?;
+        let reader = store.read_session(&chat.session)?;
+        let line = reader.line()?;
         let TrailPlace { trail, seq } = chat.to;
         let on_line = seq == 0 || line.holds(&chat.session, trail, seq);
-        if now.seq == seq && (on_line || now.trail == trail) {
+        if on_line && !reader.is_spoken_after(seq)? {
             return Ok(None);
         }
         Ok(Some(ChatMove {

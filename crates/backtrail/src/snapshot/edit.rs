@@ -116,22 +116,19 @@ impl Editor<'_, '_> {
         depth: usize,
     ) -> Result<Option<Node>> {
         let node = match (names.edit, before) {
-            (Some(Edit::Remove), _) => None,
+            (Some(Edit::Remove), _) => return Ok(None),
             (Some(Edit::Put(node)), _) => Some(node.clone()),
             (Some(Edit::Dir(mode)), Some(Node::Dir(dir))) => {
                 Some(Node::Dir(Dir { mode: *mode, ..dir }))
             }
             (Some(Edit::Dir(mode)), _) => {
-                let empty = Names::default();
-                let dir = self.dir(None, *mode, &empty, depth + 1)?;
-                Some(Node::Dir(dir))
+                let dir = self.dir(None, *mode, names, depth + 1)?;
+                return Ok(Some(Node::Dir(dir)));
             }
             (None, before) => before,
         };
         match node {
             node if names.below.is_empty() => Ok(node),
-            // What is below a path that went is gone with it.
-            None if names.edit == Some(&Edit::Remove) => Ok(None),
             Some(Node::Dir(dir)) => {
                 let dir = self.dir(Some(dir.listing), dir.mode, names, depth + 1)?;
                 Ok(Some(Node::Dir(dir)))
