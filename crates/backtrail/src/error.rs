@@ -120,6 +120,12 @@ impl Error {
         error
     }
 
+    /// Adds to the text what became of it.
+    pub(crate) fn said(mut self, what: impl AsRef<str>) -> Self {
+        self.0.message = format!("{}; {}", self.0.message, what.as_ref());
+        self
+    }
+
     pub(crate) fn locked(message: String, path: &Path, holder: Option<Holder>) -> Self {
         let mut error = Self::new(ErrorKind::Locked, message).at_path(path);
         error.0.detail = Detail::Holder(holder);

@@ -22,7 +22,8 @@ use crate::random::new_uuid;
 use crate::session::Session;
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
-use crate::snapshot::{Difference, Snapshot, Totals};
+use crate::snapshot::name::bytes_of;
+use crate::snapshot::{Snapshot, Totals, shown};
 use crate::workspace::journal::{Begun, BegunChat, Ending, TrailPlace};
 use crate::workspace::making::State;
 use crate::workspace::stored::Stored;
@@ -92,21 +93,12 @@ impl Execution<'_> {
             before: draft.present.id(),
             after,
             chat: self.begun_chat()?,
+            makes_root: !workspace.root_exists()?,
             about: self.goal.about.clone(),
         };
         workspace.begin_step(before.as_ref(), &begun)?;
-        let items = items(
-            draft
-                .present
-                .differences(&workspace.open_snapshot(&after)?, None)?,
-        );
-        let outcome = match self.act(&begun, &items) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                workspace.give_up_step(&begun)?;
-                return Err(error);
-            }
-        };
+        let items = items(&begun, &draft.present, &workspace.open_snapshot(&after)?)?;
+        let outcome = self.act(&begun, &items)?;
         let ending = Ending {
             snapshot: after,
             totals,
@@ -125,21 +117,36 @@ impl Execution<'_> {
         })
     }
 
-    /// Stages, checks and performs. After an error nothing is changed.
+    /// Stages, checks and performs. After an error everything is as it was, or the
+    /// next who comes finishes it; the error says which.
     fn act(&self, begun: &Begun, items: &[Item]) -> Result<Outcome> {
         if items.is_empty() {
             return Ok(Outcome::default());
         }
-        let staged = work(self.workspace, begun, items).stage()?;
-        if let Err(error) = staged.check() {
-            staged.give_up();
-            return Err(error);
-        }
-        let outcome = staged.perform()?;
-        match outcome.rolled_back {
-            Some(error) => Err(error),
+        let work = work(self.workspace, begun, items);
+        let staged = work.stage().and_then(|staged| match staged.check() {
+            Ok(()) => Ok(staged),
+            Err(error) => {
+                staged.give_up();
+                Err(error)
+            }
+        });
+        let staged = match staged {
+            Ok(staged) => staged,
+            Err(error) => return self.give_up(begun, error),
+        };
+        // What could not be tidied up is carried on as after a crash.
+        let performed = staged.perform().or_else(|_| work.carry_on());
+        let mut outcome = performed.map_err(interrupted)?;
+        match outcome.rolled_back.take() {
+            Some(error) => self.give_up(begun, put_back(error, &outcome.left)),
             None => Ok(outcome),
         }
+    }
+
+    fn give_up(&self, begun: &Begun, error: Error) -> Result<Outcome> {
+        self.workspace.give_up_step(begun)?;
+        Err(error)
     }
 
     /// Stores the state that shall be.
@@ -271,17 +278,49 @@ fn split(decided: &Decided) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (paths(restored), paths(deleted))
 }
 
-/// Returns what is to be done to go from one snapshot to another.
-pub(super) fn items(differences: Vec<Difference>) -> Vec<Item> {
+/// Says that the next who comes goes on.
+fn interrupted(error: Error) -> Error {
+    error.said("this is half done; the next command here finishes it")
+}
+
+/// Says that everything is as it was, save what could not be put back.
+fn put_back(error: Error, left: &[NotRestored]) -> Error {
+    match left {
+        [] => error.said("everything was put back as it was"),
+        [first, rest @ ..] => {
+            let more = match rest.len() {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            let path = shown(&first.path);
+            error.said(format!("everything was put back, but for {path}{more}"))
+        }
+    }
+}
+
+/// Returns what is to be done to go from one snapshot to another, in the order of
+/// the paths' bytes.
+pub(super) fn items(begun: &Begun, before: &Snapshot, after: &Snapshot) -> Result<Vec<Item>> {
     let thing = |node: Option<_>| node.as_ref().and_then(Thing::of);
-    let items = differences.into_iter();
-    items
+    let differences = before.differences(after, None)?.into_iter();
+    let mut items: Vec<Item> = differences
         .map(|difference| Item {
             path: difference.path,
             old: thing(difference.before),
             new: thing(difference.after),
         })
-        .collect()
+        .collect();
+    if begun.makes_root {
+        items.retain(|item| !item.path.as_os_str().is_empty());
+        let mode = after.root().mode;
+        items.push(Item {
+            path: PathBuf::new(),
+            old: None,
+            new: Some(Thing::Dir { mode }),
+        });
+    }
+    items.sort_unstable_by(|a, b| bytes_of(&a.path).cmp(bytes_of(&b.path)));
+    Ok(items)
 }
 
 pub(super) fn work<'a>(workspace: &'a Workspace, begun: &Begun, items: &'a [Item]) -> Work<'a> {

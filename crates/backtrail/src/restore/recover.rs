@@ -38,7 +38,7 @@ impl Workspace {
         };
         let before = self.open_snapshot(&begun.before)?;
         let after = self.open_snapshot(&begun.after)?;
-        let items = items(before.differences(&after, None)?);
+        let items = items(&begun, &before, &after)?;
         let outcome = work(self, &begun, &items).carry_on()?;
         let mut recovered = Recovered {
             verb: verb(&begun.why),

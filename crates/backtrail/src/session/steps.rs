@@ -267,9 +267,13 @@ pub(crate) fn undone(files: &SessionFiles, mut spot: Spot) -> Result<Option<Undo
             let Some(ahead) = opener.before.filter(|ahead| ahead.trail < opener.trail) else {
                 return Ok(None);
             };
-            let taken = newest(files, ahead)?;
-            return Ok(taken.map(|taken| Undone {
-                step: taken.step,
+            // A turn that was taken back is no step of the conversation alone.
+            let step = match newest(files, ahead)? {
+                Some(taken) => Some(taken.step),
+                None => rewind_of(opener),
+            };
+            return Ok(step.map(|step| Undone {
+                step,
                 ahead,
                 trail: opener.trail,
                 at: opener.at,

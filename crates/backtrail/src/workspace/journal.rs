@@ -46,6 +46,9 @@ pub(crate) struct Begun {
     pub(crate) before: ObjectId,
     /// The snapshot of what they become.
     pub(crate) after: ObjectId,
+    /// Whether the workspace's own directory is gone, and is made again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) makes_root: bool,
     /// How the conversation moves with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chat: Option<BegunChat>,
