@@ -232,8 +232,10 @@ impl Staged<'_> {
 /// Empties the desk, gives directories their modes back, removes the desk and makes
 /// all durable. Returns what had to stay.
 fn tidy(hands: &mut Hands<'_>, objects: &Objects, ended: Ended) -> Result<Vec<NotRestored>> {
-    hands.sweep(objects)?;
+    let swept = hands.sweep(objects);
+    // Also where something has to stay on the desk for now.
     hands.give_back(ended)?;
+    swept?;
     let mut left = Vec::new();
     if !hands.desk.remove(hands.beneath)? {
         left.push(NotRestored {

@@ -212,9 +212,12 @@ impl<'a> Hands<'a> {
         else {
             return Ok(Turn::Done);
         };
-        let is_expected = |seen: &Seen| match known {
-            Some(known) => seen.kind == Kind::File && known.is_unchanged(seen),
-            None => seen.kind == Kind::Dir && is_ours(item, seen.stamp.mode),
+        let is_expected = |seen: &Seen| match item.becomes_dir() {
+            true => seen.kind == Kind::Dir && is_ours(item, seen.stamp.mode),
+            false => {
+                let same = known.is_some_and(|known| known.is_unchanged(seen));
+                seen.kind == Kind::File && same
+            }
         };
         match self.beneath.set_mode(&item.path, *mode, is_expected) {
             Ok(Some(was)) if was == *mode => return Ok(Turn::Done),

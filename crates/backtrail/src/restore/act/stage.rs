@@ -344,7 +344,7 @@ impl Item {
     }
 
     /// Returns whether something is to be put in place.
-    pub(super) fn stages(&self) -> bool {
+    pub(in crate::restore) fn stages(&self) -> bool {
         let is_new = self.new.as_ref().is_some_and(|new| !new.is_dir());
         is_new && self.old != self.new && !self.is_mode_only()
     }

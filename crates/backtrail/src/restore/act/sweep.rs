@@ -56,27 +56,26 @@ impl Hands<'_> {
         Ok(found.collect())
     }
 
-    /// Removes all that the store holds, and saves what it does not.
+    /// Removes all that the store holds, and saves what it does not. What fails does
+    /// not keep the rest from it.
     pub(super) fn sweep(&mut self, objects: &Objects) -> Result<()> {
+        let mut swept = Ok(());
         for (name, n) in self.on_desk()? {
-            if self.lies(objects, &name, n)? == Lies::Foreign {
-                self.rescue(objects, &name, n)?;
-            } else {
-                self.desk.unlink(self.beneath, &name, self.path(n))?;
-            }
+            let gone = match self.lies(objects, &name, n) {
+                Ok(Lies::Foreign) => self.rescue(objects, &name, n),
+                Ok(_) => self.desk.unlink(self.beneath, &name, self.path(n)),
+                Err(error) => Err(error),
+            };
+            swept = swept.and(gone);
         }
-        Ok(())
+        swept
     }
 
     /// Finds out what lies on the desk.
     pub(super) fn lies(&self, objects: &Objects, name: &str, n: usize) -> Result<Lies> {
         let read = self
             .beneath
-            .call("read", self.path(n), || match self.examine(name, n) {
-                Ok(Some(lies)) => Ok(Some(lies)),
-                Ok(None) => Ok(None),
-                Err(error) => Err(error),
-            });
+            .call("read", self.path(n), || self.examine(name, n));
         let failed = |error| self.failed("read what was staged", "read", n, error);
         match read.map_err(failed)? {
             Some(lies) => Ok(lies),
