@@ -1,5 +1,5 @@
 //! A session engine for AI agents: everything that was said is kept, durably, with
-//! the files as they were, and the conversation goes back to any earlier moment.
+//! the files as they were, and both go back to any earlier moment.
 //!
 //! # A tour
 //!
@@ -91,8 +91,9 @@
 //! [`Session::rewind`], [`undo`](Session::undo), [`redo`](Session::redo) and
 //! [`fork`](Session::fork) begin a new file that says which record it continues.
 //! They cost the same for ten records and for ten million, and a crash leaves
-//! them done or not done. Undo takes back rewinds and compactions;
-//! [`SessionReader::steps`] lists them.
+//! them done or not done. Undo takes back turns, rewinds, restores and compactions;
+//! [`Workspace::steps`] lists them, [`SessionReader::steps`] those of a conversation
+//! alone.
 //!
 //! # Context
 //!
@@ -111,7 +112,7 @@
 //! # let dir = tempfile::tempdir()?;
 //! # let (home, project) = (dir.path().join("store"), dir.path().join("project"));
 //! # std::fs::create_dir(&project)?;
-//! use backtrail::{Message, Point, SessionOptions, Store, ToolResult, ToolUse};
+//! use backtrail::{Message, Point, Rewind, SessionOptions, Store, ToolResult, ToolUse};
 //!
 //! let store = Store::open_or_create(home)?;
 //! let workspace = store.workspace(&project)?;
@@ -132,8 +133,21 @@
 //! // As it was before the last turn, whoever asks.
 //! let before = workspace.snapshot(&Point::turns_back(1))?;
 //! assert!(before.entry("poem.txt")?.is_none());
+//!
+//! // Back to there, files and conversation in one step; and back again.
+//! let plan = session.rewind_plan(&Point::turns_back(1), Rewind::files_and_chat())?;
+//! assert!(plan.conflicts().is_empty());
+//! let report = plan.apply()?;
+//! assert!(!project.join("poem.txt").exists());
+//! assert_eq!(report.chat.unwrap().prompt.as_deref(), Some("write a poem"));
+//! session.undo()?;
+//! assert_eq!(std::fs::read_to_string(project.join("poem.txt"))?, "roses\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! What somebody else changed since, the person or another session, is a
+//! [`Conflict`] and stops it; [`Rewind::keep`] and [`Rewind::overwrite`] say what
+//! becomes of that. Whatever is replaced or removed is in the store first.
 //!
 //! # Without a store
 //!
@@ -182,7 +196,7 @@
 //! | B4 | a checkpoint | [`Checkpoint`]: [`Checkpoint::id`], [`Checkpoint::at`], [`Checkpoint::stats`], [`Checkpoint::session`], [`Checkpoint::snapshot`]; the caller's own name is [`Checkpoint::label`] |
 //! | B5 | checkpoints saved, loaded, listed | [`Workspace::checkpoint`], [`Workspace::checkpoint_by_id`], [`Workspace::checkpoints`]; `backtrail checkpoint`, `backtrail log` |
 //! | B6 | marks before an edit | not needed: a checkpoint covers every file. Marks by name: not yet |
-//! | B7 | rewinding files; old checkpoint files | not yet; [`Snapshot::read`] and `backtrail cat` give single files back |
+//! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`RewindReport::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: not yet |
 
 mod context;
 mod error;
