@@ -18,8 +18,9 @@ pub(crate) fn quote(text: &str) -> String {
 
 /// Returns whether a shell takes text for one word and nothing else.
 fn is_plain(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:@%+=".contains(c);
-    !text.is_empty() && text.chars().all(plain)
+    // A tilde means a home only where a word begins with it.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:@%+=~".contains(c);
+    !text.is_empty() && !text.starts_with('~') && text.chars().all(plain)
 }
 
 /// Writes text with its unsafe characters as the numbers of their bytes.
@@ -80,6 +81,8 @@ mod tests {
         assert_eq!(quote("it's"), r"'it'\''s'");
         assert_eq!(quote("$(rm x)"), "'$(rm x)'");
         assert_eq!(quote("-x"), "'-x'");
+        assert_eq!(quote("last~2"), "last~2");
+        assert_eq!(quote("~2"), "'~2'");
     }
 
     #[test]

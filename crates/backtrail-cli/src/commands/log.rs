@@ -88,8 +88,7 @@ fn print_json(workspace: &Workspace, args: &Args, paths: &[PathBuf], ui: &Ui) ->
 /// Returns whether a checkpoint is a part of what another one tells: of a turn, or of
 /// a rewind, which keeps the files as they are before it moves them.
 fn is_minor(checkpoint: &Checkpoint) -> bool {
-    let why = checkpoint.why();
-    *why == Why::ToolEnd || why.as_str() == "before-rewind"
+    matches!(checkpoint.why(), Why::ToolEnd | Why::BeforeRewind)
 }
 
 /// Returns whether a checkpoint changed one of some paths. What cannot be told

@@ -1,6 +1,6 @@
 //! `backtrail restore`: some files as they were.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backtrail::{Point, Rewind};
 
@@ -10,7 +10,7 @@ use super::here::Here;
 use super::moves::{Asked, Doing, How};
 use super::recovery::Finish;
 use crate::args::Global;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::shell::{arguments, quote};
 use crate::ui::Ui;
 
@@ -45,17 +45,32 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         ui,
         workspace: &workspace,
         doing: Doing::Rewind(&args.point),
-        options: Rewind::files().paths(paths),
+        options: Rewind::files().paths(&paths),
         how: &args.how,
         moves_both: false,
         line: args.line(),
         behind: args.here.flag(),
         place: None,
     };
-    asked.go(|error| args.here.wrong_point(&workspace, &args.point, ui, error))
+    asked.go(|error| match error.path().map(Path::is_relative) {
+        // A path that never was; all else that is not found is the point.
+        Some(true) => args.never_was(&paths, error, ui),
+        _ => args.here.wrong_point(&workspace, &args.point, ui, error),
+    })
 }
 
 impl Args {
+    fn never_was(&self, within: &[PathBuf], error: backtrail::Error, ui: &Ui) -> CommandError {
+        let mut typed = self.paths.iter().zip(within);
+        let typed = typed.find(|(_, path)| Some(path.as_path()) == error.path());
+        let log = self.here.command(ui, "log");
+        let command = CommandError::from(error);
+        match typed.map(|(path, _)| quote(&path.to_string_lossy())) {
+            Some(path) => command.hint(format!("see when it changed: {log} -- {path}")),
+            None => command,
+        }
+    }
+
     /// Writes the command as it is typed to do it in earnest.
     fn line(&self) -> String {
         let paths = self.paths.iter().map(|path| path.to_string_lossy());

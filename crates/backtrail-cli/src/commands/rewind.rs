@@ -123,10 +123,12 @@ impl Args {
     ) -> CommandError {
         let store = workspace.store();
         let not_found = error.kind() == ErrorKind::NotFound;
-        if self.what.chat && not_found && record_of(point).is_none() {
-            if let Some(id) = as_session(store, point) {
-                return needs_record(&id, ui);
-            }
+        if self.what.chat
+            && not_found
+            && record_of(point).is_none()
+            && let Some(id) = as_session(store, point)
+        {
+            return needs_record(&id, ui);
         }
         let command = self.here.wrong_point(workspace, point, ui, error);
         let elsewhere = record_of(point).and_then(|(reference, _)| {

@@ -24,6 +24,7 @@ mod processes;
 mod pty;
 mod record;
 mod review;
+mod rewind;
 mod run;
 mod run_signals;
 mod run_terminal;

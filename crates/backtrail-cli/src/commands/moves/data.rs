@@ -32,7 +32,7 @@ impl Outcome {
             "moved": self.stage == Stage::Done && self.moves(),
             "now": self.now,
             "unchanged": self.unchanged,
-            "chat": self.chat.as_ref().map(|chat| json!({
+            "chat": self.chat.as_ref().filter(|_| !stopped).map(|chat| json!({
                 "session": chat.session,
                 "from": chat.from,
                 "to": chat.to,

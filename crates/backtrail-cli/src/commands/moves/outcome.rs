@@ -309,24 +309,25 @@ fn target_words(why: &Why, label: Option<&str>, about: Option<&str>, id: &str) -
         return format!("checkpoint \"{}\"", brief(label));
     }
     let about = about.map(brief).filter(|about| !about.is_empty());
-    let of = |what: &str| match &about {
-        Some(about) => format!("the {what} \"{about}\""),
-        None => format!("a {what}"),
+    let turn = match &about {
+        Some(about) => format!("the turn \"{about}\""),
+        None => "a turn".to_owned(),
     };
-    match why {
-        Why::TurnStart => format!("before {}", of("turn")),
-        Why::RunStart => format!("before {}", of("run")),
-        Why::TurnEnd => format!("after {}", of("turn")),
-        Why::RunEnd => format!("after {}", of("run")),
-        Why::ToolEnd => format!("after a tool call of {}", of("turn")),
-        Why::Interrupted => format!("where {} broke off", of("turn")),
-        why => match (why.as_str(), about) {
-            ("rewind" | "restore" | "undo" | "redo", Some(about)) => {
-                format!("after the {why} {about}")
-            }
-            ("before-rewind", _) => format!("checkpoint {id}, made before a rewind"),
-            _ => format!("checkpoint {id}"),
-        },
+    let run = match &about {
+        Some(about) => format!("the run `{about}`"),
+        None => "a run".to_owned(),
+    };
+    match (why, &about) {
+        (Why::TurnStart, _) => format!("before {turn}"),
+        (Why::RunStart, _) => format!("before {run}"),
+        (Why::TurnEnd, _) => format!("after {turn}"),
+        (Why::RunEnd, _) => format!("after {run}"),
+        (Why::ToolEnd, _) => format!("within {turn}"),
+        (Why::Interrupted, _) => format!("where {turn} broke off"),
+        (Why::Rewind, Some(about)) => format!("after the rewind {about}"),
+        (Why::Restore, Some(about)) => format!("after the restore of {about}"),
+        (Why::Undo | Why::Redo, Some(about)) => format!("after the {why} of {about}"),
+        _ => format!("checkpoint {id}"),
     }
 }
 
@@ -344,7 +345,7 @@ mod tests {
         );
         assert_eq!(
             words(Why::RunStart, None, Some("make")),
-            "before the run \"make\""
+            "before the run `make`"
         );
         assert_eq!(words(Why::RunEnd, None, None), "after a run");
         assert_eq!(
@@ -357,9 +358,8 @@ mod tests {
             words(Why::TurnEnd, None, escape),
             "after the turn \"^[]0;x^G\""
         );
-        let rewind = Why::Other("rewind".to_owned());
         assert_eq!(
-            words(rewind, None, Some("to before turn 5")),
+            words(Why::Rewind, None, Some("to before turn 5")),
             "after the rewind to before turn 5"
         );
     }

@@ -148,7 +148,7 @@ fn a_conversation_without_a_prompt_says_where_it_ends() {
 fn a_step_is_called_by_its_name_and_elsewhere_by_its_place() {
     let step = |verb, stage| Outcome {
         step: Some(ToldStep {
-            words: "the run \"make\"".to_owned(),
+            words: "the run `make`".to_owned(),
             at: Some(then()),
             json: Value::Null,
         }),
@@ -157,15 +157,15 @@ fn a_step_is_called_by_its_name_and_elsewhere_by_its_place() {
     let words = |verb, stage| told(&step(verb, stage)).concat();
     assert_eq!(
         words(Verb::Undo, Stage::Done),
-        "Took back the run \"make\" (2001-09-09)"
+        "Took back the run `make` (2001-09-09)"
     );
     assert_eq!(
         words(Verb::Redo, Stage::Done),
-        "Brought back the run \"make\" (2001-09-09)"
+        "Brought back the run `make` (2001-09-09)"
     );
     assert_eq!(
         words(Verb::Undo, Stage::Planned),
-        "Would take back the run \"make\" (2001-09-09)"
+        "Would take back the run `make` (2001-09-09)"
     );
     let manner = Manner {
         program: "backtrail",
@@ -175,7 +175,7 @@ fn a_step_is_called_by_its_name_and_elsewhere_by_its_place() {
     let lines = step(Verb::Redo, Stage::Planned).lines(manner);
     assert_eq!(
         lines,
-        ["Would bring back the run \"make\" (2001-09-09) in ~/shop"]
+        ["Would bring back the run `make` (2001-09-09) in ~/shop"]
     );
 }
 
@@ -243,6 +243,7 @@ fn data_has_the_paths_and_what_was_stopped_touched_none() {
         (&value["dry_run"], &value["moved"]),
         (&json!(false), &json!(false))
     );
+    assert_eq!(value["chat"], Value::Null, "it did not move");
     assert_eq!(
         (&value["restored"], &value["deleted"]),
         (&json!([]), &json!([]))

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use backtrail::{LogEntry, LogKind, Point, Workspace};
+use backtrail::{Checkpoint, ErrorKind, LogEntry, LogKind, Point, Workspace};
 use serde_json::{Value, json};
 
 use crate::commands::here::Here;
@@ -44,12 +44,22 @@ pub(super) fn choose(workspace: &Workspace, here: &Here, ui: &Ui) -> Result<Opti
     Ok(start.map(|start| Point::checkpoint(start.id())))
 }
 
-/// Returns the last turns and runs, the newest first.
+/// Returns the last turns and runs, the newest first: those that `last~N` counts,
+/// since what was taken back is no place to go back before.
 fn last_turns(workspace: &Workspace) -> Result<Vec<LogEntry>> {
-    let mut entries = workspace.log()?;
-    entries.retain(|entry| matches!(entry.kind(), LogKind::Turn | LogKind::Run));
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.before().map(|start| start.seq())));
-    entries.truncate(LISTED);
+    let log = workspace.log()?;
+    let mut entries = Vec::new();
+    for n in 1..=LISTED {
+        let start = match workspace.resolve(&point(n)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => break,
+            start => start?,
+        };
+        let begins = |entry: &&LogEntry| {
+            let first = entry.before().map(Checkpoint::id);
+            matches!(entry.kind(), LogKind::Turn | LogKind::Run) && first == Some(start.id())
+        };
+        entries.extend(log.iter().find(begins).cloned());
+    }
     Ok(entries)
 }
 
@@ -68,17 +78,17 @@ fn row((n, entry): (usize, &LogEntry)) -> Row {
         ended: entry.ended(),
         // What is damaged is told by log and verify.
         change: changed.ok().flatten().unwrap_or_else(|| "?".to_owned()),
-        id: point(n),
+        id: point(n).to_string(),
     }
 }
 
-fn point(n: usize) -> String {
-    Point::turns_back(n as u64).to_string()
+fn point(n: usize) -> Point {
+    Point::turns_back(n as u64)
 }
 
 fn to_json((n, entry): (usize, &LogEntry)) -> Value {
     json!({
-        "point": point(n),
+        "point": point(n).to_string(),
         "checkpoint": entry.before().map(|start| start.id()),
         "kind": kind(entry),
         "about": about(entry),

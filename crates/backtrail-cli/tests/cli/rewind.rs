@@ -1,0 +1,299 @@
+//! `rewind`, `restore`, `undo` and `redo` of files, by the real program: what they do,
+//! what they say, and that each can be taken back by the command it prints.
+
+mod conflicts;
+mod recovery;
+mod restore;
+mod steps;
+mod terminal;
+mod turns;
+mod wrong;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Cli, Ran, screen};
+
+/// The files of a workspace with their bytes.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn files(root: &Path) -> Files {
+    let mut found = Files::new();
+    let mut ahead = vec![root.to_owned()];
+    while let Some(dir) = ahead.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                ahead.push(path);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_owned();
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn write(cli: &Cli, name: &str, text: &str) {
+    let path = cli.work().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn run(cli: &Cli, script: &str) {
+    let ran = cli.run(&["run", "--", "sh", "-c", script]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+/// A workspace with a checkpoint `one`, and two runs after it.
+fn two_runs() -> (Cli, [Files; 3]) {
+    let cli = Cli::new();
+    write(&cli, "a", "1\n");
+    write(&cli, "k", "kept\n");
+    write(&cli, "src/x", "x\n");
+    assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
+    let first = files(&cli.work());
+    run(&cli, "echo 2 >> a; echo new > n; rm src/x");
+    let second = files(&cli.work());
+    run(&cli, "echo 3 >> a");
+    let third = files(&cli.work());
+    (cli, [first, second, third])
+}
+
+/// Writes a run as a person sees it; ids that are told have a word in their place.
+fn seen(ran: &Ran, cli: &Cli) -> String {
+    let screen = screen(ran, cli, &[]);
+    let mut out = String::new();
+    for line in screen.lines() {
+        let words: Vec<&str> = line
+            .split(' ')
+            .map(|word| if is_id(word) { "<id>" } else { word })
+            .collect();
+        out += &words.join(" ");
+        out.push('\n');
+    }
+    out
+}
+
+fn is_id(word: &str) -> bool {
+    word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[test]
+fn a_rewind_makes_the_files_what_they_were_and_says_so() {
+    let (cli, [first, _, third]) = two_runs();
+    let ran = cli.run(&["rewind", "one"]);
+    assert_eq!(
+        seen(&ran, &cli),
+        "\
+exit 0
+out: Back to checkpoint \"one\" (<when>):
+out:   restored   a, src/x
+out:   deleted    n
+out:   unchanged  1 file
+err: take this back: backtrail undo
+"
+    );
+    assert_eq!(files(&cli.work()), first);
+    let back = cli.take_back(&ran);
+    assert_eq!(
+        seen(&back, &cli),
+        "\
+exit 0
+out: Took back the rewind to \"one\" (<when>):
+out:   restored   a, n
+out:   deleted    src/x
+out:   unchanged  1 file
+err: take this back: backtrail redo
+"
+    );
+    assert_eq!(files(&cli.work()), third);
+    let again = cli.take_back(&back);
+    assert!(
+        again
+            .stdout
+            .starts_with("Brought back the rewind to \"one\" ("),
+        "{again:#?}"
+    );
+    assert_eq!(files(&cli.work()), first);
+    assert_eq!(cli.run(&["verify"]).code, 0);
+}
+
+#[test]
+fn what_would_be_done_is_told_and_nothing_is_touched() {
+    let (cli, [_, _, third]) = two_runs();
+    let log = cli.run(&["log", "--all", "--json"]).stdout;
+    let ran = cli.run(&["rewind", "one", "--dry-run"]);
+    assert_eq!(
+        seen(&ran, &cli),
+        "\
+exit 0
+out: Would go back to checkpoint \"one\" (<when>):
+out:   would restore  a, src/x
+out:   would delete   n
+out:   unchanged      1 file
+err: do it: backtrail rewind one
+"
+    );
+    let told = cli.run(&["rewind", "one", "--dry-run", "--json"]).json();
+    assert_eq!(told["dry_run"], true);
+    assert_eq!(told["moved"], false);
+    assert_eq!(told["restored"], json!(["a", "src/x"]));
+    assert_eq!(told["deleted"], json!(["n"]));
+    assert_eq!(files(&cli.work()), third);
+    assert_eq!(cli.run(&["log", "--all", "--json"]).stdout, log);
+}
+
+#[test]
+fn to_be_there_already_is_one_line_and_no_failure() {
+    let (cli, [first, ..]) = two_runs();
+    assert_eq!(cli.run(&["rewind", "one"]).code, 0);
+    let log = cli.run(&["log", "--all", "--json"]).stdout;
+    for args in [&["rewind", "one"][..], &["rewind", "one", "--dry-run"]] {
+        let ran = cli.run(args);
+        assert_eq!(
+            seen(&ran, &cli),
+            "exit 0\nerr: already as it was at checkpoint \"one\" (<when>)\n"
+        );
+    }
+    assert_eq!(files(&cli.work()), first);
+    assert_eq!(cli.run(&["log", "--all", "--json"]).stdout, log);
+}
+
+fn ids(cli: &Cli) -> BTreeMap<String, Value> {
+    let log = cli.run(&["log", "--all", "--json"]).json();
+    let all = log.as_array().unwrap().iter();
+    all.map(|one| (one["id"].as_str().unwrap().to_owned(), one["why"].clone()))
+        .collect()
+}
+
+#[test]
+fn a_rewind_is_told_as_json() {
+    let (cli, _) = two_runs();
+    let one = cli.run(&["log", "--json"]).json();
+    let one = one.as_array().unwrap().last().unwrap()["id"].clone();
+    let ran = cli.run(&["rewind", "one", "--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let mut told = ran.json();
+    let ids = ids(&cli);
+    let id = |name: &str| ids[told[name].as_str().unwrap()].clone();
+    assert_eq!([id("from"), id("now")], [json!("run-end"), json!("rewind")]);
+    for name in ["from", "now"] {
+        told[name] = Value::Null;
+    }
+    assert_eq!(
+        told,
+        json!({
+            "session": null, "from": null, "to": one, "restored": ["a", "src/x"],
+            "deleted": ["n"], "kept": [], "conflicts": [], "not_restored": [],
+            "verb": "rewind", "dry_run": false, "moved": true, "now": null, "unchanged": 1,
+            "chat": null, "step": null, "reasons": [], "tool_calls": [], "belongs_to": null,
+        })
+    );
+    let undone = cli.run(&["undo", "--json"]).json();
+    assert_eq!(undone["verb"], "undo");
+    assert_eq!(undone["restored"], json!(["a", "n"]));
+    assert_eq!(undone["step"]["kind"], "rewind");
+    assert_eq!(undone["step"]["words"], "the rewind to \"one\"");
+}
+
+/// The commands that are named work where they are read.
+#[test]
+fn what_is_named_means_the_same_store_and_workspace() {
+    let cli = Cli::new();
+    let ws = cli.work().with_file_name("my ws");
+    fs::create_dir(&ws).unwrap();
+    let store = cli.work().join("another store");
+    let with = [
+        "--store",
+        store.to_str().unwrap(),
+        "--workspace",
+        "../my ws",
+    ];
+    let there = |args: &[&str]| cli.run(&[args, &with[..]].concat());
+    fs::write(ws.join("a"), "1\n").unwrap();
+    assert_eq!(there(&["checkpoint", "one two"]).code, 0);
+    fs::write(ws.join("a"), "2\n").unwrap();
+    assert_eq!(there(&["checkpoint"]).code, 0);
+    let program = format!("backtrail --store '{}'", store.display());
+    let ran = there(&["rewind", "one two", "--files", "--dry-run"]);
+    let named = format!("do it: {program} rewind 'one two' --files --workspace '../my ws'\n");
+    assert_eq!(ran.stderr, named);
+    let ran = there(&["rewind", "one two"]);
+    assert_eq!(fs::read(ws.join("a")).unwrap(), b"1\n");
+    let named = format!("take this back: {program} undo --workspace '../my ws'\n");
+    assert_eq!(ran.stderr, named);
+    let back = cli.take_back(&ran);
+    assert_eq!(fs::read(ws.join("a")).unwrap(), b"2\n");
+    cli.take_back(&back);
+    assert_eq!(fs::read(ws.join("a")).unwrap(), b"1\n");
+    let ran = cli.run(
+        &[
+            &["run"],
+            &with[..],
+            &["--", "sh", "-c", "echo 3 > '../my ws/a'"],
+        ]
+        .concat(),
+    );
+    let named = format!("take back: {program} undo --workspace '../my ws'");
+    assert!(ran.stderr.contains(&named), "{ran:#?}");
+}
+
+/// F27: the user's git state is theirs.
+#[test]
+fn f27_a_rewind_leaves_git_alone() {
+    let cli = Cli::new();
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(args)
+            .current_dir(cli.work())
+            .env("HOME", cli.work());
+        git.env("GIT_CONFIG_NOSYSTEM", "1");
+        git.output()
+    };
+    if git(&["init", "-q"]).is_err() {
+        eprintln!("SKIPPED: there is no git here");
+        return;
+    }
+    write(&cli, "a", "1\n");
+    write(&cli, "staged", "1\n");
+    git(&["add", "staged"]).unwrap();
+    assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
+    run(&cli, "echo 2 > a; echo 2 > staged; echo n > n");
+    let picture = || files(&cli.work().join(".git"));
+    let before = picture();
+    assert!(
+        before.contains_key(Path::new("index")),
+        "{:?}",
+        before.keys()
+    );
+    let ran = cli.run(&["rewind", "one"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    cli.take_back(&ran);
+    assert_eq!(picture(), before);
+}
+
+#[test]
+fn names_that_command_a_terminal_do_not() {
+    let cli = Cli::new();
+    write(&cli, "a", "1\n");
+    assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
+    run(&cli, "printf x > \"$(printf 'e\\033[31m')\"");
+    let ran = cli.run(&["rewind", "one"]);
+    assert!(ran.stdout.contains("  deleted    e^[[31m\n"), "{ran:#?}");
+}
+
+#[test]
+fn many_names_end_in_a_number() {
+    let cli = Cli::new();
+    write(&cli, "a", "1\n");
+    assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
+    run(&cli, "for n in $(seq 10 56); do echo x > f$n; done");
+    let ran = cli.run(&["rewind", "one"]);
+    assert!(ran.stdout.contains("f18, f19 and 37 more\n"), "{ran:#?}");
+    let json = cli.run(&["undo", "--json"]).json();
+    assert_eq!(json["restored"].as_array().unwrap().len(), 47);
+}

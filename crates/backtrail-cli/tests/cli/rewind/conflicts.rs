@@ -1,0 +1,166 @@
+//! What someone else changed stops everything before anything is touched.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Files, files, run, seen, two_runs, write};
+use crate::kit::Cli;
+
+/// A run, then a change of the person that no checkpoint has.
+fn contested() -> (Cli, Files) {
+    let (cli, _) = two_runs();
+    write(&cli, "a", "1\n2\n3\nmine\n");
+    let now = files(&cli.work());
+    (cli, now)
+}
+
+/// F15, F31: nothing that someone else did goes without a word.
+#[test]
+fn f15_what_the_person_changed_stops_a_rewind_with_the_ways_on() {
+    let (cli, now) = contested();
+    let ran = cli.run(&["rewind", "last~2"]);
+    assert_eq!(
+        seen(&ran, &cli),
+        "\
+exit 1
+err: error: 1 file was changed by someone else after that point; nothing was touched
+err:
+err:   a   you, not saved yet   also changed by the run `sh -c 'echo 3 >> a'`
+err:
+err:   --keep        leave a as it is, rewind the rest
+err:   --overwrite   take the file as it was at <when> (undo brings yours back)
+"
+    );
+    assert_eq!(files(&cli.work()), now);
+}
+
+#[test]
+fn a_conflict_is_told_as_json() {
+    let (cli, now) = contested();
+    let ran = cli.run(&["rewind", "last~2", "--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
+    let told = ran.json();
+    assert_eq!(told["restored"], json!([]));
+    assert_eq!(told["deleted"], json!([]));
+    assert_eq!(told["moved"], false);
+    let conflict = &told["conflicts"][0];
+    assert_eq!(conflict["path"], "a");
+    assert_eq!(conflict["changed_by"], "person");
+    assert_eq!(conflict["unsaved"], true);
+    assert!(conflict["at"].as_str().unwrap().ends_with('Z'), "{told}");
+    assert_eq!(files(&cli.work()), now);
+}
+
+#[test]
+fn what_would_conflict_is_foretold_with_exit_1() {
+    let (cli, now) = contested();
+    let ran = cli.run(&["rewind", "last~2", "--dry-run"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(
+        ran.stdout.starts_with("Would go back to before the run `"),
+        "{ran:#?}"
+    );
+    assert!(
+        ran.stderr.starts_with("error: 1 file was changed"),
+        "{ran:#?}"
+    );
+    assert!(!ran.stderr.contains("do it:"), "{ran:#?}");
+    let ran = cli.run(&["rewind", "last~2", "--dry-run", "--keep"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(
+        ran.stdout
+            .contains("  would keep     a (changed by someone else)\n"),
+        "{ran:#?}"
+    );
+    assert_eq!(ran.stderr, "do it: backtrail rewind last~2 --keep\n");
+    assert_eq!(files(&cli.work()), now);
+}
+
+#[test]
+fn kept_is_what_was_changed_and_the_rest_goes_back() {
+    let (cli, now) = contested();
+    let ran = cli.run(&["rewind", "last~2", "--keep"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(
+        ran.stdout
+            .contains("  kept       a (changed by someone else)\n"),
+        "{ran:#?}"
+    );
+    let work = cli.work();
+    assert_eq!(fs::read(work.join("a")).unwrap(), b"1\n2\n3\nmine\n");
+    assert!(work.join("src/x").exists() && !work.join("n").exists());
+    cli.take_back(&ran);
+    assert_eq!(files(&work), now);
+}
+
+#[test]
+fn overwritten_is_what_was_changed_and_undo_brings_it_back() {
+    let (cli, now) = contested();
+    let ran = cli.run(&["rewind", "last~2", "--overwrite"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n");
+    cli.take_back(&ran);
+    assert_eq!(files(&cli.work()), now);
+}
+
+/// F31: another session's work in the same directory.
+#[test]
+fn f31_what_another_session_changed_is_named_by_it() {
+    let cli = Cli::new();
+    write(&cli, "a", "1\n");
+    run(&cli, "echo 2 >> a");
+    run(&cli, "echo 3 >> a");
+    let log = cli.run(&["log", "--all", "--json"]).json();
+    let first = log.as_array().unwrap().last().unwrap()["id"].clone();
+    let other = log[0]["session"].as_str().unwrap().to_owned();
+    let ran = cli.run(&["rewind", first.as_str().unwrap()]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let row = format!("  a   session {}, ", &other[..8]);
+    assert!(ran.stderr.contains(&row), "{ran:#?}");
+    let told = cli
+        .run(&["rewind", first.as_str().unwrap(), "--json"])
+        .json();
+    assert_eq!(told["conflicts"][0]["changed_by"], other);
+    assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n2\n3\n");
+}
+
+#[test]
+fn undo_obeys_the_same_rule() {
+    let (cli, now) = contested();
+    let ran = cli.run(&["undo"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(
+        ran.stderr
+            .starts_with("error: 1 file was changed by someone else since; nothing was touched\n"),
+        "{ran:#?}"
+    );
+    assert!(ran.stderr.contains("as it is, undo the rest\n"), "{ran:#?}");
+    assert_eq!(files(&cli.work()), now);
+    let ran = cli.run(&["undo", "--overwrite"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n2\n");
+    cli.take_back(&ran);
+    assert_eq!(files(&cli.work()), now);
+}
+
+#[test]
+fn many_conflicts_end_in_a_number() {
+    let cli = Cli::new();
+    write(&cli, "a", "1\n");
+    assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
+    run(&cli, "for n in $(seq 10 34); do echo x > f$n; done");
+    for n in 10..35 {
+        write(&cli, &format!("f{n}"), "mine\n");
+    }
+    let ran = cli.run(&["rewind", "last~1"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stderr.contains("\n  and 5 more\n"), "{ran:#?}");
+    assert!(!ran.stderr.contains("f30"), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("leave these files as they are"),
+        "{ran:#?}"
+    );
+    let told = cli.run(&["rewind", "last~1", "--json"]).json();
+    assert_eq!(told["conflicts"].as_array().unwrap().len(), 25);
+}

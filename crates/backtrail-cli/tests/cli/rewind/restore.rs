@@ -1,0 +1,81 @@
+//! Some files as they were, and all else as it is.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{files, seen, two_runs};
+use crate::kit;
+
+#[test]
+fn only_what_is_named_goes_back() {
+    let (cli, [.., third]) = two_runs();
+    let ran = cli.run(&["restore", "one", "--", "src"]);
+    assert_eq!(
+        seen(&ran, &cli),
+        "\
+exit 0
+out: As it was at checkpoint \"one\" (<when>):
+out:   restored   src/x
+out:   unchanged  3 files
+err: take this back: backtrail undo
+"
+    );
+    let mut expected = third.clone();
+    expected.insert("src/x".into(), b"x\n".to_vec());
+    assert_eq!(files(&cli.work()), expected);
+    let back = cli.take_back(&ran);
+    assert!(
+        back.stdout.starts_with("Took back the restore of src ("),
+        "{back:#?}"
+    );
+    assert_eq!(files(&cli.work()), third);
+}
+
+#[test]
+fn what_was_not_there_then_goes_and_comes_back() {
+    let (cli, [.., third]) = two_runs();
+    let ran = cli.run(&["restore", "one", "n", "a", "--json"]);
+    let told = ran.json();
+    assert_eq!(told["verb"], "restore");
+    assert_eq!(told["deleted"], json!(["n"]));
+    assert_eq!(told["restored"], json!(["a"]));
+    assert_eq!(told["chat"], json!(null));
+    assert!(!cli.work().join("n").exists());
+    assert_eq!(cli.run(&["undo"]).code, 0);
+    assert_eq!(files(&cli.work()), third);
+}
+
+#[test]
+fn paths_are_meant_from_the_current_directory() {
+    let (cli, _) = two_runs();
+    fs::create_dir_all(cli.work().join("src")).unwrap();
+    let there = |args: &[&str]| {
+        let mut command = kit::command(&cli.store(), &cli.work().join("src"), args);
+        kit::finish(&mut command, b"")
+    };
+    let ran = there(&["restore", "one", "--dry-run", "--", "x", "../a"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(ran.stderr, "do it: backtrail restore one -- x ../a\n");
+    let ran = there(&["restore", "one", "--", "x"]);
+    assert!(ran.stdout.contains("  restored   src/x\n"), "{ran:#?}");
+    assert_eq!(fs::read(cli.work().join("src/x")).unwrap(), b"x\n");
+}
+
+#[test]
+fn what_someone_else_changed_is_not_overwritten_unasked() {
+    let (cli, _) = two_runs();
+    fs::write(cli.work().join("a"), "mine\n").unwrap();
+    let ran = cli.run(&["restore", "last~1", "--", "a"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(
+        ran.stderr.contains("as it is, restore the rest"),
+        "{ran:#?}"
+    );
+    assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"mine\n");
+    let ran = cli.run(&["restore", "last~1", "--overwrite", "--", "a"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n2\n");
+    cli.take_back(&ran);
+    assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"mine\n");
+}

@@ -1,0 +1,165 @@
+//! Undo and redo over the steps of a workspace, and how they show in the log.
+
+use serde_json::json;
+
+use super::{files, run, seen, two_runs, write};
+use crate::kit::Cli;
+
+#[test]
+fn undo_takes_back_run_after_run_and_redo_brings_them_forward() {
+    let (cli, [first, second, third]) = two_runs();
+    let ran = cli.run(&["steps"]);
+    assert_eq!(
+        seen(&ran, &cli),
+        "\
+exit 0
+out: undo  <when>       the run `sh -c 'echo 3 >> a'`
+out: undo  <when>       the run `sh -c 'echo 2 >> a; echo new > n; rm src/x'`
+err: next: backtrail undo
+"
+    );
+    let ran = cli.run(&["undo", "--dry-run"]);
+    assert!(
+        ran.stdout
+            .starts_with("Would take back the run `sh -c 'echo 3 >> a'` ("),
+        "{ran:#?}"
+    );
+    assert_eq!(ran.stderr, "do it: backtrail undo\n");
+    assert_eq!(files(&cli.work()), third);
+    for expected in [&second, &first] {
+        let ran = cli.run(&["undo"]);
+        assert!(
+            ran.stdout.starts_with("Took back the run `sh -c"),
+            "{ran:#?}"
+        );
+        assert_eq!(files(&cli.work()), *expected);
+    }
+    let ran = cli.run(&["undo"]);
+    assert_eq!(
+        seen(&ran, &cli),
+        "exit 1\nerr: nothing to undo in <work>; see: backtrail steps\n"
+    );
+    assert!(
+        cli.run(&["redo", "--dry-run"])
+            .stdout
+            .starts_with("Would bring back the run")
+    );
+    for expected in [&second, &third] {
+        let ran = cli.run(&["redo"]);
+        assert!(
+            ran.stdout.starts_with("Brought back the run `sh -c"),
+            "{ran:#?}"
+        );
+        assert_eq!(files(&cli.work()), *expected);
+    }
+    let ran = cli.run(&["redo", "--json"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let told = ran.json();
+    assert_eq!(
+        (&told["moved"], &told["step"]),
+        (&json!(false), &json!(null))
+    );
+}
+
+#[test]
+fn a_new_step_ends_redo() {
+    let (cli, _) = two_runs();
+    assert_eq!(cli.run(&["undo"]).code, 0);
+    run(&cli, "echo other > o");
+    let ran = cli.run(&["redo"]);
+    assert_eq!(
+        seen(&ran, &cli),
+        "exit 1\nerr: nothing to redo in <work>; see: backtrail steps\n"
+    );
+}
+
+#[test]
+fn the_log_shows_moves_and_hides_what_they_began_with() {
+    let (cli, _) = two_runs();
+    write(&cli, "mine", "m\n");
+    assert_eq!(cli.run(&["rewind", "one", "--keep"]).code, 0);
+    assert_eq!(cli.run(&["undo"]).code, 0);
+    assert_eq!(cli.run(&["redo"]).code, 0);
+    let log = cli.run(&["log", "--json"]).json();
+    let mut log = log.as_array().unwrap().iter();
+    let ended = log.find(|one| one["why"] == "run-end").unwrap()["id"].clone();
+    assert_eq!(cli.run(&["restore", ended.as_str().unwrap(), "n"]).code, 0);
+    let ran = cli.run(&["log"]);
+    let kinds: Vec<&str> = ran
+        .stdout
+        .lines()
+        .map(|line| line[7..].split(' ').next().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "restore",
+            "redo",
+            "undo",
+            "rewind",
+            "you",
+            "run",
+            "run",
+            "checkpoint"
+        ],
+        "{ran:#?}"
+    );
+    assert!(ran.stdout.contains("rewind      to \"one\" "), "{ran:#?}");
+    let whys = |args: &[&str]| {
+        let log = cli.run(&[&["log", "--json"], args].concat()).json();
+        let all = log.as_array().unwrap().iter();
+        all.map(|one| one["why"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(!whys(&[]).contains(&"before-rewind".to_owned()));
+    assert!(whys(&["--all"]).contains(&"before-rewind".to_owned()));
+    assert!(cli.run(&["log", "--all"]).stdout.contains("before-rewind"));
+}
+
+#[test]
+fn files_and_conversation_are_undone_apart_where_asked() {
+    let (cli, [_, second, third]) = two_runs();
+    let ran = cli.run(&["undo", "--files"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(!ran.stdout.contains("The conversation"), "{ran:#?}");
+    assert_eq!(files(&cli.work()), second);
+    cli.take_back(&ran);
+    assert_eq!(files(&cli.work()), third);
+}
+
+/// A conversation that has no files beside it is moved as ever, in a workspace too.
+#[test]
+fn a_conversation_without_files_moves_alone() {
+    let cli = Cli::new();
+    let id = cli.talk();
+    let before = cli.conversation(&id);
+    let ran = cli.run(&["rewind", &format!("{id}:1"), "--chat", "--dry-run"]);
+    assert_eq!(
+        ran.stdout,
+        "The conversation would end before: \"what is here?\"\n"
+    );
+    let named = format!("do it: backtrail rewind {}:1 --chat\n", &id[..8]);
+    assert_eq!(ran.stderr, named);
+    assert_eq!(cli.conversation(&id), before);
+    let ran = cli.run(&["rewind", &format!("{id}:9"), "--chat", "--dry-run"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert_eq!(cli.run(&["rewind", &format!("{id}:1"), "--chat"]).code, 0);
+    let ran = cli.run(&["undo", "--dry-run"]);
+    assert!(
+        ran.stdout
+            .starts_with("Would take back the rewind from record 5"),
+        "{ran:#?}"
+    );
+    assert_eq!(ran.stderr, format!("do it: backtrail undo {}\n", &id[..8]));
+    let told = cli.run(&["undo", "--dry-run", "--json"]).json();
+    assert_eq!(told["chat"]["to"], json!(null), "it is not foretold");
+    assert_eq!(told["step"]["kind"], "rewind");
+    let ran = cli.run(&["undo", &id, "--files"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(
+        ran.stderr.contains("no files are kept beside session"),
+        "{ran:#?}"
+    );
+    assert_eq!(cli.run(&["undo"]).code, 0);
+    assert_eq!(cli.conversation(&id), before);
+}
