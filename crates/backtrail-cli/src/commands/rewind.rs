@@ -12,6 +12,7 @@ use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::shell::quote;
+use crate::text::one_line;
 use crate::ui::Ui;
 
 /// Take files and conversation back to a point
@@ -63,6 +64,9 @@ impl Args {
     fn conversation(&self, reference: &str, seq: u64, global: &Global, ui: &Ui) -> Result<Answer> {
         let store = require_store(global)?;
         let id = resolve(&store, reference)?;
+        if let Some(agent) = store.read_session(&id)?.info()?.belongs_to {
+            return Err(not_ours(&id, seq, &agent, ui));
+        }
         if let Some(workspace) = workspace_of(&store, &id)? {
             Finish::ToWrite.finish(&workspace, ui)?;
             let point = Point::record(&id, seq);
@@ -192,6 +196,14 @@ fn record_of(point: &Point) -> Option<(String, u64)> {
 /// Returns the session that a point would be as a reference.
 fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
     store.resolve(&point.to_string(), None).ok()
+}
+
+/// Says that a conversation belongs to another agent, and how to go on from there.
+fn not_ours(id: &SessionId, seq: u64, agent: &str, ui: &Ui) -> CommandError {
+    let (id, program) = (short(id), ui.program());
+    let agent = one_line(agent, 40);
+    let what = format!("the conversation of {id} belongs to {agent}, so it stays as it is");
+    CommandError::invalid(what).hint(format!("go on from there: {program} fork {id}:{seq}"))
 }
 
 fn needs_record(id: &SessionId, ui: &Ui) -> CommandError {

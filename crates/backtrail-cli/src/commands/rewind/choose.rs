@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::commands::here::Here;
 use crate::commands::log::{Row, about, change, kind, print_rows};
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::ui::{Ui, unwritable};
 use crate::when;
@@ -39,9 +39,16 @@ pub(super) fn choose(workspace: &Workspace, here: &Here, ui: &Ui) -> Result<Opti
     }
     let chosen = ask(entries.len(), &mut io::stdin().lock(), &mut io::stderr());
     let chosen = chosen.map_err(|error| unwritable(&error))?;
-    // Whoever makes another one meanwhile does not change what was chosen.
-    let start = chosen.and_then(|n| entries[n - 1].before());
-    Ok(start.map(|start| Point::checkpoint(start.id())))
+    let Some(n) = chosen else {
+        return Ok(None);
+    };
+    let start = entries[n - 1].before().map(Checkpoint::id);
+    if start != Some(workspace.resolve(&point(n))?.id()) {
+        let what = "another turn or run began meanwhile; nothing was touched";
+        let again = format!("choose again: {}", here.command(ui, "rewind"));
+        return Err(CommandError::invalid(what).hint(again));
+    }
+    Ok(Some(point(n)))
 }
 
 /// Returns the last turns and runs, the newest first: those that `last~N` counts,

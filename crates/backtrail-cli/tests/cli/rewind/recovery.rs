@@ -1,1 +1,145 @@
+//! A move that was interrupted is finished by the next command, which says so.
 
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use backtrail::{Point, Rewind, StoreOptions, Touch, TouchHook};
+
+use super::{Files, files, two_runs};
+use crate::kit::Cli;
+
+/// Dies at a change to the files, and lets nobody tidy up.
+#[derive(Debug)]
+struct Dying {
+    left: AtomicI64,
+}
+
+impl TouchHook for Dying {
+    fn before(&self, touch: &Touch<'_>) -> io::Result<()> {
+        if touch.call != "renameat2" && self.left.load(Ordering::SeqCst) > 0 {
+            return Ok(());
+        }
+        match self.left.fetch_sub(1, Ordering::SeqCst) {
+            2.. => Ok(()),
+            1 => panic!("the process dies here"),
+            _ => Err(io::Error::other("it is dead")),
+        }
+    }
+}
+
+/// Begins a rewind to `one` that dies at its nth change of a name.
+fn interrupted(cli: &Cli, n: i64) {
+    let hook = Dying {
+        left: AtomicI64::new(n),
+    };
+    let store = StoreOptions::new()
+        .touch_hook(hook)
+        .open(cli.store())
+        .unwrap();
+    let workspace = store.find_workspace(&cli.work()).unwrap().unwrap();
+    let died = catch_unwind(AssertUnwindSafe(|| {
+        workspace.rewind(&Point::label("one"), Rewind::files_and_chat())
+    }));
+    assert!(died.is_err(), "{died:?}");
+}
+
+/// Returns the files but for those that a move has aside.
+fn settled(root: &Path) -> Files {
+    let mut files = files(root);
+    files.retain(|path, _| !path.to_string_lossy().contains(".backtrail-staging"));
+    files
+}
+
+#[test]
+fn whoever_comes_next_finishes_it_and_says_so() {
+    let commands: [&[&str]; 9] = [
+        &["status"],
+        &["log"],
+        &["diff"],
+        &["cat", "one", "a"],
+        &["steps"],
+        &["checkpoint"],
+        &["run", "--", "true"],
+        &["rewind", "one"],
+        &["restore", "one", "a"],
+    ];
+    for command in commands {
+        let (cli, [first, ..]) = two_runs();
+        interrupted(&cli, 2);
+        assert_ne!(
+            settled(&cli.work()),
+            first,
+            "{command:?}: it was not interrupted"
+        );
+        let ran = cli.run(command);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        let said = ran.stderr.lines().next().unwrap();
+        assert!(
+            said.starts_with("finished the rewind of "),
+            "{command:?}: {ran:#?}"
+        );
+        assert!(said.ends_with(" that was interrupted"), "{ran:#?}");
+        assert_eq!(files(&cli.work()), first, "{command:?}");
+        // Once.
+        let ran = cli.run(command);
+        assert!(!ran.stderr.contains("finished"), "{ran:#?}");
+        assert_eq!(cli.run(&["undo"]).code, 0);
+        assert_eq!(cli.run(&["verify"]).code, 0);
+    }
+}
+
+#[test]
+fn as_json_it_is_a_warning() {
+    let (cli, [first, ..]) = two_runs();
+    interrupted(&cli, 1);
+    let ran = cli.run(&["status", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    ran.json();
+    let warning: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    let message = warning["warning"]["message"].as_str().unwrap();
+    assert!(message.starts_with("finished the rewind of "), "{message}");
+    assert_eq!(files(&cli.work()), first);
+}
+
+#[test]
+fn what_somebody_changed_since_is_left_alone_and_named() {
+    let (cli, _) = two_runs();
+    interrupted(&cli, 1);
+    fs::write(cli.work().join("a"), "mine\n").unwrap();
+    let ran = cli.run(&["status"]);
+    assert!(
+        ran.stderr.contains("; 1 file was left alone: a ("),
+        "{ran:#?}"
+    );
+    assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"mine\n");
+    assert!(cli.work().join("src/x").exists());
+}
+
+/// A run's last checkpoint is not taken of half of a rewind.
+#[test]
+fn a_run_finishes_what_was_interrupted_while_it_ran() {
+    let (cli, [first, ..]) = two_runs();
+    let mut command = cli.command(&["run", "--", "sh", "-c", "echo ready; read line"]);
+    command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut out = io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    io::BufRead::read_line(&mut out, &mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    interrupted(&cli, 2);
+    drop(child.stdin.take());
+    let ran = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.starts_with("finished the rewind of "), "{said}");
+    assert_eq!(files(&cli.work()), first);
+    assert_eq!(
+        cli.run(&["status", "--json"]).json()["changed"],
+        serde_json::json!([])
+    );
+}
