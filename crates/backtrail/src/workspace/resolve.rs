@@ -93,7 +93,7 @@ impl Workspace {
     /// Finds what the last `count` turns and runs began with.
     fn before_turns(&self, count: u64) -> Result<Checkpoint> {
         let timeline = Timeline::read(self)?;
-        let spans = timeline.spans_in_effect();
+        let spans = timeline.spans_counted();
         let mut checkpoints = timeline.checkpoints;
         let wanted = usize::try_from(count)
             .ok()

@@ -93,12 +93,19 @@ impl Timeline {
             .rposition(|checkpoint| checkpoint.id == id)
     }
 
-    /// Returns the turns and runs that are not taken back.
-    pub(super) fn spans_in_effect(&self) -> Vec<Span> {
+    /// Returns the turns and runs that a person counts: those that are not taken back,
+    /// and after the last of them those that are.
+    pub(super) fn spans_counted(&self) -> Vec<Span> {
         let steps = self.steps();
         let in_effect: HashSet<CheckpointId> = steps.done.iter().map(|step| step.id).collect();
         let mut spans = spans(&self.checkpoints);
-        spans.retain(|span| in_effect.contains(&self.checkpoints[span.start].id));
+        let is_in_effect = |span: &Span| in_effect.contains(&self.checkpoints[span.start].id);
+        let last = spans.iter().rposition(is_in_effect);
+        let mut n = 0;
+        spans.retain(|span| {
+            n += 1;
+            Some(n) > last.map(|last| last + 1) || is_in_effect(span)
+        });
         spans
     }
 
