@@ -50,6 +50,8 @@ pub(super) struct Interval {
 struct Around<'a> {
     start: usize,
     end: usize,
+    /// Its process died: what changed last may be the person's as well.
+    died: bool,
     checkpoint: &'a Checkpoint,
 }
 
@@ -117,19 +119,29 @@ fn unsaved_by(around: &[Around<'_>], last: usize, now: Timestamp) -> Vec<Doing> 
     by
 }
 
-/// Returns the turns and runs that were under way before state `n`.
+/// Returns the turns and runs that were under way before state `n`. Of what changed
+/// after one was last seen that then died, nobody knows whether it is the person's.
 fn open_at(around: &[Around<'_>], n: usize, at: Timestamp) -> Vec<Doing> {
-    let open = around.iter().filter(|span| span.start < n && span.end >= n);
-    open.map(|span| Doing {
-        who: match span.checkpoint.session() {
-            Some(place) => Who::Session(place.clone()),
-            None => Who::Unnamed,
-        },
+    let doing = |who, words| Doing {
+        who,
         at,
         unsaved: false,
-        words: Some(words(span.checkpoint)),
-    })
-    .collect()
+        words,
+    };
+    let open = around.iter().filter(|span| span.start < n && span.end >= n);
+    let mut by: Vec<Doing> = open
+        .clone()
+        .map(|span| {
+            let place = span.checkpoint.session().cloned();
+            let who = place.map_or(Who::Unnamed, Who::Session);
+            doing(who, Some(words(span.checkpoint)))
+        })
+        .collect();
+    let mut open = open.peekable();
+    if open.peek().is_some() && open.all(|span| span.died && span.end == n) {
+        by.push(doing(Who::Person, None));
+    }
+    by
 }
 
 /// Says which turn or run began with a checkpoint.
@@ -142,8 +154,8 @@ pub(super) fn words(start: &Checkpoint) -> String {
     }
 }
 
-/// Returns all turns and runs. One that did not end reaches to its newest
-/// checkpoint, and to the present while it is under way.
+/// Returns all turns and runs. One that is under way reaches to the present, and one
+/// that died to the state after its newest checkpoint.
 fn all_spans(timeline: &Timeline) -> Vec<Around<'_>> {
     let checkpoints = &timeline.checkpoints;
     let mut ends = HashMap::new();
@@ -156,14 +168,15 @@ fn all_spans(timeline: &Timeline) -> Vec<Around<'_>> {
     starts
         .filter(|(_, checkpoint)| checkpoint.why().begins())
         .map(|(start, checkpoint)| {
-            let end = match ends.get(&checkpoint.id()) {
-                Some(end) => *end,
-                None if timeline.active.contains(&checkpoint.id()) => usize::MAX,
-                None => timeline.newest_of(start),
+            let (end, died) = match ends.get(&checkpoint.id()) {
+                Some(end) => (*end, false),
+                None if timeline.active.contains(&checkpoint.id()) => (usize::MAX, false),
+                None => (timeline.newest_of(start) + 1, true),
             };
             Around {
                 start,
                 end,
+                died,
                 checkpoint,
             }
         })

@@ -29,7 +29,7 @@ pub(crate) struct FileStep {
     pub(crate) id: CheckpointId,
     /// The checkpoint before it.
     pub(crate) before: usize,
-    /// The checkpoint that has its outcome; `None` while it is under way.
+    /// The checkpoint that has its outcome; `None` where that is what is there now.
     pub(crate) after: Option<usize>,
     pub(crate) kind: FileStepKind,
     pub(crate) session: Option<SessionId>,
@@ -141,7 +141,11 @@ impl Timeline {
             before: span.start,
             after: match span.end {
                 None if is_active => None,
-                None => Some(self.newest_of(span.start)),
+                // It died: what it did last shows in the state that comes next.
+                None => {
+                    let next = self.newest_of(span.start) + 1;
+                    (next < self.checkpoints.len()).then_some(next)
+                }
                 end => end,
             },
             kind: match start.why {
