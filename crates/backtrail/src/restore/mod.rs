@@ -31,6 +31,12 @@ mod actor_tests;
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
+mod capture_tests;
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
 mod crash_tests;
 #[cfg(test)]
 #[expect(

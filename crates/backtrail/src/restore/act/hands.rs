@@ -70,14 +70,13 @@ impl<'a> Hands<'a> {
         items: &'a [Item],
         ready: &'a [Ready],
     ) -> Self {
-        let moved = |ready: &Ready| ready.moved.then(|| CHANGED.to_owned());
         Self {
             beneath,
             desk,
             items,
             ready,
             did: Vec::new(),
-            left: ready.iter().map(moved).collect(),
+            left: ready.iter().map(|ready| ready.left.clone()).collect(),
             touched: BTreeSet::new(),
             lenient: false,
         }

@@ -117,6 +117,9 @@ impl Beneath<'_> {
             Err(error) => return Err(error),
         };
         let before = sys::seen(&fd)?;
+        if before.kind != Kind::File {
+            return Ok(Compared::Other);
+        }
         let file = File::from(fd);
         let is_it = hash(&file, before.stamp.size).map_err(errno)? == *content;
         let after = sys::seen(&file)?;

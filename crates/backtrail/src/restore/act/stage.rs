@@ -11,7 +11,9 @@ use rustix::io::Errno;
 use super::super::thing::{Item, Thing};
 use super::beneath::{Beneath, Place, is_gone};
 use super::desk::{Desk, OPEN, new_name};
+use super::hands::CHANGED;
 use super::known::{Compared, Known, errno, horizon};
+use super::perform::told;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::Objects;
 use crate::snapshot::Kind;
@@ -34,8 +36,8 @@ pub(super) struct Ready {
     pub(super) known: Option<Known>,
     /// The new one, as it was staged.
     pub(super) staged: Option<Known>,
-    /// It is not in its old state.
-    pub(super) moved: bool,
+    /// Why it is left alone.
+    pub(super) left: Option<String>,
 }
 
 /// What becomes of a path that is not in its old state.
@@ -132,20 +134,29 @@ impl<'a> Staging<'a> {
             }
             Old::Moved => {
                 return Ok(Ready {
-                    moved: true,
+                    left: Some(CHANGED.to_owned()),
                     ..Ready::default()
                 });
             }
         };
-        let staged = match &item.new {
-            Some(new) if item.stages() => Some(self.write(item, new, known.as_ref())?),
-            _ => None,
-        };
-        Ok(Ready {
+        let mut ready = Ready {
             known,
-            staged,
-            moved: false,
-        })
+            ..Ready::default()
+        };
+        if let Some(new) = item.new.as_ref().filter(|_| item.stages()) {
+            match self.write(item, new, known.as_ref()) {
+                Ok(staged) => ready.staged = Some(staged),
+                // To fail here would be to fail for ever.
+                Err(error) if self.is_lost(&error) => ready.left = Some(told(&error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Returns whether it is carried on without what the store lost.
+    fn is_lost(&self, error: &Error) -> bool {
+        self.on_moved == OnMoved::Leave && error.kind() == ErrorKind::Corrupt
     }
 
     /// Looks whether a path is in its old state.

@@ -140,7 +140,8 @@ impl Hands<'_> {
         };
         let failed = |error| self.failed("read what was staged", "read", n, error);
         let mut file = File::from(sys::open_file(&self.desk.fd, name).map_err(failed)?);
-        let (mut ended, mut foreign, mut lost) = (false, false, false);
+        let mut rest = sys::seen(&file).map_err(failed)?.len();
+        let (mut lost, mut foreign) = (false, false);
         let compared = objects.read_to(&id, &mut |piece| {
             let mut found = Vec::with_capacity(piece.len());
             let read = (&mut file).take(piece.len() as u64).read_to_end(&mut found);
@@ -149,17 +150,18 @@ impl Hands<'_> {
                 lost |= a != b;
                 foreign |= lost && *a != 0;
             }
-            ended = found.len() < piece.len();
+            rest = rest.saturating_sub(found.len() as u64);
             // Nothing more can change the answer.
-            match ended || foreign {
+            match rest == 0 || foreign {
                 true => Err(Error::new(ErrorKind::Conflict, "compared")),
                 false => Ok(()),
             }
         });
         match compared {
-            Err(error) if !ended && !foreign => Err(error),
             _ if foreign => Ok(Lies::Foreign),
-            _ => Ok(Lies::New),
+            _ if rest == 0 => Ok(Lies::New),
+            Ok(()) => Ok(Lies::Foreign),
+            Err(error) => Err(error),
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Built {
     /// The cache has the same, so it is stored.
     pub(super) same: bool,
     pub(super) left_out: Vec<(PathBuf, LeftOut)>,
+    /// Nothing was left out, as far as it was looked at.
+    pub(super) whole: bool,
     pub(super) cache: Option<StatCache>,
 }
 
@@ -50,13 +52,14 @@ enum Recorded {
     New(Vec<u8>),
 }
 
-/// Builds the listings of all directories. Each stands before those in it.
+/// Builds the listings of all directories. Each stands before those in it. `None` if
+/// the first is none any more.
 pub(super) fn build(
     dirs: Vec<Walked>,
     old: &StatCache,
     device: u64,
     put: &mut Put<'_>,
-) -> Result<Built> {
+) -> Result<Option<Built>> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     outcomes.resize_with(dirs.len(), || Outcome::Other(None));
     let mut left_out = Told::default();
@@ -69,14 +72,15 @@ pub(super) fn build(
         outcomes[number] = builder.dir(walked, put)?;
     }
     let Some(Outcome::Dir { dir, same, .. }) = outcomes.first() else {
-        unreachable!("a scan without its root fails earlier")
+        return Ok(None);
     };
-    Ok(Built {
+    Ok(Some(Built {
         root: *dir,
         same: *same,
+        whole: !left_out.any,
         left_out: left_out.finish(),
         cache: next_cache(&outcomes, old, device),
-    })
+    }))
 }
 
 struct Builder<'a> {
@@ -355,29 +359,33 @@ fn next_cache(outcomes: &[Outcome], old: &StatCache, device: u64) -> Option<Stat
 
 /// The first entries that were left out: those that say most, then by path.
 #[derive(Default)]
-struct Told(Vec<(PathBuf, LeftOut)>);
+struct Told {
+    told: Vec<(PathBuf, LeftOut)>,
+    any: bool,
+}
 
 impl Told {
     fn add(&mut self, dir: &[u8], name: &[u8], left_out: LeftOut) {
+        self.any = true;
         if left_out.reason == LeftOutReason::Git {
             return;
         }
         let path = PathBuf::from(OsStr::from_bytes(&join(dir, name)));
-        self.0.push((path, left_out));
-        if self.0.len() >= 100 * TOLD {
+        self.told.push((path, left_out));
+        if self.told.len() >= 100 * TOLD {
             self.cut();
         }
     }
 
     fn cut(&mut self) {
-        self.0
+        self.told
             .sort_by(|a, b| (rank(a.1.reason), &a.0).cmp(&(rank(b.1.reason), &b.0)));
-        self.0.truncate(TOLD);
+        self.told.truncate(TOLD);
     }
 
     fn finish(mut self) -> Vec<(PathBuf, LeftOut)> {
         self.cut();
-        self.0
+        self.told
     }
 }
 

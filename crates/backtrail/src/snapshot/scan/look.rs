@@ -122,6 +122,8 @@ pub(super) struct Here<'a> {
     pub(super) verdicts_hold: bool,
     /// Whether what was captured is captured again.
     pub(super) keep: bool,
+    /// Whether everything is captured, whatever rules say.
+    pub(super) all: bool,
     pub(super) sizes: Sizes,
     pub(super) horizon: Horizon,
 }
@@ -137,6 +139,10 @@ impl Here<'_> {
     ) -> Result<Looked> {
         if name == c".git" {
             return Ok(self.git(name, known, hint));
+        }
+        if name.to_bytes().starts_with(STAGING) && self.all {
+            let state = State::left_out(LeftOutReason::Special, hint.unwrap_or(Kind::Dir), 0);
+            return Ok(Looked::Other(Verdict::Kept, state));
         }
         if name.to_bytes().starts_with(STAGING) {
             return Ok(Looked::Other(Verdict::Plain, State::Gone));
@@ -251,6 +257,9 @@ impl Here<'_> {
     }
 
     fn verdict(&self, name: &CStr, known: Option<&Known<'_>>, is_dir: bool) -> Verdict {
+        if self.all {
+            return Verdict::Kept;
+        }
         match known.filter(|known| self.verdicts_hold && known.is_dir() == is_dir) {
             Some(known) => known.verdict,
             None => self.rules.verdict(self.path, name.to_bytes(), is_dir),

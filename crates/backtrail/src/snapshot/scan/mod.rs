@@ -90,6 +90,8 @@ pub(crate) struct ScanOptions {
     /// What the cache knows as captured is captured again, whatever rules say now;
     /// `.backtrailignore` excepted.
     pub(crate) keep: bool,
+    /// Only the directory at this path, and all of it: no rules, no caps.
+    pub(crate) all_of: Option<Vec<u8>>,
     pub(crate) threads: usize,
     pub(crate) progress: Option<Arc<dyn Progress>>,
     #[cfg(test)]
@@ -106,6 +108,7 @@ impl ScanOptions {
             store,
             limits: None,
             keep: false,
+            all_of: None,
             threads: std::thread::available_parallelism().map_or(2, usize::from),
             progress: None,
             #[cfg(test)]
@@ -230,6 +233,8 @@ pub(crate) struct Scanned {
     /// The first few entries that were left out, what is ignored last, otherwise by
     /// reason and path; `.git` is not told.
     pub(crate) left_out: Vec<(PathBuf, LeftOut)>,
+    /// Whether nothing was left out, `.git` included; known of a scan without cache.
+    whole: bool,
     /// What the next scan may know; `None` if the cache that was given holds, or
     /// nothing was stored.
     pub(crate) cache: Option<StatCache>,
@@ -249,6 +254,41 @@ pub(crate) fn scan(
     sink: Sink<'_>,
     now: Timestamp,
 ) -> Result<Scanned> {
+    let scanned = scan_from(root, options, cache, sink, now)?;
+    scanned.ok_or_else(|| sys::root_lost(root, rustix::io::Errno::NOENT))
+}
+
+/// Stores the directory at `path` beneath `root` whole, whatever rules and caps say.
+/// `None` if any of it cannot be stored.
+pub(crate) fn scan_all_of(
+    root: &Path,
+    path: &[u8],
+    options: &ScanOptions,
+    writer: &ObjectWriter,
+    now: Timestamp,
+) -> Result<Option<Dir>> {
+    let options = ScanOptions {
+        cap: u64::MAX,
+        small_ignored: u64::MAX,
+        limits: None,
+        keep: false,
+        all_of: Some(path.to_vec()),
+        ..options.clone()
+    };
+    let (cache, sink) = (StatCache::empty(), Sink::Store(writer));
+    let scanned = scan_from(root, &options, &cache, sink, now)?;
+    Ok(scanned
+        .filter(|scanned| scanned.whole)
+        .map(|scanned| scanned.root))
+}
+
+fn scan_from(
+    root: &Path,
+    options: &ScanOptions,
+    cache: &StatCache,
+    sink: Sink<'_>,
+    now: Timestamp,
+) -> Result<Option<Scanned>> {
     let handle = sys::Root::open(root)?;
     let horizon = sys::Horizon::of(now.as_millis());
     let walk = walk::Walk::new(&handle, root, options, cache, horizon);
@@ -268,20 +308,23 @@ pub(crate) fn scan(
             Ok(id)
         }
     };
-    let built = build::build(tree.dirs, cache, handle.dev, &mut put)?;
+    let Some(built) = build::build(tree.dirs, cache, handle.dev, &mut put)? else {
+        return Ok(None);
+    };
     let root = write_root(&built.root);
     let id = match sink {
         // To find out that it is there would cost as much as storing it.
         Sink::Store(_) if built.same => ObjectId::of(&root),
         _ => put(&root)?,
     };
-    Ok(Scanned {
+    Ok(Some(Scanned {
         root: built.root,
         id,
         nodes,
         left_out: built.left_out,
+        whole: built.whole,
         // What was only looked at is not stored, and the cache must not say so.
         cache: built.cache.filter(|_| matches!(sink, Sink::Store(_))),
         counts,
-    })
+    }))
 }

@@ -64,6 +64,13 @@ pub(super) struct Job {
     kept: bool,
 }
 
+impl Job {
+    /// Returns whether it is the workspace itself.
+    fn is_root(&self) -> bool {
+        self.path.is_empty()
+    }
+}
+
 /// The directories that were found in one.
 pub(super) struct Jobs<'a> {
     walk: &'a Walk<'a>,
@@ -154,7 +161,7 @@ impl<'a> Walk<'a> {
             .map_err(|error| Error::io("cannot read ignore rules", self.path, error))?;
         let queue = Queue::new(Job {
             number: 0,
-            path: Box::default(),
+            path: self.options.all_of.clone().unwrap_or_default().into(),
             record: self.cache.is_of(self.root.dev).then_some(0),
             rules,
             kept: false,
@@ -213,7 +220,7 @@ impl<'a> Walk<'a> {
             self.options.step(Step::OpenDir, &job.path);
             match self.root.open_dir(&job.path) {
                 Ok(fd) => return self.opened(&fd, job, names, read, jobs),
-                Err(error) if job.number == 0 => return Err(sys::root_lost(self.path, error)),
+                Err(error) if job.is_root() => return Err(sys::root_lost(self.path, error)),
                 Err(Errno::NOENT) => return Ok(Found::Gone),
                 Err(Errno::XDEV) => return Ok(Found::LeftOut(LeftOutReason::OtherFileSystem)),
                 Err(error) if sys::is_fatal(error) => return Err(self.fatal(&job.path, error)),
@@ -276,7 +283,7 @@ impl<'a> Walk<'a> {
         if seen.dev != self.root.dev {
             return Ok(Found::LeftOut(LeftOutReason::OtherFileSystem));
         }
-        if self.store == Some((seen.dev, seen.stamp.ino)) && job.number != 0 {
+        if self.store == Some((seen.dev, seen.stamp.ino)) && !job.is_root() {
             return Ok(Found::LeftOut(LeftOutReason::Store));
         }
         let record = job.record.and_then(|number| self.cache.record(number));
@@ -289,8 +296,8 @@ impl<'a> Walk<'a> {
         *read += 1;
         match names.read(fd) {
             Ok(()) => {}
-            Err(Errno::NOENT) if job.number != 0 => return Ok(Found::Gone),
-            Err(error) if job.number == 0 || sys::is_fatal(error) => {
+            Err(Errno::NOENT) if !job.is_root() => return Ok(Found::Gone),
+            Err(error) if job.is_root() || sys::is_fatal(error) => {
                 return Err(self.failed(&job.path, error));
             }
             Err(_) => return Ok(Found::LeftOut(LeftOutReason::Unreadable)),
@@ -400,6 +407,7 @@ impl<'a> Walk<'a> {
             rules,
             verdicts_hold,
             keep: self.options.keep,
+            all: self.options.all_of.is_some(),
             sizes: self.sizes(),
             horizon: self.horizon,
         }
