@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use backtrail::Compaction;
 use serde_json::json;
 
+use super::recovery::before_speaking;
 use super::{Answer, locked_hint, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let summary = read_text(&args.summary_file, "the summary")?;
+    before_speaking(&store, &id, ui);
     let session = store
         .open_session(&id)
         .map_err(|error| locked_hint(error, &id))?;

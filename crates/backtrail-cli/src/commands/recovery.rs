@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use backtrail::{Recovered, Verb, Workspace};
+use backtrail::{Recovered, SessionId, Store, Verb, Workspace};
 
-use super::moves::verb_name;
+use super::moves::{verb_name, workspace_of};
 use crate::error::{CommandError, Result, full_text};
 use crate::text::{grouped, one_line, visible_path};
 use crate::ui::Ui;
@@ -38,6 +38,14 @@ impl Finish {
             }
         }
         Ok(())
+    }
+}
+
+/// Finishes a move that was interrupted where a session works, before anybody speaks in
+/// it. Whoever opens the session does so as well, and fails where that cannot be done.
+pub(crate) fn before_speaking(store: &Store, session: &SessionId, ui: &Ui) {
+    if let Ok(Some(workspace)) = workspace_of(store, session) {
+        Finish::ToRead.finish(&workspace, ui).ok();
     }
 }
 

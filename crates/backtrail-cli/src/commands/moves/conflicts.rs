@@ -3,9 +3,10 @@
 use backtrail::Verb;
 use unicode_width::UnicodeWidthStr;
 
+use super::lists::{self, Item, shortened};
 use super::outcome::{Contested, Outcome};
 use crate::commands::short;
-use crate::text::{count, one_line, visible, visible_path};
+use crate::text::{count, visible, visible_path};
 use crate::when;
 
 /// How many rows are shown before the rest is a number.
@@ -37,11 +38,11 @@ impl Outcome {
             lines.push(format!("  and {} more", self.conflicts.len() - ROWS));
         }
         lines.push(String::new());
-        lines.extend(self.ways_on());
+        lines.extend(lists::lines(&self.ways_on(), width));
         lines
     }
 
-    fn ways_on(&self) -> [String; 2] {
+    fn ways_on(&self) -> [Item; 2] {
         let verb = match self.verb {
             Verb::Rewind => "rewind",
             Verb::Restore => "restore",
@@ -55,21 +56,22 @@ impl Outcome {
         };
         match &self.conflicts[..] {
             [only] => {
-                let path = visible_path(&only.path);
                 let theirs = if only.by.is_none() { "yours" } else { "theirs" };
+                let mut keep = Item::prose("--keep", &format!("leave as it is, {verb} the rest"));
+                keep.words.insert(1, visible_path(&only.path));
+                let overwrite =
+                    format!("take the file as it was{then} (undo brings {theirs} back)");
+                [keep, Item::prose("--overwrite", &overwrite)]
+            }
+            _ => {
+                let keep = format!("leave these files as they are, {verb} the rest");
+                let overwrite =
+                    format!("take the files as they were{then} (undo brings these back)");
                 [
-                    format!("  --keep        leave {path} as it is, {verb} the rest"),
-                    format!(
-                        "  --overwrite   take the file as it was{then} (undo brings {theirs} back)"
-                    ),
+                    Item::prose("--keep", &keep),
+                    Item::prose("--overwrite", &overwrite),
                 ]
             }
-            _ => [
-                format!("  --keep        leave these files as they are, {verb} the rest"),
-                format!(
-                    "  --overwrite   take the files as they were{then} (undo brings these back)"
-                ),
-            ],
         }
     }
 }
@@ -86,7 +88,7 @@ impl Contested {
             false => when::brief(self.at),
         };
         let also = self.also.as_ref().map_or_else(String::new, |also| {
-            format!("also changed by {}", one_line(&visible(also), 60))
+            format!("also changed by {}", shortened(&visible(also), 60))
         });
         [visible_path(&self.path), format!("{who}, {when}"), also]
     }
@@ -116,7 +118,10 @@ fn table(rows: &[[String; 3]], width: usize) -> Vec<String> {
         let line = format!("      {by}{}   {also}", pad(by, who));
         match line.width() <= width {
             true => lines.push(line.trim_end().to_owned()),
-            false => lines.extend([format!("      {by}"), format!("      {also}")]),
+            false => lines.extend([
+                format!("      {by}"),
+                format!("      {}", shortened(also, width.saturating_sub(6))),
+            ]),
         }
     }
     lines

@@ -53,8 +53,8 @@ fn one_file_in_conflict_is_told_with_who_and_the_ways_on_that_exist() {
             "",
             "  src/money.rs   you, 2001-09-09   also changed by turn 7",
             "",
-            "  --keep        leave src/money.rs as it is, rewind the rest",
-            "  --overwrite   take the file as it was at 2001-09-09 (undo brings yours back)",
+            "  --keep       leave src/money.rs as it is, rewind the rest",
+            "  --overwrite  take the file as it was at 2001-09-09 (undo brings yours back)",
         ]
     );
 }
@@ -76,8 +76,8 @@ fn who_changed_what_stands_in_columns() {
             "  a^[[31m         you, not saved yet",
             "  lib/longer.rs   session 77ab0000, 2001-09-09",
             "",
-            "  --keep        leave these files as they are, undo the rest",
-            "  --overwrite   take the files as they were before (undo brings these back)",
+            "  --keep       leave these files as they are, undo the rest",
+            "  --overwrite  take the files as they were before (undo brings these back)",
         ]
     );
 }
@@ -95,10 +95,11 @@ fn a_narrow_terminal_gets_lines_that_fit_and_many_rows_end_in_a_number() {
             "",
             "  src/some/where/file-0.rs",
             "      you, 2001-09-09",
-            "      also changed by the turn \"fix the rounding of money\"",
+            "      also changed by the turn \"fix the rounding…\"",
         ]
     );
     assert!(lines.contains(&"  and 3 more".to_owned()), "{lines:#?}");
+    assert!(lines.iter().all(|line| line.width() <= 50), "{lines:#?}");
     assert!(!lines.concat().contains("file-20"), "{lines:#?}");
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::text::{grouped, visible_path};
+use crate::text::{grouped, one_line, visible_path};
 
 /// How many names are given before the rest is a number.
 const NAMED: usize = 10;
@@ -42,11 +42,32 @@ impl Item {
         })
     }
 
+    /// Makes a line of text that wraps between its words.
+    pub(super) fn prose(label: &str, text: &str) -> Self {
+        Self {
+            label: label.to_owned(),
+            words: text.split(' ').map(ToOwned::to_owned).collect(),
+        }
+    }
+
     pub(super) fn text(label: &str, text: String) -> Self {
         Self {
             label: label.to_owned(),
             words: vec![text],
         }
+    }
+}
+
+/// Makes one line of text that takes at most `width` columns; a quote at its end stays
+/// closed where it is cut.
+pub(super) fn shortened(text: &str, width: usize) -> String {
+    let quote = text.chars().last().filter(|c| matches!(c, '`' | '"'));
+    let line = one_line(text, width);
+    match quote {
+        Some(quote) if line.ends_with('…') => {
+            one_line(text, width.saturating_sub(1)) + &quote.to_string()
+        }
+        _ => line,
     }
 }
 
@@ -110,6 +131,13 @@ mod tests {
         for line in lines(&items, Some(30)) {
             assert!(line.width() <= 30, "{line}");
         }
+    }
+
+    #[test]
+    fn what_is_cut_keeps_its_quotes() {
+        assert_eq!(shortened("the run `make all`", 18), "the run `make all`");
+        assert_eq!(shortened("the run `make all`", 15), "the run `make…`");
+        assert_eq!(shortened("the rewind to there", 10), "the rewin…");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use backtrail::{Timestamp, Verb};
 
-use super::lists::{Item, lines};
+use super::lists::{Item, lines, shortened};
 use super::outcome::{Chat, Left, Outcome, Stage, Target};
 use crate::commands::short;
 use crate::text::{clean, count, grouped, one_line};
@@ -65,7 +65,7 @@ impl Outcome {
                     (_, true) => "Would bring back",
                 };
                 let at = step.at.map_or_else(String::new, in_brackets);
-                format!("{did} {}{at}", one_line(&step.words, 80))
+                format!("{did} {}{at}", shortened(&step.words, 80))
             }
             (Verb::Restore, _, Some(to)) => {
                 let is = if planned { "Would be as" } else { "As" };

@@ -28,8 +28,8 @@ err: error: 1 file was changed by someone else after that point; nothing was tou
 err:
 err:   a   you, not saved yet   also changed by the run `sh -c 'echo 3 >> a'`
 err:
-err:   --keep        leave a as it is, rewind the rest
-err:   --overwrite   take the file as it was at <when> (undo brings yours back)
+err:   --keep       leave a as it is, rewind the rest
+err:   --overwrite  take the file as it was at <when> (undo brings yours back)
 "
     );
     assert_eq!(files(&cli.work()), now);

@@ -118,6 +118,27 @@ fn what_somebody_changed_since_is_left_alone_and_named() {
     assert!(cli.work().join("src/x").exists());
 }
 
+#[test]
+fn whoever_speaks_in_a_session_there_finishes_it_first() {
+    let commands: [&[&str]; 2] = [
+        &["record", "--session", "latest", "--text", "hello"],
+        &["compact", "latest", "--summary-file", "-"],
+    ];
+    for command in commands {
+        let (cli, [first, ..]) = two_runs();
+        let said = cli.run(&["record", "--session", "latest", "--text", "before"]);
+        assert_eq!(said.code, 0, "{said:#?}");
+        interrupted(&cli, 2);
+        let ran = cli.run_with(command, b"a summary");
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert!(
+            ran.stderr.starts_with("finished the rewind of "),
+            "{ran:#?}"
+        );
+        assert_eq!(files(&cli.work()), first, "{command:?}");
+    }
+}
+
 /// A run's last checkpoint is not taken of half of a rewind.
 #[test]
 fn a_run_finishes_what_was_interrupted_while_it_ran() {
