@@ -139,6 +139,39 @@ fn whoever_speaks_in_a_session_there_finishes_it_first() {
     }
 }
 
+/// Who only reads goes on; who would change something does not.
+#[test]
+fn what_cannot_be_finished_warns_readers_and_stops_writers() {
+    let (cli, _) = two_runs();
+    interrupted(&cli, 2);
+    for entry in fs::read_dir(cli.store().join("objects")).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    let before = files(&cli.work());
+    let what = "a rewind was interrupted and cannot be finished";
+    let ran = cli.run(&["log"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(
+        ran.stderr.starts_with(&format!("warning: {what}: ")),
+        "{ran:#?}"
+    );
+    for args in [
+        &["checkpoint"][..],
+        &["rewind", "one"],
+        &["undo"],
+        &["restore", "one", "a"],
+    ] {
+        let ran = cli.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+        assert!(
+            ran.stderr.starts_with(&format!("error: {what}\n")),
+            "{ran:#?}"
+        );
+        assert!(ran.stderr.contains("  caused by: "), "{ran:#?}");
+    }
+    assert_eq!(files(&cli.work()), before);
+}
+
 /// A run's last checkpoint is not taken of half of a rewind.
 #[test]
 fn a_run_finishes_what_was_interrupted_while_it_ran() {

@@ -219,6 +219,7 @@ fn who_runs_in_the_files_is_warned_of() {
         .lines()
         .filter(|line| line.starts_with("warning: "));
     let warned = warned.next().unwrap();
+    assert!(warned.starts_with("warning: sh -c "), "{warned}");
     assert!(warned.contains(" is running here since "), "{warned}");
     assert!(
         warned.ends_with("; it does not know that its files moved"),
