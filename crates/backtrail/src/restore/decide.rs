@@ -75,7 +75,7 @@ impl Decided {
     pub(super) fn keep(&mut self, path: &Path, because: KeptBecause) {
         self.actions.remove(path);
         self.kept.push(Kept {
-            path: path.to_owned(),
+            path: named(path),
             because,
         });
     }
@@ -84,7 +84,7 @@ impl Decided {
     pub(super) fn cannot(&mut self, path: &Path, why: impl Into<String>) {
         self.actions.remove(path);
         self.not_restored.push(NotRestored {
-            path: path.to_owned(),
+            path: named(path),
             why: why.into(),
         });
     }
@@ -212,10 +212,7 @@ impl Decided {
                 continue;
             }
             changes.push(PlannedChange {
-                path: match path.as_os_str().is_empty() {
-                    true => PathBuf::from("."),
-                    false => path.clone(),
-                },
+                path: named(path),
                 kind,
                 is_dir,
             });
@@ -319,6 +316,14 @@ fn was_born_ignored(now: &Node, born: Option<bool>) -> bool {
 
 fn no_directory(path: &Path) -> String {
     format!("{} is no directory now", shown(path))
+}
+
+/// Returns a path as it is told: the workspace itself is `.`.
+pub(super) fn named(path: &Path) -> PathBuf {
+    match path.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => path.to_owned(),
+    }
 }
 
 fn shown(path: &Path) -> String {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::capture::capture;
-use super::decide::Decided;
+use super::decide::{Decided, named};
 use super::goal::{FileGoal, Goal, Scope, index_since};
 use super::options::{OnConflict, Rewind};
 use super::plan::{ChangedBy, ChatMove, Conflict, KeptBecause};
@@ -288,6 +288,9 @@ impl Judge<'_> {
             let next = paths.get(n);
             !next.is_some_and(|next| next.starts_with(&conflict.path))
         });
+        for conflict in &mut conflicts {
+            conflict.path = named(&conflict.path);
+        }
         conflicts
     }
 

@@ -32,6 +32,14 @@ struct Names<'a> {
     below: BTreeMap<&'a [u8], Names<'a>>,
 }
 
+impl Names<'_> {
+    /// Returns whether all that lies below only goes.
+    fn only_removes(&self) -> bool {
+        let mut below = self.below.values();
+        below.all(|names| matches!(names.edit, None | Some(Edit::Remove)) && names.only_removes())
+    }
+}
+
 /// Stores a node.
 type Put<'a> = dyn FnMut(&[u8]) -> Result<ObjectId> + 'a;
 
@@ -129,6 +137,8 @@ impl Editor<'_, '_> {
         };
         match node {
             node if names.below.is_empty() => Ok(node),
+            // A file in the place of a directory: what was in that is gone with it.
+            node if !matches!(node, Some(Node::Dir(_))) && names.only_removes() => Ok(node),
             Some(Node::Dir(dir)) => {
                 let dir = self.dir(Some(dir.listing), dir.mode, names, depth + 1)?;
                 Ok(Some(Node::Dir(dir)))
