@@ -33,6 +33,8 @@ pub(crate) struct FileStep {
     pub(crate) after: Option<usize>,
     pub(crate) kind: FileStepKind,
     pub(crate) session: Option<SessionId>,
+    /// The checkpoint with which it came, or came again: the highest is the newest.
+    came: usize,
     /// The steps that a rewind took back, as long as it is in effect itself.
     covers: Vec<FileStep>,
 }
@@ -120,10 +122,10 @@ impl Timeline {
         let mut state = Stacks::default();
         for (n, checkpoint) in self.checkpoints.iter().enumerate() {
             if let Some(span) = by_start.get(&n) {
-                state.done(self.span_step(span));
+                state.done(self.span_step(n, span));
             } else if let Some(span) = by_end.get(&n) {
                 // What was undone while it was under way, and went on.
-                state.ended(self.span_step(span));
+                state.ended(self.span_step(n, span));
             } else if checkpoint.why.moved()
                 && let Some(begun) = self.moves.get(&checkpoint.id)
             {
@@ -133,7 +135,7 @@ impl Timeline {
         state.0
     }
 
-    fn span_step(&self, span: &Span) -> FileStep {
+    fn span_step(&self, came: usize, span: &Span) -> FileStep {
         let start = &self.checkpoints[span.start];
         let is_active = span.end.is_none() && self.active.contains(&start.id);
         FileStep {
@@ -153,6 +155,7 @@ impl Timeline {
                 _ => FileStepKind::Turn,
             },
             session: start.session.as_ref().map(|place| place.id.clone()),
+            came,
             covers: Vec::new(),
         }
     }
@@ -191,7 +194,9 @@ impl Stacks {
             Why::Undo => {
                 if let Some(at) = self.0.done.iter().rposition(same) {
                     let mut step = self.0.done.remove(at);
+                    // Those that it had taken back stand where they stood among others.
                     self.0.done.append(&mut step.covers);
+                    self.0.done.sort_by_key(|step| step.came);
                     self.0.undone.push((step, begun.id));
                 }
             }
@@ -201,6 +206,7 @@ impl Stacks {
                     if let Some(begun) = timeline.moves.get(&step.id) {
                         step.covers = self.covered_by(begun, timeline);
                     }
+                    step.came = n;
                     self.0.done.push(step);
                 }
             }
@@ -211,6 +217,7 @@ impl Stacks {
                     after: Some(n),
                     kind: FileStepKind::Move,
                     session: begun.session().cloned(),
+                    came: n,
                     covers: self.covered_by(begun, timeline),
                 };
                 self.done(step);
