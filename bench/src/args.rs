@@ -14,7 +14,7 @@ usage: backtrail-bench [trail|session|snapshot] [--quick] [--only NAME] [--dir D
 
   trail        measure the session log: durable, group, append, stream (and tail), process
   session      measure sessions: context, moves, turns, load, payload
-  snapshot     measure snapshots of a workspace: first, unchanged, changed, diff, history
+  snapshot     measure snapshots of a workspace: first, unchanged, changed, diff, rewind, history
   --quick      fewer rounds and a tenth of the sizes
   --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)

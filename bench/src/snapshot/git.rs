@@ -40,6 +40,27 @@ impl Shadow {
         })
     }
 
+    /// Keeps the state of the files; returns the id of its tree.
+    pub(super) fn keep_tree(&self) -> Result<String> {
+        run_quietly(self.git().args(["add", "-A"]))?;
+        let mut write_tree = self.git();
+        let output = write_tree.arg("write-tree").output()?;
+        match output.status.success() {
+            true => Ok(String::from_utf8(output.stdout)?.trim_end().to_owned()),
+            false => Err(format!("{write_tree:?} failed: {}", output.status).into()),
+        }
+    }
+
+    /// Lets the index know the files as they lie there, whoever wrote them.
+    pub(super) fn refresh(&self) -> Result<()> {
+        run_quietly(self.git().args(["update-index", "-q", "--refresh"])).map(drop)
+    }
+
+    /// Takes the files from one tree to another; returns what that took.
+    pub(super) fn go(&self, from: &str, to: &str) -> Result<Duration> {
+        run_quietly(self.git().args(["read-tree", "-m", "-u", from, to]))
+    }
+
     /// Returns what its objects take.
     pub(super) fn size(&self) -> Result<Size> {
         Size::of(&self.dir.join("objects"), None)
@@ -78,6 +99,30 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_shadow_takes_files_back_that_others_wrote_in_the_same_state() {
+        if let Err(why) = version() {
+            eprintln!("SKIPPED: {why}");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        let file = tree.join("file");
+        fs::write(&file, "one").unwrap();
+        let shadow = Shadow::create(&dir.path().join("shadow"), &tree).unwrap();
+        let one = shadow.keep_tree().unwrap();
+        fs::write(&file, "two more").unwrap();
+        let two = shadow.keep_tree().unwrap();
+        assert_ne!(one, two);
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "two more").unwrap();
+        shadow.refresh().unwrap();
+        shadow.go(&two, &one).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"one");
+        assert!(shadow.go(&two, "none").is_err());
+    }
 
     #[test]
     fn a_shadow_keeps_what_changed_and_leaves_the_directory_alone() {

@@ -1,10 +1,8 @@
 //! A long history: a thousand checkpoints, ten files changed before each.
 
-use std::fs;
-use std::path::PathBuf;
-
 use super::size::Size;
 use super::subject::{Kept, Subject, Subjects, Which};
+use super::tree::Edited;
 use super::{CHANGES, GIT};
 use crate::Result;
 use crate::args::Args;
@@ -129,10 +127,10 @@ impl History<'_> {
 }
 
 /// Returns what files take together, each compressed for itself.
-fn compressed_len(files: &[PathBuf]) -> Result<u64> {
+fn compressed_len(files: &[Edited]) -> Result<u64> {
     let mut len = 0;
     for file in files {
-        len += zstd::bulk::compress(&fs::read(file)?, 3)?.len() as u64;
+        len += zstd::bulk::compress(&file.after, 3)?.len() as u64;
     }
     Ok(len)
 }

@@ -9,6 +9,8 @@ mod history;
 mod memory;
 mod ours;
 mod random;
+mod rewind;
+mod round;
 mod size;
 mod source;
 mod subject;
@@ -30,7 +32,7 @@ const CHANGES: usize = 10;
 
 /// What is measured, in this order: the later ones go on with what the earlier
 /// ones kept.
-pub(crate) const PARTS: [Part; 5] = [
+pub(crate) const PARTS: [Part; 6] = [
     Part {
         name: "first",
         also: &[],
@@ -64,6 +66,15 @@ pub(crate) const PARTS: [Part; 5] = [
         measure: |args, _, shared| {
             with(args, shared, "diff of two snapshots", |subjects| {
                 diff::measure(args, subjects)
+            })
+        },
+    },
+    Part {
+        name: "rewind",
+        also: &[],
+        measure: |args, _, shared| {
+            with(args, shared, "rewind", |subjects| {
+                rewind::measure(args, subjects)
             })
         },
     },

@@ -1,4 +1,4 @@
-//! Our side: `backtrail checkpoint`, the whole process.
+//! Our side: `backtrail checkpoint`, `rewind` and `undo`, the whole process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,22 +41,37 @@ impl Ours {
 
     /// Keeps the state of the files; returns what that took, from start to exit.
     pub(super) fn keep(&self, expected: Expected) -> Result<Duration> {
-        let mut command = self.command();
-        command.stdin(Stdio::null());
-        let start = Instant::now();
-        let output = command.output()?;
-        let took = start.elapsed();
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("{command:?} failed: {}", said.trim_end()).into());
-        }
-        expected.check(&output.stdout)?;
+        let (took, told) = run(&mut self.checkpoint())?;
+        expected.check(&told)?;
+        Ok(took)
+    }
+
+    /// Does the same; returns the id of the checkpoint.
+    pub(super) fn mark(&self, expected: Expected) -> Result<String> {
+        let (_, told) = run(&mut self.checkpoint())?;
+        expected.check(&told)?;
+        let told: Value = serde_json::from_slice(&told)?;
+        Ok(told["id"].as_str().ok_or("there is no id")?.to_owned())
+    }
+
+    /// Takes the files back to a point, so many of them; returns what that took.
+    pub(super) fn rewind(&self, point: &str, count: usize) -> Result<Duration> {
+        let mut command = self.command(&["rewind", point, "--overwrite"]);
+        let (took, told) = run(&mut command)?;
+        check_moved(&told, count)?;
+        Ok(took)
+    }
+
+    /// Takes that back; returns what that took.
+    pub(super) fn undo(&self, count: usize) -> Result<Duration> {
+        let (took, told) = run(&mut self.command(&["undo"]))?;
+        check_moved(&told, count)?;
         Ok(took)
     }
 
     /// Does the same; returns the most memory that it took.
     pub(super) fn peak(&self, expected: Expected) -> Result<f64> {
-        let (peak, told) = memory::peak(&mut self.command())?;
+        let (peak, told) = memory::peak(&mut self.checkpoint())?;
         expected.check(&told)?;
         Ok(peak as f64)
     }
@@ -74,16 +89,48 @@ impl Ours {
         Ok(())
     }
 
-    fn command(&self) -> Command {
+    fn checkpoint(&self) -> Command {
+        self.command(&["checkpoint"])
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.bin);
         command
             .env_remove("BACKTRAIL_HOME")
             .env_remove("BACKTRAIL_SESSION")
             .arg("--store")
             .arg(&self.store)
-            .args(["checkpoint", "--json", "--workspace"])
+            .args(words)
+            .args(["--json", "--workspace"])
             .arg(&self.tree);
         command
+    }
+}
+
+/// Runs a command; returns what it took from start to exit, and what it told.
+fn run(command: &mut Command) -> Result<(Duration, Vec<u8>)> {
+    command.stdin(Stdio::null());
+    let start = Instant::now();
+    let output = command.output()?;
+    let took = start.elapsed();
+    match output.status.success() {
+        true => Ok((took, output.stdout)),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(format!("{command:?} failed: {}", said.trim_end()).into())
+        }
+    }
+}
+
+/// Refuses the answer of a rewind that moved more files or fewer.
+fn check_moved(told: &[u8], count: usize) -> Result<()> {
+    let told: Value = serde_json::from_slice(told)?;
+    let len = |name: &str| told[name].as_array().map(Vec::len);
+    let others = ["deleted", "kept", "conflicts", "not_restored"];
+    let is_right = len("restored") == Some(count) && others.iter().all(|name| len(name) == Some(0));
+    match is_right {
+        true => Ok(()),
+        false => Err(format!("{told} where {count} files were to be restored").into()),
     }
 }
 
@@ -117,6 +164,21 @@ pub(super) fn find(args: &Args) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rewind_that_moved_more_or_less_does_not_count() {
+        let told = |restored, kept| {
+            format!(
+                r#"{{"restored":{restored},"deleted":[],"kept":{kept},"conflicts":[],"not_restored":[]}}"#
+            )
+        };
+        let check = |told: String, count| check_moved(told.as_bytes(), count).is_ok();
+        assert!(check(told(r#"["a","b"]"#, "[]"), 2));
+        assert!(!check(told(r#"["a","b"]"#, "[]"), 1));
+        assert!(!check(told(r#"["a","b"]"#, "[]"), 3));
+        assert!(!check(told(r#"["a"]"#, r#"["b"]"#), 1));
+        assert!(!check("{}".to_owned(), 0));
+    }
 
     #[test]
     fn a_checkpoint_that_missed_something_does_not_count() {

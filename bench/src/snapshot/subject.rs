@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::git::{self, Shadow};
 use super::ours::{self, Expected, Ours};
 use super::random::Random;
-use super::tree::{Extent, Tree};
+use super::tree::{Edited, Extent, Tree};
 use crate::Result;
 use crate::args::Args;
 use crate::command;
@@ -143,7 +143,7 @@ impl Subject {
     }
 
     /// Edits some files; returns which.
-    pub(super) fn change(&self, count: usize) -> Result<Vec<PathBuf>> {
+    pub(super) fn change(&self, count: usize) -> Result<Vec<Edited>> {
         self.tree.change(&mut self.random.borrow_mut(), count)
     }
 

@@ -27,6 +27,14 @@ pub(crate) struct Tree {
     words: Vocabulary,
 }
 
+/// A file that was edited.
+#[derive(Debug)]
+pub(crate) struct Edited {
+    pub(crate) path: PathBuf,
+    pub(crate) before: Vec<u8>,
+    pub(crate) after: Vec<u8>,
+}
+
 /// What the rules of a project usually name; nothing here fits them.
 const IGNORED: &str = "/target/\nnode_modules/\n*.log\n*.pyc\n.env\n/dist/\n*.swp\n.DS_Store\n";
 /// How deep directories lie, as parts of them all.
@@ -72,18 +80,25 @@ impl Tree {
 
     /// Edits as many files, a line or two in each, written in place as agents do;
     /// returns which.
-    pub(crate) fn change(&self, random: &mut Random, count: usize) -> Result<Vec<PathBuf>> {
-        let mut changed = HashSet::new();
+    pub(crate) fn change(&self, random: &mut Random, count: usize) -> Result<Vec<Edited>> {
+        let mut known = HashSet::new();
+        let mut changed = Vec::with_capacity(count);
         while changed.len() < count {
-            let path = self.root.join(random.of(&self.texts));
-            if changed.contains(&path) {
+            let path = random.of(&self.texts);
+            if !known.insert(path) {
                 continue;
             }
-            let content = fs::read(&path)?;
-            fs::write(&path, self.edited(random, &content))?;
-            changed.insert(path);
+            let path = self.root.join(path);
+            let before = fs::read(&path)?;
+            let after = self.edited(random, &before);
+            fs::write(&path, &after)?;
+            changed.push(Edited {
+                path,
+                before,
+                after,
+            });
         }
-        Ok(changed.into_iter().collect())
+        Ok(changed)
     }
 
     /// Returns a text with one line replaced by one or two others.
