@@ -51,8 +51,7 @@ pub(super) fn choose(workspace: &Workspace, here: &Here, ui: &Ui) -> Result<Opti
     Ok(Some(point(n)))
 }
 
-/// Returns the last turns and runs, the newest first: those that `last~N` counts,
-/// since what was taken back is no place to go back before.
+/// Returns the last turns and runs, the newest first: those that `last~N` counts.
 fn last_turns(workspace: &Workspace) -> Result<Vec<LogEntry>> {
     let log = workspace.log()?;
     let mut entries = Vec::new();
