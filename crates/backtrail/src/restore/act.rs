@@ -243,7 +243,7 @@ fn tidy(hands: &mut Hands<'_>, objects: &Objects, ended: Ended) -> Result<Vec<No
             why: hands::HOLDS.to_owned(),
         });
     }
-    hands.give_back_root(ended)?;
+    hands.finish_root(ended)?;
     hands.touched.insert(PathBuf::new());
     hands.sync()?;
     Ok(left)

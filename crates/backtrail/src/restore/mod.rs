@@ -61,6 +61,12 @@ mod odd_tests;
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
+mod speed_tests;
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
 mod trees_tests;
 
 pub use act::{Touch, TouchHook};

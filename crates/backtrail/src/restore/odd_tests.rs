@@ -198,7 +198,7 @@ fn directories_without_write_permission_are_written_in_and_shut_again() {
     assert_eq!(ground.read(), new);
     for n in 0.. {
         ground.build(&old);
-        let calls = Calls::new(&ground, At::Fail(n, 3, 5));
+        let calls = Calls::new(&ground, At::Fail(n, 2, 5));
         match ground.go(&items, Some(&calls)) {
             Ok(outcome) if outcome.rolled_back.is_none() => {
                 assert_eq!(ground.read(), new, "call {n}");

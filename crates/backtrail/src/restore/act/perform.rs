@@ -55,7 +55,7 @@ impl Hands<'_> {
             }
         }
         for n in all.rev() {
-            if self.items[n].becomes_dir() {
+            if self.items[n].becomes_dir() && !bytes_of(self.path(n)).is_empty() {
                 self.turn(n, |hands| hands.set_mode(n))?;
             }
         }
@@ -250,16 +250,19 @@ impl Hands<'_> {
         Ok(())
     }
 
-    /// Gives back its mode to the workspace's own directory.
-    pub(super) fn give_back_root(&self, ended: Ended) -> Result<()> {
-        let root = self
-            .desk
-            .lent
-            .iter()
-            .find(|(path, _)| bytes_of(path).is_empty());
-        match root {
-            Some((path, mode)) if !self.has_mode(path, ended) => {
-                self.desk.give_back(self.beneath, path, *mode)
+    /// Gives the workspace's own directory its mode, new or back, when nothing is to
+    /// be made or removed in it any more.
+    pub(super) fn finish_root(&mut self, ended: Ended) -> Result<()> {
+        let is_root = |path: &Path| bytes_of(path).is_empty();
+        let lent = self.desk.lent.iter().find(|(path, _)| is_root(path));
+        if let Some((path, mode)) = lent
+            && !self.has_mode(path, ended)
+        {
+            return self.desk.give_back(self.beneath, path, *mode);
+        }
+        match self.items.first() {
+            Some(item) if ended == Ended::Forward && is_root(&item.path) => {
+                self.turn(0, |hands| hands.set_mode(0))
             }
             _ => Ok(()),
         }
