@@ -123,6 +123,19 @@ impl<'a> Work<'a> {
         carry_on::carry_on(self, &beneath)
     }
 
+    /// Empties what was staged for a step that is over: it was given up, and could
+    /// not tidy up then.
+    pub(super) fn clear(self) -> Result<()> {
+        self.check_paths()?;
+        let beneath = Beneath::open(self.root, self.hook)?;
+        let Some(mut desk) = Desk::find(&beneath, self.id)? else {
+            return Ok(());
+        };
+        let none: Vec<Ready> = self.items.iter().map(|_| Ready::default()).collect();
+        let mut hands = Hands::new(&beneath, &mut desk, self.items, &none);
+        tidy(&mut hands, self.objects, Ended::Back).map(drop)
+    }
+
     /// Refuses paths that lead out of the workspace, before anything is done.
     fn check_paths(&self) -> Result<()> {
         for item in self.items {
@@ -249,16 +262,22 @@ fn tidy(hands: &mut Hands<'_>, objects: &Objects, ended: Ended) -> Result<Vec<No
     Ok(left)
 }
 
-/// Removes the staging directories that hold nothing and that nobody will come back
-/// for.
-pub(super) fn sweep_strays(root: &Path, hook: Option<&dyn TouchHook>) -> Result<()> {
+/// Removes the staging directories that hold nothing, and returns the steps that
+/// the others belong to.
+pub(super) fn sweep_strays(root: &Path, hook: Option<&dyn TouchHook>) -> Result<Vec<CheckpointId>> {
     let beneath = Beneath::open(root, hook)?;
     let mut names = Names::default();
     let read = beneath.open_dir(b"").and_then(|fd| names.read(&fd));
     read.map_err(|error| Error::io("cannot read the workspace", root, error.into()))?;
-    let strays = names.iter().map(|(name, _)| name.to_bytes());
-    for name in strays.filter(|name| name.starts_with(STAGING)) {
-        beneath.remove_dir(Path::new(os_str(name))).ok();
+    let mut held = Vec::new();
+    for name in names.iter().map(|(name, _)| name.to_bytes()) {
+        let Some(id) = name.strip_prefix(STAGING) else {
+            continue;
+        };
+        if beneath.remove_dir(Path::new(os_str(name))).is_err() {
+            let id = std::str::from_utf8(id).ok();
+            held.extend(id.and_then(|id| id.parse::<CheckpointId>().ok()));
+        }
     }
-    Ok(())
+    Ok(held)
 }

@@ -138,6 +138,8 @@ impl Workspace {
         let lock = self.snapshot_lock()?;
         let _turn = lock.wait(options.progress.as_deref())?;
         self.recover_locked(speaker.as_ref())?;
+        // Only tidiness: what cannot be cleared away now is cleared away later.
+        self.clear_strays().ok();
         let Some(goal) = find(&options)? else {
             return Ok(None);
         };

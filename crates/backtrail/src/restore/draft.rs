@@ -328,10 +328,13 @@ impl Judge<'_> {
     }
 
     /// Returns when a file says that it changed.
+    #[allow(
+        clippy::unnecessary_cast,
+        reason = "the fields' types differ between platforms"
+    )]
     fn changed_at(&self, path: &Path) -> Option<Timestamp> {
         let stat = rustix::fs::lstat(self.root.join(path)).ok()?;
-        let seconds = i64::try_from(stat.st_mtime).ok()?;
-        let millis = i64::try_from(stat.st_mtime_nsec / 1_000_000).ok()?;
-        Timestamp::from_millis(seconds.checked_mul(1000)?.checked_add(millis)?)
+        let millis = (stat.st_mtime as i64).checked_mul(1000)?;
+        Timestamp::from_millis(millis.checked_add(stat.st_mtime_nsec as i64 / 1_000_000)?)
     }
 }

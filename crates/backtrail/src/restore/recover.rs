@@ -1,5 +1,6 @@
 //! Finishing what a crash interrupted.
 
+use super::act::sweep_strays;
 use super::execute::{items, left_alone, work};
 use super::goal::because;
 use super::plan::{Recovered, Verb};
@@ -7,6 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Session, opener_of};
 use crate::workspace::journal::{Begun, BegunChat, Ending};
+use crate::workspace::timeline::Timeline;
 use crate::workspace::{NotCaptured, SessionPlace, Why, Workspace};
 
 impl Workspace {
@@ -67,6 +69,26 @@ impl Workspace {
         self.end_step(&begun, Ending { session, ..ending })?;
         recovered.now = Some(begun.id);
         Ok(Some(recovered))
+    }
+
+    /// Clears away what steps that are over could not tidy up themselves. The caller
+    /// holds the snapshot lock, and nothing is unfinished.
+    pub(super) fn clear_strays(&self) -> Result<()> {
+        if !self.root_exists()? {
+            return Ok(());
+        }
+        let strays = sweep_strays(self.root(), self.store().touch_hook())?;
+        if strays.is_empty() {
+            return Ok(());
+        }
+        let timeline = Timeline::read(self)?;
+        for begun in strays.iter().filter_map(|id| timeline.moves.get(id)) {
+            let before = self.open_snapshot(&begun.before)?;
+            let after = self.open_snapshot(&begun.after)?;
+            let items = items(begun, &before, &after)?;
+            work(self, begun, &items).clear()?;
+        }
+        Ok(())
     }
 
     fn not_captured_at(&self, begun: &Begun) -> Result<NotCaptured> {

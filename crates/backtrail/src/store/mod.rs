@@ -227,10 +227,9 @@ impl Store {
     /// Finishes what a crash interrupted before anything is said: files and
     /// conversation must agree.
     fn opened(&self, session: Session) -> Result<Session> {
-        match session.workspace() {
-            Ok(Some(workspace)) => drop(workspace.recover_with(Some(&session))?),
-            // One that is gone, or cannot be read, keeps nobody from speaking.
-            Ok(None) | Err(_) => {}
+        // A workspace that is gone, or cannot be read, keeps nobody from speaking.
+        if let Ok(Some(workspace)) = session.workspace() {
+            workspace.recover_with(Some(&session))?;
         }
         Ok(session)
     }
