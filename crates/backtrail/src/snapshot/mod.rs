@@ -8,6 +8,8 @@ mod diff;
 #[cfg(test)]
 mod diff_tests;
 pub(crate) mod edit;
+#[cfg(test)]
+mod edit_tests;
 pub(crate) mod entry;
 mod hunks;
 pub(crate) mod name;
