@@ -45,10 +45,10 @@ impl<'a> Finder<'a> {
             steps.done.retain(is_its);
             steps.undone.retain(|(step, _)| is_its(step));
         }
-        let chats = timeline
-            .moves
-            .values()
-            .filter_map(|begun| begun.chat.as_ref());
+        // One that was given up began no trail: its number is another's by now.
+        let done = timeline.moves.values();
+        let done = done.filter(|begun| timeline.index_of(begun.id).is_some());
+        let chats = done.filter_map(|begun| begun.chat.as_ref());
         Ok(Self {
             workspace,
             with_files: chats
@@ -104,7 +104,7 @@ impl<'a> Finder<'a> {
         for session in self.sessions()? {
             let all = readable(all_steps(self.workspace.store(), &session).map(Some))?;
             let all = all.unwrap_or_default().into_iter();
-            let chat_only = all.filter(|taken| !self.is_with_files(&session, taken.trail));
+            let chat_only = all.filter(|taken| !self.is_with_files(&session, taken.began));
             steps.to_undo.extend(chat_only.map(|taken| taken.step));
         }
         for step in self.steps.done.iter().rev() {
@@ -123,8 +123,8 @@ impl<'a> Finder<'a> {
     }
 
     /// Returns whether a trail was begun by a step with files.
-    fn is_with_files(&self, session: &SessionId, trail: u32) -> bool {
-        self.with_files.contains(&(session.clone(), trail))
+    fn is_with_files(&self, session: &SessionId, trail: Option<u32>) -> bool {
+        trail.is_some_and(|trail| self.with_files.contains(&(session.clone(), trail)))
     }
 
     fn undo_of(&self, step: &FileStep, options: &Rewind) -> Result<Goal> {
@@ -297,7 +297,7 @@ impl<'a> Finder<'a> {
             let Some(taken) = readable(newest_step(self.workspace.store(), &session))? else {
                 continue;
             };
-            if self.is_with_files(&session, taken.trail) {
+            if self.is_with_files(&session, taken.began) {
                 continue;
             }
             let chat = ChatStep {
@@ -323,7 +323,7 @@ impl<'a> Finder<'a> {
             let Some(undone) = readable(undone_step(self.workspace.store(), &session))? else {
                 continue;
             };
-            if self.is_with_files(&session, undone.trail) {
+            if self.is_with_files(&session, Some(undone.trail)) {
                 continue;
             }
             let chat = ChatStep {

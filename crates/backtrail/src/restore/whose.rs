@@ -96,7 +96,8 @@ fn saved_by(around: &[Around<'_>], checkpoints: &[Checkpoint], n: usize) -> Vec<
         by.push(Doing {
             who: asked.cloned().map_or(Who::Person, Who::Session),
             at,
-            unsaved: false,
+            // Nobody asked for what is kept before files move.
+            unsaved: *checkpoint.why() == Why::BeforeRewind,
             words: None,
         });
     }

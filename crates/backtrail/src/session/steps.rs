@@ -135,8 +135,8 @@ pub struct Steps {
 pub(crate) struct Taken {
     pub(crate) step: Step,
     pub(crate) before: Spot,
-    /// The trail that the step stands in, or that it began.
-    pub(crate) trail: u32,
+    /// The trail that it began; a compaction begins none.
+    pub(crate) began: Option<u32>,
 }
 
 /// A step that was taken back, and where the conversation stood then.
@@ -217,11 +217,10 @@ pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Take
             spot = before.spot();
             // One that cannot be read has nothing to say, and hides nothing.
             if let Some(step) = step {
-                let trail = segment.trail;
                 return Ok(Some(Taken {
                     step,
                     before: spot,
-                    trail,
+                    began: None,
                 }));
             }
             compacted = before.position.compacted;
@@ -233,7 +232,7 @@ pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Take
             return Ok(rewind_of(opener).zip(before).map(|(step, before)| Taken {
                 step,
                 before,
-                trail: opener.trail,
+                began: Some(opener.trail),
             }));
         }
         let Some(other) = shared_with(files, opener) else {

@@ -16,6 +16,8 @@ use crate::trail::RecordKind;
 #[derive(Debug)]
 pub(crate) struct Timeline {
     pub(crate) checkpoints: Vec<Checkpoint>,
+    /// Where each of them stands.
+    places: HashMap<CheckpointId, usize>,
     /// The steps that moved files, by the id of what they ended with.
     pub(crate) moves: HashMap<CheckpointId, Begun>,
     /// The turns and runs that are under way, by what they began with.
@@ -60,6 +62,7 @@ impl Timeline {
     pub(crate) fn read(workspace: &Workspace) -> Result<Self> {
         let mut timeline = Self {
             checkpoints: Vec::new(),
+            places: HashMap::new(),
             moves: HashMap::new(),
             active: HashSet::new(),
         };
@@ -72,6 +75,8 @@ impl Timeline {
                 RecordKind::Checkpoint | RecordKind::Done => {
                     if let Ok(stored) = Stored::read(&record) {
                         let checkpoint = stored.into_checkpoint(workspace, record.seq());
+                        let place = timeline.checkpoints.len();
+                        timeline.places.insert(checkpoint.id, place);
                         timeline.checkpoints.push(checkpoint);
                     }
                 }
@@ -90,9 +95,7 @@ impl Timeline {
 
     /// Returns the place of a checkpoint.
     pub(crate) fn index_of(&self, id: CheckpointId) -> Option<usize> {
-        self.checkpoints
-            .iter()
-            .rposition(|checkpoint| checkpoint.id == id)
+        self.places.get(&id).copied()
     }
 
     /// Returns the turns and runs that a person counts: those that are not taken back,
