@@ -25,8 +25,8 @@ use crate::snapshot::scan::sys::{self, Horizon, Seen};
 /// Up to so many files are synced one by one; more at once, with all that others
 /// wrote.
 pub(super) const FEW: usize = 16;
-/// Fewer than so many are staged by one thread.
-const MANY: usize = 64;
+/// Fewer than so many are staged, and swept, by one thread.
+pub(super) const MANY: usize = 64;
 const SETGID: u32 = 0o2000;
 
 /// What is ready for one item.

@@ -6,7 +6,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::io::Errno;
 
@@ -15,10 +16,12 @@ use super::beneath::{Place, is_gone, is_unsupported};
 use super::desk::hash_of;
 use super::hands::{CHANGED, Hands};
 use super::known::{errno, hash, is_link};
+use super::stage::MANY;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
 use crate::snapshot::Kind;
 use crate::snapshot::name::shown;
+use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::split;
 use crate::snapshot::scan::sys::{self, Seen};
 
@@ -59,16 +62,35 @@ impl Hands<'_> {
     /// Removes all that the store holds, and saves what it does not. What fails does
     /// not keep the rest from it.
     pub(super) fn sweep(&mut self, objects: &Objects) -> Result<()> {
-        let mut swept = Ok(());
-        for (name, n) in self.on_desk()? {
-            let gone = match self.lies(objects, &name, n) {
-                Ok(Lies::Foreign) => self.rescue(objects, &name, n),
-                Ok(_) => self.desk.unlink(self.beneath, &name, self.path(n)),
-                Err(error) => Err(error),
-            };
-            swept = swept.and(gone);
+        let names = self.on_desk()?;
+        let threads = match names.len() >= MANY && !self.beneath.is_watched() {
+            true => std::thread::available_parallelism().map_or(1, usize::from),
+            false => 1,
+        };
+        let next = AtomicUsize::new(0);
+        let parts = in_parallel(threads.min(8), || {
+            let (mut foreign, mut swept) = (Vec::new(), Ok(()));
+            while let Some((name, n)) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let gone = match self.lies(objects, name, *n) {
+                    Ok(Lies::Foreign) => {
+                        foreign.push((name.clone(), *n));
+                        Ok(())
+                    }
+                    Ok(_) => self.desk.unlink(self.beneath, name, self.path(*n)),
+                    Err(error) => Err(error),
+                };
+                swept = swept.and(gone);
+            }
+            Ok((foreign, swept))
+        })?;
+        let mut all = Ok(());
+        for (foreign, swept) in parts {
+            all = all.and(swept);
+            for (name, n) in foreign {
+                all = all.and(self.rescue(objects, &name, n));
+            }
         }
-        swept
+        all
     }
 
     /// Finds out what lies on the desk.
@@ -213,7 +235,7 @@ impl Hands<'_> {
 
     /// Moves something from the desk to where nothing stands beside a path, or in the
     /// nearest directory above that is there, and returns where.
-    fn save_beside(&self, place: Place<'_>, name: &str, n: usize) -> Result<std::path::PathBuf> {
+    fn save_beside(&self, place: Place<'_>, name: &str, n: usize) -> Result<PathBuf> {
         let mut dir = place.dir;
         let mut number = 1_u32;
         loop {
@@ -238,7 +260,7 @@ impl Hands<'_> {
     }
 }
 
-fn place_dir(place: Place<'_>) -> std::path::PathBuf {
+fn place_dir(place: Place<'_>) -> PathBuf {
     Path::new(OsStr::from_bytes(place.dir)).to_owned()
 }
 
