@@ -206,18 +206,23 @@ impl Decided {
             let below = actions
                 .peek()
                 .is_some_and(|(next, _)| next.starts_with(path));
-            let kind = action.kind();
-            let is_dir = action.is_dir();
-            if is_dir && below && kind != PlannedKind::Mode {
+            if below && action.shows_by_content() {
                 continue;
             }
             changes.push(PlannedChange {
                 path: named(path),
-                kind,
-                is_dir,
+                kind: action.kind(),
+                is_dir: action.is_dir(),
             });
         }
         changes
+    }
+
+    /// Returns whether a path is a directory that shows by what is in it.
+    pub(super) fn shows_by_content(&self, path: &Path) -> bool {
+        self.actions
+            .get(path)
+            .is_some_and(Action::shows_by_content)
     }
 
     /// Returns how many files and links there are that are touched.
@@ -244,6 +249,11 @@ impl Action {
             ) if content == target => PlannedKind::Mode,
             _ => PlannedKind::Restore,
         }
+    }
+
+    /// Returns whether it is about a directory that comes or goes, and no more.
+    fn shows_by_content(&self) -> bool {
+        self.is_dir() && self.kind() != PlannedKind::Mode
     }
 
     fn is_dir(&self) -> bool {

@@ -275,19 +275,21 @@ impl Judge<'_> {
     fn all(&self, decided: &mut Decided, on_conflict: OnConflict) -> Vec<Conflict> {
         let paths = decided.actions.keys();
         let mut conflicts: Vec<Conflict> = paths.filter_map(|path| self.one(path)).collect();
+        let shows: Vec<bool> = (0..conflicts.len())
+            .map(|n| {
+                let path = &conflicts[n].path;
+                let next = conflicts.get(n + 1);
+                let below = next.is_some_and(|next| next.path.starts_with(path));
+                !(below && decided.shows_by_content(path))
+            })
+            .collect();
         if on_conflict == OnConflict::Keep {
             for conflict in &conflicts {
                 decided.keep(&conflict.path, KeptBecause::Conflict);
             }
         }
-        // A directory shows by what is in it.
-        let paths: Vec<PathBuf> = conflicts.iter().map(|known| known.path.clone()).collect();
-        let mut n = 0;
-        conflicts.retain(|conflict| {
-            n += 1;
-            let next = paths.get(n);
-            !next.is_some_and(|next| next.starts_with(&conflict.path))
-        });
+        let mut shows = shows.into_iter();
+        conflicts.retain(|_| shows.next().is_some_and(|shows| shows));
         for conflict in &mut conflicts {
             conflict.path = named(&conflict.path);
         }
