@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use backtrail::{Storage, StorageFile};
+use backtrail::{Storage, StorageFile, Touch, TouchHook};
 
 use crate::mutex::lock;
 use control::{Control, Kind, Share};
@@ -25,6 +25,10 @@ use file::FaultyFile;
 ///
 /// Clones, and the files opened from them, share count and fault. Without a
 /// fault it only counts.
+///
+/// A clone is also a [`TouchHook`]: what a store on this storage does to the files
+/// of its workspaces is counted with what it does to its own, and can fail so. A
+/// crash after such a change lets it happen.
 #[derive(Debug, Clone)]
 pub struct FaultyStorage {
     inner: Arc<dyn Storage>,
@@ -91,6 +95,18 @@ impl From<Arc<dyn Storage>> for FaultyStorage {
             inner,
             control: Gate::default(),
         }
+    }
+}
+
+impl TouchHook for FaultyStorage {
+    fn before(&self, touch: &Touch<'_>) -> io::Result<()> {
+        let label = format_args!("{} {}", touch.call, touch.path.display());
+        let mut control = lock(&self.control.0);
+        let step = control.step(Kind::Change, label)?;
+        if step.then_crash {
+            control.crash();
+        }
+        Ok(())
     }
 }
 

@@ -24,6 +24,7 @@ mod payloads;
 mod points;
 mod power;
 mod references;
+mod rewind;
 mod snapshots;
 mod spawn;
 mod stats;

@@ -1,0 +1,15 @@
+//! Taking files and conversation back: exactly, in one step, and never at anybody
+//! else's expense.
+//!
+//! The truth is what `std::fs` says, and a plain model that every test keeps for
+//! itself. `BACKTRAIL_TEST_LIVES` multiplies the heavy ones, `BACKTRAIL_TEST_SEED`
+//! says where seeds begin; a failing case is told by its seed.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a workspace belongs to the user, who changes it as he likes"
+)]
+
+mod actors;
+mod kit;
+mod three_actors;
