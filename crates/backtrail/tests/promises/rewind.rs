@@ -11,5 +11,8 @@
 )]
 
 mod actors;
+mod every_step;
 mod kit;
+mod oracle;
+mod scene;
 mod three_actors;

@@ -18,6 +18,11 @@ use crate::snapshots::tree::{Tree, read_tree, same};
 /// What a check found wrong.
 pub(crate) type Checked<T = ()> = std::result::Result<T, String>;
 
+/// Tells an error.
+pub(crate) fn told(error: backtrail::Error) -> String {
+    format!("{error:?}")
+}
+
 /// Where stores in memory are.
 pub(crate) const HOME: &str = "/store-in-memory";
 
@@ -115,7 +120,6 @@ pub(crate) fn write(root: &Path, name: &str, bytes: impl AsRef<[u8]>) {
 
 /// Checks every snapshot and every session of a store.
 pub(crate) fn verify(store: &Store) -> Checked {
-    let told = |error: backtrail::Error| format!("{error:?}");
     let report = store.verify_snapshots().map_err(told)?;
     if !report.is_ok() {
         return Err(format!("{report:#?}"));

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use backtrail::{Attempt, OnConflict, Point, Rewind, RewindPlan, RewindReport};
 
 use super::actors::{Actor, Own, World, differing, is_dir};
-use super::kit::{Checked, Stamps, setting, stamps, untouched, verify};
+use super::kit::{Checked, Stamps, setting, stamps, told, untouched, verify};
 use crate::snapshots::tree::{Tree, same};
 
 /// How many lives there are, and how much happens in each.
@@ -105,10 +105,6 @@ impl Judged<'_> {
         let one = self.now.contains_key(path) != self.then.contains_key(path);
         one && (is_dir(self.now, path) || is_dir(self.then, path))
     }
-}
-
-fn told(error: backtrail::Error) -> String {
-    format!("{error:?}")
 }
 
 impl Life {
