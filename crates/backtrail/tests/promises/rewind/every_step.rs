@@ -5,6 +5,11 @@
 //! What is done to the workspace's files and what is done to the store's is counted
 //! together; the fault comes at every operation in turn, until there are no more.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use backtrail::{Touch, TouchHook};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, When};
 
 use super::kit::{Checked, HOME};
@@ -159,5 +164,43 @@ fn f15_a_recovery_that_is_killed_is_carried_on_by_the_next() {
             });
         }
         assert!(killed > 10, "{act:?} {killed}");
+    }
+}
+
+/// Fails every change to the files from some moment on, until told otherwise.
+#[derive(Debug, Clone, Default)]
+struct Refusing(Arc<(AtomicU64, AtomicU64)>);
+
+impl TouchHook for Refusing {
+    fn before(&self, _: &Touch<'_>) -> io::Result<()> {
+        let (from, step) = (&self.0.0, &self.0.1);
+        match step.fetch_add(1, Ordering::SeqCst) >= from.load(Ordering::SeqCst) {
+            true => Err(io::Error::from_raw_os_error(EIO)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The files' disk fails, the store's does not: what could neither be done nor put
+/// back is carried on once the disk works again.
+#[test]
+fn f15_files_that_cannot_be_changed_from_some_moment_on_are_old_or_new_once_they_can() {
+    for act in [Act::Rewind(With::Both), Act::Undo(With::Files)] {
+        let scene = Scene::new(act);
+        for n in 0.. {
+            let hook = Refusing::default();
+            hook.0.0.store(n, Ordering::SeqCst);
+            let options = next_process().storage(scene.again());
+            let store = options.touch_hook(hook.clone()).open(HOME).unwrap();
+            let outcome = scene.perform(&scene.workspace(&store).unwrap());
+            let fired = hook.0.1.load(Ordering::SeqCst) > n;
+            hook.0.0.store(u64::MAX, Ordering::SeqCst);
+            scene
+                .check_after(&store, outcome.is_ok())
+                .unwrap_or_else(|wrong| panic!("{act:?} from {n}: {wrong}\n{outcome:?}"));
+            if !fired {
+                break;
+            }
+        }
     }
 }

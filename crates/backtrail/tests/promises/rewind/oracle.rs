@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use backtrail::{
-    CheckpointOptions, OnConflict, Point, Rewind, Store, Touch, TouchHook, Why, Workspace,
+    Attempt, CheckpointOptions, Kind, OnConflict, Point, Rewind, RewindReport, Store, Touch, TouchHook, Why, Workspace,
 };
 use backtrail_testkit::MemoryStorage;
 
@@ -135,8 +135,10 @@ fn in_store(workspace: &Workspace, contents: &mut Contents) -> Checked {
     for checkpoint in workspace.checkpoints().map_err(told)? {
         let snapshot = checkpoint.and_then(|kept| kept.snapshot()).map_err(told)?;
         for entry in snapshot.entries() {
-            let (path, _) = entry.map_err(told)?;
-            contents.extend(snapshot.read(&path).map_err(told)?);
+            let (path, state) = entry.map_err(told)?;
+            if state.kind == Kind::File {
+                contents.extend(snapshot.read(&path).map_err(told)?);
+            }
         }
     }
     Ok(())
@@ -180,6 +182,10 @@ impl Trouble {
         let path = self.root.join(*self.dice.pick(&PATHS));
         let bytes = format!("meddled at {step}").into_bytes();
         let aside = self.root.with_extension("aside");
+        // Who reads a pipe that nobody writes to waits for ever.
+        if fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_file()) {
+            return;
+        }
         let old = fs::read(&path).ok();
         let written = match self.dice.below(2) {
             0 => fs::write(&path, &bytes),
@@ -258,18 +264,18 @@ impl Case {
             let store = self.store(None);
             let workspace = store.workspace(&self.root()).map_err(told)?;
             let recovered = workspace.recover();
-            let context = format!("{what}; then {recovered:?}");
+            let tried = format!("{what}; then {recovered:?}");
             recovered.map_err(told)?;
             let trouble = hook.0.lock().unwrap();
             touched += trouble.step;
-            before.retain(|bytes| !trouble.overwrote.contains(bytes));
             before.extend(trouble.wrote.iter().cloned());
+            before.retain(|bytes| !trouble.overwrote.contains(bytes));
             let mut after = Contents::new();
             on_disk(&self.root(), &mut after);
             in_store(&workspace, &mut after)?;
             if let Some(lost) = before.difference(&after).next() {
                 let start = lost[..lost.len().min(20)].escape_ascii();
-                return Err(format!("lost: {start}, {} bytes; {context}", lost.len()));
+                return Err(format!("lost: {start}, {} bytes; {tried}", lost.len()));
             }
             verify(&store)?;
             drop(trouble);
@@ -299,15 +305,26 @@ impl Case {
             .map(|kept| Point::checkpoint(kept.unwrap().id()))
             .collect();
         let point = self.dice.pick(&ids).clone();
-        match self.dice.below(6) {
-            0 => format!("undo {:?}", workspace.undo(None, options)),
-            1 => format!("redo {:?}", workspace.redo(None, options)),
+        let path = *self.dice.pick(&PATHS);
+        let (what, attempt) = match self.dice.below(6) {
+            0 => ("undo", workspace.undo(None, options)),
+            1 => ("redo", workspace.redo(None, options)),
             2 => {
-                let path = *self.dice.pick(&PATHS);
                 let restored = workspace.rewind(&point, options.paths([path]));
-                format!("restore {path} {restored:?}")
+                ("restore", restored.map(Some))
             }
-            _ => format!("rewind {:?}", workspace.rewind(&point, options)),
+            _ => ("rewind", workspace.rewind(&point, options).map(Some)),
+        };
+        match attempt {
+            Ok(Some(Attempt::Done(report))) => {
+                let RewindReport {
+                    restored, deleted, ..
+                } = *report;
+                format!("{what} {restored:?} {deleted:?} {:?}", report.not_restored)
+            }
+            Ok(Some(Attempt::InConflict(plan))) => format!("{what} {:?}", plan.conflicts()),
+            Ok(None) => format!("{what} nothing"),
+            Err(error) => format!("{what} {error:?}"),
         }
     }
 }
