@@ -84,6 +84,57 @@ fn a_step_that_is_given_up_leaves_no_trace() {
 }
 
 #[test]
+fn what_changes_after_it_was_staged_is_found_before_anything_is_touched() {
+    let ground = Ground::new();
+    let old = tree([
+        ("a", file("one")),
+        ("d", dir()),
+        ("d/b", file("two")),
+        ("l", link("a")),
+    ]);
+    let new = tree([
+        ("a", file("three")),
+        ("d", Stuff::Dir(0o700)),
+        ("l", link("b")),
+    ]);
+    let items = ground.items(&old, &new);
+    let root = ground.root();
+    let deeds: [(&str, &dyn Fn()); 6] = [
+        ("a", &|| fs::write(root.join("a"), "eno").unwrap()),
+        ("a", &|| fs::remove_file(root.join("a")).unwrap()),
+        ("a", &|| {
+            fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o600)).unwrap()
+        }),
+        ("d", &|| {
+            fs::set_permissions(root.join("d"), fs::Permissions::from_mode(0o750)).unwrap()
+        }),
+        ("d/b", &|| {
+            fs::rename(root.join("d"), root.join("e")).unwrap()
+        }),
+        ("l", &|| {
+            fs::remove_file(root.join("l")).unwrap();
+            std::os::unix::fs::symlink("c", root.join("l")).unwrap();
+        }),
+    ];
+    for (path, deed) in deeds {
+        ground.build(&old);
+        let staged = ground.work(&root, &items, None).stage().unwrap();
+        staged.check().unwrap();
+        deed();
+        let now = ground.read();
+        let error = staged.check().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{path}: {error}");
+        let found = error.path().unwrap().strip_prefix(&root).unwrap();
+        assert!(Path::new(path).starts_with(found), "{path}: {found:?}");
+        staged.give_up();
+        let staging = |path: &[u8]| path.starts_with(b".backtrail-staging-");
+        let mut now = now;
+        now.retain(|path, _| !staging(path));
+        assert_eq!(ground.read(), now, "{path}");
+    }
+}
+
+#[test]
 fn a_store_that_lost_the_content_stops_it_before_anything_is_touched() {
     let ground = Ground::new();
     let old = tree([("a", file("one"))]);

@@ -1,8 +1,10 @@
 //! Carrying on what a crash interrupted, wherever it stopped.
 
+use rustix::io::Errno;
+
 use super::super::plan::NotRestored;
 use super::super::thing::{Item, Thing};
-use super::beneath::{Beneath, Place};
+use super::beneath::{Beneath, Place, is_gone, may_write};
 use super::desk::{Desk, OPEN};
 use super::hands::{CHANGED, GONE, Hands, is_ours};
 use super::stage::{OnMoved, Ready, Staging};
@@ -10,6 +12,7 @@ use super::sweep::Lies;
 use super::{Outcome, Work};
 use crate::error::Result;
 use crate::snapshot::Kind;
+use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::sys::Seen;
 
 /// How an item stands.
@@ -116,10 +119,10 @@ fn open_dirs(beneath: &Beneath<'_>, items: &[Item]) -> Result<()> {
 }
 
 fn is_usable(beneath: &Beneath<'_>, item: &Item) -> bool {
-    let path = crate::snapshot::name::bytes_of(&item.path);
+    let path = bytes_of(&item.path);
     beneath
         .open_dir(path)
-        .is_ok_and(|dir| super::beneath::may_write(&dir).unwrap_or(false))
+        .is_ok_and(|dir| may_write(&dir).unwrap_or(false))
 }
 
 /// Puts back what is nobody's to remove, and what was moved out of the way of
@@ -134,7 +137,9 @@ fn salvage(hands: &mut Hands<'_>, work: Work<'_>) -> Result<()> {
                 let failed = |error| hands.failed("put a file back", "renameat2", n, error);
                 if hands.beneath.look(place.path).map_err(failed)?.is_none() {
                     match hands.beneath.put(&hands.desk.fd, &name, place, None) {
-                        Err(error) if !super::beneath::is_gone(error) => return Err(failed(error)),
+                        // Somebody was quicker, and that stays.
+                        Err(Errno::EXIST) => {}
+                        Err(error) if !is_gone(error) => return Err(failed(error)),
                         _ => {}
                     }
                 }
@@ -218,7 +223,7 @@ fn is_at(beneath: &Beneath<'_>, item: &Item, thing: &Thing) -> rustix::io::Resul
     let place = Place::of(&item.path);
     match beneath.open_dir(place.dir) {
         Ok(dir) => beneath.is((&dir, place.name), place.path, thing, None),
-        Err(error) if super::beneath::is_gone(error) => Ok(false),
+        Err(error) if is_gone(error) => Ok(false),
         Err(error) => Err(error),
     }
 }
