@@ -176,12 +176,42 @@ impl Scene {
     pub(crate) fn check_after(&self, store: &Store, done: bool) -> Checked {
         let workspace = self.workspace(store)?;
         workspace.recover().map_err(told)?;
-        let is_new = self.state(store)?;
+        self.check_from(&workspace, done, self.state(store)?)
+    }
+
+    /// As [`check_after`](Self::check_after), where what was staged and could not be
+    /// cleared away may lie about until the next move.
+    pub(crate) fn check_untidy(&self, store: &Store, done: bool) -> Checked {
+        let workspace = self.workspace(store)?;
+        workspace.recover().map_err(told)?;
+        let mut tree = read_tree(&self.root());
+        tree.retain(|path, _| !path.to_string_lossy().starts_with(".backtrail-staging-"));
+        let is_new = self.state_of(&tree, store)?;
+        self.check_from(&workspace, done, is_new)
+    }
+
+    /// Checks that the conversation did not move, and that the move overwrites what
+    /// is neither old nor new.
+    pub(crate) fn check_overwritten(&self, store: &Store) -> Checked {
+        let workspace = self.workspace(store)?;
+        if head(store, &self.session) != self.old.1 {
+            return Err("the conversation moved alone".to_owned());
+        }
+        let overwriting = |options: Rewind| options.overwrite();
+        perform_with(&workspace, &self.session, self.act, overwriting)?;
+        match self.state(store)? {
+            true => verify(store),
+            false => Err("it was done, and is not".to_owned()),
+        }
+    }
+
+    fn check_from(&self, workspace: &Workspace, done: bool, is_new: bool) -> Checked {
+        let store = workspace.store();
         if done && !is_new {
             return Err("it was done, and is not".to_owned());
         }
         if !is_new {
-            self.perform(&workspace)?;
+            self.perform(workspace)?;
             if !self.state(store)? {
                 return Err("a second attempt did nothing".to_owned());
             }
@@ -191,7 +221,7 @@ impl Scene {
             Act::Undo(with) | Act::UndoOfRewind(with) => Act::Redo(with),
             Act::Restore => Act::Undo(With::Files),
         };
-        perform(&workspace, &self.session, back)?;
+        perform(workspace, &self.session, back)?;
         if self.state(store)? {
             return Err("it could not be taken back".to_owned());
         }
@@ -201,17 +231,20 @@ impl Scene {
     /// Returns whether files and conversation are both new; an error unless both are
     /// the one or the other.
     pub(crate) fn state(&self, store: &Store) -> Checked<bool> {
-        let tree = read_tree(&self.root());
+        self.state_of(&read_tree(&self.root()), store)
+    }
+
+    fn state_of(&self, tree: &Tree, store: &Store) -> Checked<bool> {
         let seq = head(store, &self.session);
         for (is_new, (files, at)) in [(false, &self.old), (true, &self.new)] {
-            if tree == *files {
+            if tree == files {
                 return match seq == *at {
                     true => Ok(is_new),
                     false => Err(format!("files are new: {is_new}; the conversation is at {seq}")),
                 };
             }
         }
-        let [old, new] = [&self.old, &self.new].map(|state| same(&tree, &state.0).unwrap_err());
+        let [old, new] = [&self.old, &self.new].map(|state| same(tree, &state.0).unwrap_err());
         Err(format!("neither the old state\n  {old}\nnor the new\n  {new}"))
     }
 }
@@ -223,15 +256,25 @@ fn head(store: &Store, session: &SessionId) -> u64 {
 }
 
 fn perform(workspace: &Workspace, session: &SessionId, act: Act) -> Checked {
+    perform_with(workspace, session, act, |options| options)
+}
+
+fn perform_with(
+    workspace: &Workspace,
+    session: &SessionId,
+    act: Act,
+    on_conflict: impl Fn(Rewind) -> Rewind,
+) -> Checked {
+    let options = |with: With| on_conflict(with.options());
     let start = Point::record(session, 1);
     let attempt = match act {
-        Act::Rewind(with) => workspace.rewind(&start, with.options()).map(Some),
+        Act::Rewind(with) => workspace.rewind(&start, options(with)).map(Some),
         Act::Restore => {
-            let options = Rewind::files().paths(["a", "d", "new"]);
+            let options = options(With::Files).paths(["a", "d", "new"]);
             workspace.rewind(&start, options).map(Some)
         }
-        Act::Undo(with) | Act::UndoOfRewind(with) => workspace.undo(None, with.options()),
-        Act::Redo(with) => workspace.redo(None, with.options()),
+        Act::Undo(with) | Act::UndoOfRewind(with) => workspace.undo(None, options(with)),
+        Act::Redo(with) => workspace.redo(None, options(with)),
     };
     match attempt.map_err(told)? {
         Some(Attempt::Done(report)) if report.not_restored.is_empty() => Ok(()),
