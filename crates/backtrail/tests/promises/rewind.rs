@@ -12,6 +12,7 @@
 
 mod actors;
 mod every_step;
+mod killed;
 mod kit;
 mod oracle;
 mod scene;
