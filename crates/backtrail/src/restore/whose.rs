@@ -235,18 +235,17 @@ impl Family {
         if place.id == self.root {
             return true;
         }
+        // A turn is inherited with the message that it begins with: one that began
+        // where the line turns off went another way.
+        let line = self.line.as_ref();
+        if line.is_some_and(|line| line.holds(&place.id, place.trail, place.seq + 1)) {
+            return true;
+        }
         if let Some(known) = self.known.borrow().get(&place.id) {
             return *known;
         }
-        let inherited = self
-            .line
-            .as_ref()
-            .is_some_and(|line| line.holds(&place.id, place.trail, place.seq));
-        let holds = inherited || self.began(&place.id);
-        // What was inherited ends somewhere: the next place may lie behind that.
-        if !inherited {
-            self.known.borrow_mut().insert(place.id.clone(), holds);
-        }
+        let holds = self.began(&place.id);
+        self.known.borrow_mut().insert(place.id.clone(), holds);
         holds
     }
 
