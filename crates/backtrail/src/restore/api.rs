@@ -6,7 +6,7 @@ use super::draft::{Draft, Found};
 use super::execute::{Execution, must_stand};
 use super::goal::Goal;
 use super::options::{OnConflict, Rewind};
-use super::plan::{Attempt, RewindPlan, RewindReport};
+use super::plan::{Attempt, ChatMove, RewindPlan, RewindReport};
 use super::steps::Finder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
@@ -126,12 +126,12 @@ impl Workspace {
         })
     }
 
-    /// Does what `find` finds, in one go and under one lock. `planned` is the state
-    /// of the files that a plan was made for.
+    /// Does what `find` finds, in one go and under one lock. `planned` is what a plan
+    /// was made for.
     pub(super) fn attempt(
         &self,
         options: Rewind,
-        planned: Option<ObjectId>,
+        planned: Option<Planned>,
         speaker: Option<Session>,
         find: impl FnOnce(&Rewind) -> Result<Option<Goal>>,
     ) -> Result<Option<Attempt>> {
@@ -144,6 +144,10 @@ impl Workspace {
             return Ok(None);
         };
         let speaker = self.speaker_for(&goal, speaker)?;
+        if let Some(planned) = &planned {
+            must_stand(speaker.as_ref(), planned.chat.as_ref())?;
+        }
+        let planned = planned.and_then(|planned| planned.files);
         let active = self.active()?;
         let stored = match &goal.files {
             Some(_) => Some(self.stored_present(&options.progress, planned)?),
@@ -241,6 +245,14 @@ fn changes(draft: &Draft) -> Vec<super::plan::PlannedChange> {
     files.map_or_else(Vec::new, |files| files.decided.changes())
 }
 
+/// What a plan was made for.
+pub(super) struct Planned {
+    /// The state of the files.
+    files: Option<ObjectId>,
+    /// How the conversation was to move.
+    chat: Option<ChatMove>,
+}
+
 /// Does what was planned, if everything is as it was then.
 pub(super) fn apply(plan: RewindPlan) -> Result<RewindReport> {
     let RewindPlan {
@@ -252,10 +264,11 @@ pub(super) fn apply(plan: RewindPlan) -> Result<RewindReport> {
         speaker,
         ..
     } = plan;
-    if let (Some(speaker), Some(chat)) = (&speaker, &draft.chat) {
-        must_stand(speaker, chat)?;
-    }
-    let attempt = workspace.attempt(options, present, speaker, |_| Ok(Some(goal)))?;
+    let planned = Planned {
+        files: present,
+        chat: draft.chat,
+    };
+    let attempt = workspace.attempt(options, Some(planned), speaker, |_| Ok(Some(goal)))?;
     match attempt.expect("the plan says what to do") {
         Attempt::Done(report) => Ok(*report),
         Attempt::InConflict(plan) => Err(in_conflict(&plan)),

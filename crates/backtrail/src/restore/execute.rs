@@ -394,9 +394,17 @@ impl BegunChat {
     }
 }
 
-/// Refuses to go on from a conversation that moved since it was looked at.
-pub(super) fn must_stand(speaker: &Session, chat: &ChatMove) -> Result<()> {
-    if !speaker.is_spoken_after(chat.from)? && speaker.stands_at()?.seq >= chat.from {
+/// Refuses to go on from a conversation that moved since it was looked at. `speaker`
+/// is who would move it now, and `chat` how it was to move then.
+pub(super) fn must_stand(speaker: Option<&Session>, chat: Option<&ChatMove>) -> Result<()> {
+    let stands = match (speaker, chat) {
+        (None, None) => true,
+        (Some(speaker), Some(chat)) => {
+            !speaker.is_spoken_after(chat.from)? && speaker.stands_at()?.seq >= chat.from
+        }
+        _ => false,
+    };
+    if stands {
         return Ok(());
     }
     let what = "the conversation went on since this was planned; nothing was touched, plan again";
