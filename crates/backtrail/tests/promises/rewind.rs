@@ -15,5 +15,6 @@ mod every_step;
 mod killed;
 mod kit;
 mod oracle;
+mod others;
 mod scene;
 mod three_actors;

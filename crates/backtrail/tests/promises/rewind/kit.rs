@@ -194,7 +194,7 @@ pub(crate) fn done(attempt: Attempt) -> RewindReport {
 /// Returns the paths that stopped an attempt.
 pub(crate) fn stopped(attempt: Attempt) -> Vec<PathBuf> {
     match attempt {
-        Attempt::Done(report) => panic!("it was done: {report:#?}"),
+        Attempt::Done(report) => panic!("it was done: {:?} {:?}", report.restored, report.deleted),
         Attempt::InConflict(plan) => {
             let conflicts = plan.conflicts().iter();
             conflicts.map(|conflict| conflict.path.clone()).collect()
