@@ -31,7 +31,7 @@ pub(super) struct Round<'a> {
 
 /// Whether files are as they were before the edits, or after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+enum State {
     Before,
     After,
 }
@@ -117,18 +117,30 @@ impl<'a> Round<'a> {
     }
 
     /// Finds out whether all edited files are in a state, and nothing came or went.
-    pub(super) fn check(&self, state: State) -> Result<()> {
-        let which = usize::from(state == State::After);
-        for edited in &self.edits {
-            let expected = [&edited.before, &edited.after][which];
-            if fs::read(&edited.path)? != *expected {
-                return Err(format!("{} is not {state:?}", edited.path.display()).into());
-            }
+    fn check(&self, state: State) -> Result<()> {
+        let [before, after] = &self.found;
+        let expected = match state {
+            State::Before => before,
+            State::After => after,
+        };
+        check(&self.edits, state, &self.subject.tree.root, expected)
+    }
+}
+
+fn check(edits: &[Edited], state: State, root: &Path, expected: &Found) -> Result<()> {
+    for edited in edits {
+        let content = match state {
+            State::Before => &edited.before,
+            State::After => &edited.after,
+        };
+        if fs::read(&edited.path)? != *content {
+            let path = edited.path.display();
+            return Err(format!("{path} is not what it was {state:?} the edits").into());
         }
-        match walk::look(&self.subject.tree.root)? {
-            found if found == self.found[which] => Ok(()),
-            found => Err(format!("{found:?} instead of {:?}", self.found[which]).into()),
-        }
+    }
+    match walk::look(root)? {
+        found if found == *expected => Ok(()),
+        found => Err(format!("{found:?} instead of {expected:?}").into()),
     }
 }
 
@@ -152,4 +164,53 @@ fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(BESIDE);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::random::Random;
+    use super::super::tree::{Extent, Tree};
+    use super::*;
+
+    const SMALL: Extent = Extent {
+        files: 200,
+        dirs: 20,
+        bytes: 200_000,
+    };
+
+    #[test]
+    fn a_tree_that_did_not_go_all_the_way_back_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::make(&dir.path().join("tree"), SMALL).unwrap();
+        let before = walk::look(&tree.root).unwrap();
+        let edits = tree.change(&mut Random::new(1), 10).unwrap();
+        let after = walk::look(&tree.root).unwrap();
+        let check = |state, found| check(&edits, state, &tree.root, found).is_ok();
+        assert!(check(State::After, &after));
+        assert!(!check(State::Before, &before));
+        for edited in &edits[1..] {
+            fs::write(&edited.path, &edited.before).unwrap();
+        }
+        assert!(!check(State::Before, &before));
+        fs::write(&edits[0].path, &edits[0].before).unwrap();
+        assert!(check(State::Before, &before));
+        fs::write(tree.root.join("more"), "").unwrap();
+        assert!(!check(State::Before, &before));
+    }
+
+    #[test]
+    fn plain_writes_put_the_same_into_new_files_and_leave_nothing_beside() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::make(&dir.path().join("tree"), SMALL).unwrap();
+        let edits = tree.change(&mut Random::new(1), 10).unwrap();
+        let after = walk::look(&tree.root).unwrap();
+        let inode = || fs::metadata(&edits[0].path).unwrap().ino();
+        for plain in [Plain::Unsynced, Plain::Synced] {
+            let was = inode();
+            replace(&edits, &tree.root, plain).unwrap();
+            assert_ne!(inode(), was);
+            check(&edits, State::After, &tree.root, &after).unwrap();
+        }
+    }
 }
