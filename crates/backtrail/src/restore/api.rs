@@ -140,6 +140,8 @@ impl Workspace {
         self.recover_locked(speaker.as_ref())?;
         // Only tidiness: what cannot be cleared away now is cleared away later.
         self.clear_strays().ok();
+        // The same few states are compared again and again.
+        let remembering = self.remembering();
         let Some(goal) = find(&options)? else {
             return Ok(None);
         };
@@ -154,11 +156,11 @@ impl Workspace {
             None => None,
         };
         let snapshot = match &stored {
-            Some((state, _)) => Some(self.open_snapshot(&state.id)?),
+            Some((state, _)) => Some(remembering.open_snapshot(&state.id)?),
             None => None,
         };
         let found = snapshot.as_ref().map(Found::Stored);
-        let draft = Draft::new(self, &goal, &options, found)?;
+        let draft = Draft::new(&remembering, &goal, &options, found)?;
         let stops = options.on_conflict == OnConflict::Stop && !draft.conflicts().is_empty();
         if stops {
             let not_captured = goal.to.as_ref().map(|to| to.not_captured().clone());
@@ -177,7 +179,7 @@ impl Workspace {
         // A step that changes nothing any more is still taken back.
         let nothing = draft.is_empty() && goal.step_id.is_none();
         let execution = Execution {
-            workspace: self,
+            workspace: &remembering,
             goal: &goal,
             draft,
             speaker,

@@ -165,6 +165,14 @@ impl Decided {
             let is_dir = matches!(action.then, Some(Node::Dir(_)));
             return Ok((!is_dir).then(|| no_directory(dir)));
         }
+        let now = self
+            .actions
+            .get(path)
+            .and_then(|action| action.now.as_ref());
+        if now.is_some_and(|now| !matches!(now, Node::LeftOut(_))) {
+            // Something stands there, so that its directory does, too.
+            return Ok(None);
+        }
         match present.walk_down(dir)? {
             Some(Node::Dir(_)) => return Ok(None),
             None => {}

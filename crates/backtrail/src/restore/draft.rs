@@ -150,7 +150,7 @@ impl Drafting<'_> {
     /// Finds what is not as it shall be, and who changed it.
     fn look(&self, present: &Snapshot, target: &Snapshot, whose: &Whose) -> Result<(Wants, Trace)> {
         let mut wants = self.wants(present, target)?;
-        let trace = self.trace(&wants)?;
+        let trace = self.trace(&wants, [present.id(), target.id()])?;
         if self.goal.scope == Scope::ChangedUntilNow {
             // Others may have changed something meanwhile: that is not this step's.
             let is_own = |want: &Difference| {
@@ -193,7 +193,7 @@ impl Drafting<'_> {
         let thing = |node: &Option<Node>| node.as_ref().map(Thing::of);
         let after = self.workspace.open_snapshot(after)?;
         for change in after.differences(target, None)? {
-            let now = present.walk_down(&change.path)?;
+            let now = present.walk_down_to(&change, [after.id(), target.id()])?;
             if thing(&now) == thing(&change.after) {
                 continue;
             }
@@ -218,11 +218,10 @@ impl Drafting<'_> {
     }
 
     /// Follows what became of the paths since the state that they are counted from.
-    fn trace(&self, wants: &Wants) -> Result<Trace> {
+    fn trace(&self, wants: &Wants, between: [ObjectId; 2]) -> Result<Trace> {
         let since = index_since(self.timeline, self.goal)?;
         let base = self.timeline.checkpoints[since].snapshot()?;
-        let paths = wants.differences.iter().map(|want| want.path.as_path());
-        let mut trace = Trace::new(&base, paths)?;
+        let mut trace = Trace::new(&base, between, &wants.differences)?;
         let present = self.found.snapshot();
         let now = self.workspace.store().now();
         let intervals = intervals(self.timeline, since, present.id(), now);

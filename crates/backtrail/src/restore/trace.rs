@@ -46,18 +46,20 @@ impl State {
 }
 
 impl Trace {
-    /// Looks at some paths, from the state that a snapshot has on.
-    pub(super) fn new<'p>(
+    /// Looks at the paths in which two snapshots differ, from the state that a third
+    /// has on.
+    pub(super) fn new(
         base: &Snapshot,
-        paths: impl IntoIterator<Item = &'p Path>,
+        between: [ObjectId; 2],
+        differences: &[Difference],
     ) -> Result<Self> {
         let mut trace = Self::default();
-        for path in paths {
+        for difference in differences {
             let traced = Traced {
-                base: State::of(base.walk_down(path)?.as_ref()),
+                base: State::of(base.walk_down_to(difference, between)?.as_ref()),
                 ..Traced::default()
             };
-            trace.paths.insert(path.to_owned(), traced);
+            trace.paths.insert(difference.path.clone(), traced);
         }
         Ok(trace)
     }

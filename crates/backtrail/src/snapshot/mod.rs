@@ -19,6 +19,7 @@ mod node_tests;
 mod patch;
 #[cfg(test)]
 mod patch_tests;
+pub(crate) mod remembered;
 mod renames;
 pub(crate) mod scan;
 pub(crate) mod source;

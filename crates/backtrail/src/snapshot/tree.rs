@@ -30,8 +30,13 @@ pub struct Snapshot {
 impl Snapshot {
     /// Opens a snapshot that is stored.
     pub(crate) fn stored(objects: &Objects, id: ObjectId) -> Result<Self> {
-        let root = read_root(&id, &objects.read(&id)?)?;
-        Ok(Self::new(id, root, Arc::new(objects.clone())))
+        Self::of(Arc::new(objects.clone()), id)
+    }
+
+    /// Opens a snapshot whose nodes and contents come from there.
+    pub(crate) fn of(source: Arc<dyn Contents>, id: ObjectId) -> Result<Self> {
+        let root = read_root(&id, &source.node(&id)?)?;
+        Ok(Self::new(id, root, source))
     }
 
     /// Takes what a scan of `path` found, without it being stored.
@@ -209,5 +214,26 @@ impl Snapshot {
             }
         }
         Ok(Some(node))
+    }
+
+    /// Does the same at a path in which two snapshots differ. Where this is one of
+    /// them, nothing needs to be read.
+    pub(crate) fn walk_down_to(
+        &self,
+        difference: &Difference,
+        between: [ObjectId; 2],
+    ) -> Result<Option<Node>> {
+        let sides = [&difference.before, &difference.after];
+        for (id, node) in between.into_iter().zip(sides) {
+            // What is not there may lie in something that was left out.
+            let is_there = matches!(
+                node,
+                Some(Node::File { .. } | Node::Link { .. } | Node::Dir(_))
+            );
+            if id == self.id && is_there {
+                return Ok(node.clone());
+            }
+        }
+        self.walk_down(&difference.path)
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::change::FileState;
-use super::entry::{Dir, Entry, Kind, LeftOutReason, Totals};
+use super::entry::{Dir, Entry, Kind, LeftOutReason, Node, Totals};
 use super::node::{write_listing, write_root};
 use super::source::Nodes;
 use super::testing::{
@@ -52,6 +52,32 @@ fn agrees(snapshot: &Snapshot, path: &Path, item: &Item) -> bool {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn what_two_snapshots_differ_in_is_found_in_either_of_them_without_reading(
+        before in some_tree(),
+        after in some_tree(),
+        other in some_tree(),
+    ) {
+        let memory = Arc::new(Memory::default());
+        let [before, after, other] = [before, after, other].map(|items| snapshot(&memory, &items));
+        let between = [before.id(), after.id()];
+        for difference in before.differences(&after, None).unwrap() {
+            let sides = [
+                (&before, &difference.before),
+                (&after, &difference.after),
+                (&other, &None),
+            ];
+            for (snapshot, node) in sides {
+                memory.reads();
+                let found = snapshot.walk_down_to(&difference, between).unwrap();
+                let reads = memory.reads();
+                let is_there = node.as_ref().is_some_and(|node| !matches!(node, Node::LeftOut(_)));
+                prop_assert!(reads == 0 || !is_there);
+                prop_assert_eq!(found, snapshot.walk_down(&difference.path).unwrap());
+            }
+        }
+    }
 
     #[test]
     fn a_snapshot_lists_and_finds_all_that_went_into_it(items in some_tree()) {

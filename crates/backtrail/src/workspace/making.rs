@@ -335,7 +335,10 @@ impl Workspace {
 
     /// Opens a snapshot by its name.
     pub(crate) fn open_snapshot(&self, id: &ObjectId) -> Result<Snapshot> {
-        Snapshot::stored(self.objects(), *id)
+        match &self.0.read {
+            Some(source) => Snapshot::of(Arc::clone(source) as _, *id),
+            None => Snapshot::stored(self.objects(), *id),
+        }
     }
 }
 

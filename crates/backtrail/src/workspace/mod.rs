@@ -33,6 +33,7 @@ use crate::error::{Error, Result};
 use crate::ids::{SessionId, WorkspaceId};
 use crate::objects::Objects;
 use crate::session::{SessionFiles, SessionInfo, SessionReader};
+use crate::snapshot::remembered::Remembered;
 use crate::store::Store;
 use crate::trail::present::WorkspaceRef;
 
@@ -76,6 +77,8 @@ struct Inner {
     files: SessionFiles,
     id: WorkspaceId,
     root: PathBuf,
+    /// What was read of snapshots, where that is kept.
+    read: Option<Arc<Remembered>>,
 }
 
 impl Workspace {
@@ -85,6 +88,22 @@ impl Workspace {
             store: store.clone(),
             id,
             root,
+            read: None,
+        }))
+    }
+
+    /// Returns a handle that keeps in memory what it reads of snapshots: for one
+    /// piece of work, not for long.
+    pub(crate) fn remembering(&self) -> Self {
+        let Inner {
+            store, id, root, ..
+        } = &*self.0;
+        Self(Arc::new(Inner {
+            files: self.0.files.clone(),
+            store: store.clone(),
+            id: id.clone(),
+            root: root.clone(),
+            read: Some(Arc::new(Remembered::new(Arc::new(store.objects().clone())))),
         }))
     }
 

@@ -1,0 +1,113 @@
+//! Nodes that are kept in memory once they were read.
+//!
+//! States that differ in little share most of their nodes, and who compares several
+//! of them asks for the same ones again and again. A node's name is its content, so
+//! that what was read stays true.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::source::{Contents, Nodes};
+use crate::error::Result;
+use crate::objects::ObjectId;
+
+/// So many bytes are kept: the directories of some 500,000 files.
+const ROOM: usize = 32 << 20;
+
+/// A source that keeps the nodes that were read of it, and no contents.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    source: Arc<dyn Contents>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    nodes: HashMap<ObjectId, Box<[u8]>>,
+    bytes: usize,
+}
+
+impl Remembered {
+    pub(crate) fn new(source: Arc<dyn Contents>) -> Self {
+        Self {
+            source,
+            known: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Nodes for Remembered {
+    fn node(&self, id: &ObjectId) -> Result<Cow<'_, [u8]>> {
+        if let Some(bytes) = self.known().nodes.get(id) {
+            return Ok(Cow::Owned(bytes.to_vec()));
+        }
+        let bytes = self.source.node(id)?;
+        self.known().take(*id, &bytes);
+        Ok(bytes)
+    }
+}
+
+impl Contents for Remembered {
+    fn content(
+        &self,
+        path: &Path,
+        id: &ObjectId,
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.source.content(path, id, take)
+    }
+}
+
+impl Known {
+    /// Keeps a node while there is room.
+    fn take(&mut self, id: ObjectId, bytes: &[u8]) {
+        if self.bytes + bytes.len() > ROOM {
+            return;
+        }
+        if self.nodes.insert(id, bytes.into()).is_none() {
+            self.bytes += bytes.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Memory, dir, file, named, snapshot};
+    use super::super::tree::Snapshot;
+    use super::*;
+
+    #[test]
+    fn a_node_is_read_once_and_says_the_same_every_time() {
+        let memory = Arc::new(Memory::default());
+        let items = named([("a", dir([("b", dir([("c", file("one"))]))]))]);
+        let plain = snapshot(&memory, &items);
+        let source = Arc::new(Remembered::new(memory.clone()));
+        let remembered = Snapshot::of(source, plain.id()).unwrap();
+        let paths = ["a", "a/b", "a/b/c", "a/b/d"].map(Path::new);
+        let found = |snapshot: &Snapshot| paths.map(|path| snapshot.walk_down(path).unwrap());
+        let expected = found(&plain);
+        memory.reads();
+        assert_eq!(found(&remembered), expected);
+        assert_eq!(memory.reads(), 3, "the root, a and a/b");
+        assert_eq!(found(&remembered), expected);
+        assert_eq!(memory.reads(), 0);
+        assert_eq!(remembered.read("a/b/c").unwrap().unwrap(), b"one");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_there_is_room_for() {
+        let mut known = Known::default();
+        let large = vec![0; ROOM / 2 + 1];
+        for n in 0..3_u8 {
+            known.take(ObjectId::of(&[n]), &large);
+        }
+        known.take(ObjectId::of(&[0]), &large);
+        assert_eq!((known.nodes.len(), known.bytes), (1, large.len()));
+    }
+}
