@@ -228,9 +228,7 @@ impl Decided {
 
     /// Returns whether a path is a directory that shows by what is in it.
     pub(super) fn shows_by_content(&self, path: &Path) -> bool {
-        self.actions
-            .get(path)
-            .is_some_and(Action::shows_by_content)
+        self.actions.get(path).is_some_and(Action::shows_by_content)
     }
 
     /// Returns how many files and links there are that are touched.

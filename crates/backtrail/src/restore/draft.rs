@@ -100,6 +100,8 @@ struct Wants {
 /// What was stored because no snapshot had it.
 struct Captured {
     present: Snapshot,
+    /// What it is.
+    stored: BTreeMap<PathBuf, Thing>,
     /// Directories that no snapshot had.
     opened: BTreeSet<PathBuf>,
     /// What cannot be stored.
@@ -119,12 +121,13 @@ impl Drafting<'_> {
         let target = self.workspace.open_snapshot(&self.goal.target)?;
         let whose = self.goal.whose.find(self.workspace.store())?;
         let mut present = self.found.snapshot().clone();
-        let (mut wants, mut trace) = self.look(&present, &target, &whose)?;
+        let none = BTreeMap::new();
+        let (mut wants, mut trace) = self.look(&present, &target, &whose, &none)?;
         let mut decided = Decided::on(wants.differences, &trace, &BTreeSet::new());
         if matches!(self.found, Found::Stored(_)) && !decided.to_capture.is_empty() {
             let captured = self.capture(&decided.to_capture, &present)?;
             present = captured.present;
-            (wants, trace) = self.look(&present, &target, &whose)?;
+            (wants, trace) = self.look(&present, &target, &whose, &captured.stored)?;
             decided = Decided::on(wants.differences, &trace, &captured.opened);
             for path in &captured.refused {
                 decided.cannot(path, "what is there now cannot be kept, so it stays");
@@ -137,8 +140,14 @@ impl Drafting<'_> {
             root: self.workspace.root(),
             now: self.workspace.store().now(),
         };
-        let conflicts = judge.all(&mut decided, options.on_conflict);
+        self.name_uncaptured(&mut decided, &target)?;
+        // What is not touched anyway is in nobody's way.
         decided.fit(&present, &target)?;
+        let conflicts = judge.all(&mut decided, options.on_conflict);
+        if options.on_conflict == OnConflict::Keep {
+            // Directories stay for what is kept in them.
+            decided.fit(&present, &target)?;
+        }
         Ok(FileDraft {
             unchanged: present.totals().files.saturating_sub(decided.touched()),
             present,
@@ -148,9 +157,15 @@ impl Drafting<'_> {
     }
 
     /// Finds what is not as it shall be, and who changed it.
-    fn look(&self, present: &Snapshot, target: &Snapshot, whose: &Whose) -> Result<(Wants, Trace)> {
+    fn look(
+        &self,
+        present: &Snapshot,
+        target: &Snapshot,
+        whose: &Whose,
+        stored: &BTreeMap<PathBuf, Thing>,
+    ) -> Result<(Wants, Trace)> {
         let mut wants = self.wants(present, target)?;
-        let trace = self.trace(&wants, [present.id(), target.id()])?;
+        let trace = self.trace(&wants, [present.id(), target.id()], stored)?;
         if self.goal.scope == Scope::ChangedUntilNow {
             // Others may have changed something meanwhile: that is not this step's.
             let is_own = |want: &Difference| {
@@ -190,14 +205,13 @@ impl Drafting<'_> {
         target: &Snapshot,
     ) -> Result<Wants> {
         let mut wants = Wants::default();
-        let thing = |node: &Option<Node>| node.as_ref().map(Thing::of);
         let after = self.workspace.open_snapshot(after)?;
         for change in after.differences(target, None)? {
             let now = present.walk_down_to(&change, [after.id(), target.id()])?;
-            if thing(&now) == thing(&change.after) {
+            if is_same(&now, &change.after) {
                 continue;
             }
-            if thing(&now) != thing(&change.before) {
+            if !is_same(&now, &change.before) {
                 wants.moved_on.insert(change.path.clone());
             }
             wants.differences.push(Difference {
@@ -206,6 +220,22 @@ impl Drafting<'_> {
             });
         }
         Ok(wants)
+    }
+
+    /// Names what was asked for by its path and was not captured then.
+    fn name_uncaptured(&self, decided: &mut Decided, target: &Snapshot) -> Result<()> {
+        let Scope::Whole(paths) = &self.goal.scope else {
+            return Ok(());
+        };
+        for path in paths {
+            let named = decided.not_restored.iter().any(|known| known.path == *path);
+            if let Some(Node::LeftOut(then)) = target.walk_down(path)?
+                && !named
+            {
+                decided.cannot(path, format!("was not captured then ({})", then.reason));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses a path that never was.
@@ -218,10 +248,16 @@ impl Drafting<'_> {
     }
 
     /// Follows what became of the paths since the state that they are counted from.
-    fn trace(&self, wants: &Wants, between: [ObjectId; 2]) -> Result<Trace> {
+    fn trace(
+        &self,
+        wants: &Wants,
+        between: [ObjectId; 2],
+        stored: &BTreeMap<PathBuf, Thing>,
+    ) -> Result<Trace> {
         let since = index_since(self.timeline, self.goal)?;
         let base = self.timeline.checkpoints[since].snapshot()?;
         let mut trace = Trace::new(&base, between, &wants.differences)?;
+        trace.know(stored);
         let present = self.found.snapshot();
         let now = self.workspace.store().now();
         let intervals = intervals(self.timeline, since, present.id(), now);
@@ -239,12 +275,14 @@ impl Drafting<'_> {
         let mut edits = BTreeMap::new();
         let mut opened = BTreeSet::new();
         let mut refused = Vec::new();
+        let mut stored = BTreeMap::new();
         for path in paths {
             match capture(self.workspace.root(), path, &options, &writer)? {
                 Some(node) => {
                     if matches!(node, Node::Dir(_)) {
                         opened.insert(path.clone());
                     }
+                    stored.extend(Thing::of(&node).map(|thing| (path.clone(), thing)));
                     edits.insert(path.clone(), Edit::Put(node));
                 }
                 None => refused.push(path.clone()),
@@ -254,6 +292,7 @@ impl Drafting<'_> {
         writer.finish()?;
         Ok(Captured {
             present: self.workspace.open_snapshot(&id)?,
+            stored,
             opened,
             refused,
         })
@@ -337,5 +376,13 @@ impl Judge<'_> {
         let stat = rustix::fs::lstat(self.root.join(path)).ok()?;
         let millis = (stat.st_mtime as i64).checked_mul(1000)?;
         Timestamp::from_millis(millis.checked_add(stat.st_mtime_nsec as i64 / 1_000_000)?)
+    }
+}
+
+/// Returns whether the same stands at a path, as far as a snapshot tells.
+fn is_same(a: &Option<Node>, b: &Option<Node>) -> bool {
+    match (a, b) {
+        (Some(Node::LeftOut(a)), Some(Node::LeftOut(b))) => a == b,
+        _ => a.as_ref().map(Thing::of) == b.as_ref().map(Thing::of),
     }
 }

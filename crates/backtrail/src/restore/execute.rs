@@ -107,9 +107,12 @@ impl Execution<'_> {
             session: None,
         };
         let left = outcome.left;
-        let ending = left_alone(workspace, ending, &left, &draft.present)?;
-        let session = self.move_chat(&begun)?;
-        workspace.end_step(&begun, Ending { session, ..ending })?;
+        let ended = left_alone(workspace, ending, &left, &draft.present).and_then(|ending| {
+            let session = self.move_chat(&begun)?;
+            workspace.end_step(&begun, Ending { session, ..ending })
+        });
+        // The files are where they shall be; the rest follows.
+        ended.map_err(interrupted)?;
         Ok(Moved {
             from: begun.from,
             now: begun.id,

@@ -124,7 +124,10 @@ impl Goal {
         let is_restore = !options.paths.is_empty();
         let store = workspace.store();
         let chat = place.as_ref().filter(|_| options.chat && !is_restore);
-        let belongs_to = chat.map_or(Ok(None), |place| belongs_to(store, &place.id))?;
+        let owner = match &place {
+            Some(place) => Some(belongs_to(store, &place.id)?),
+            None => None,
+        };
         let about = match is_restore {
             true => named_paths(&options.paths),
             false => format!("to {}", target_words(workspace, &checkpoint)?),
@@ -144,12 +147,15 @@ impl Goal {
                 since: checkpoint.id(),
                 whose,
             }),
-            chat: match belongs_to {
-                Some(_) => None,
-                None => chat.map(ChatGoal::at),
+            // One that cannot be read any more keeps no file from moving.
+            tool_calls: match owner {
+                Some(Owner::Lost) | None => Vec::new(),
+                _ => tool_calls_between(store, &checkpoint, place.as_ref())?,
             },
-            belongs_to,
-            tool_calls: tool_calls_between(store, &checkpoint, place.as_ref())?,
+            chat: chat
+                .filter(|_| owner == Some(Owner::Ours))
+                .map(ChatGoal::at),
+            belongs_to: owner.and_then(Owner::agent).filter(|_| chat.is_some()),
             to: Some(checkpoint),
             about: Some(about),
         })
@@ -162,7 +168,7 @@ impl Goal {
                 format!("{point} belongs to no session, so there is no conversation to move");
             return Err(Error::invalid(what));
         };
-        if let Some(agent) = belongs_to(workspace.store(), &place.id)? {
+        if let Owner::Agent(agent) = belongs_to(workspace.store(), &place.id)? {
             return Err(not_ours(&place.id, place.seq, &agent));
         }
         Ok(Self {
@@ -225,9 +231,39 @@ impl ChatGoal {
     }
 }
 
-/// Returns the agent that keeps a session itself, if one does.
-pub(super) fn belongs_to(store: &Store, id: &SessionId) -> Result<Option<String>> {
-    Ok(store.read_session(id)?.present()?.belongs_to)
+/// Whose a conversation is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Owner {
+    Ours,
+    /// An agent keeps it itself.
+    Agent(String),
+    /// It is gone, or cannot be read.
+    Lost,
+}
+
+impl Owner {
+    pub(super) fn agent(self) -> Option<String> {
+        match self {
+            Self::Agent(agent) => Some(agent),
+            Self::Ours | Self::Lost => None,
+        }
+    }
+}
+
+/// Returns whose the conversation of a session is.
+pub(super) fn belongs_to(store: &Store, id: &SessionId) -> Result<Owner> {
+    let present = store.read_session(id).and_then(|reader| reader.present());
+    match present.map(|present| present.belongs_to) {
+        Ok(Some(agent)) => Ok(Owner::Agent(agent)),
+        Ok(None) => Ok(Owner::Ours),
+        Err(error) if is_lost(&error) => Ok(Owner::Lost),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns whether a session is gone, or cannot be read.
+pub(super) fn is_lost(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corrupt)
 }
 
 /// Says which state a checkpoint has.

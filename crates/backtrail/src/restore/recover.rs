@@ -2,7 +2,7 @@
 
 use super::act::sweep_strays;
 use super::execute::{items, left_alone, work};
-use super::goal::because;
+use super::goal::{because, is_lost};
 use super::plan::{Recovered, Verb};
 use crate::error::{ErrorKind, Result};
 use crate::ids::SessionId;
@@ -106,7 +106,8 @@ impl Workspace {
     ) -> Result<Option<SessionPlace>> {
         let moved = |place| Ok(Some(place));
         let head = match self.store().session_place(&chat.session) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            // What is lost cannot be moved, and holds up nothing else.
+            Err(error) if is_lost(&error) => return Ok(None),
             place => place?.trail,
         };
         if head >= chat.trail {
@@ -126,8 +127,10 @@ impl Workspace {
             if stands.trail != chat.from.trail || session.is_spoken_after(chat.from.seq)? {
                 return Ok(None);
             }
-            session.go_to(because(&begun.why), (chat.to.trail, chat.to.seq))?;
-            moved(chat.place())
+            match session.go_to(because(&begun.why), (chat.to.trail, chat.to.seq)) {
+                Err(error) if is_lost(&error) => Ok(None),
+                gone => gone.and_then(|()| moved(chat.place())),
+            }
         })
     }
 

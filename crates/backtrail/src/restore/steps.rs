@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::goal::{ChatGoal, FileGoal, Goal, OwnWork, Scope, belongs_to};
+use super::goal::{ChatGoal, FileGoal, Goal, OwnWork, Owner, Scope, belongs_to};
 use super::options::Rewind;
 use super::plan::Verb;
 use crate::error::{ErrorKind, Result};
@@ -15,14 +15,17 @@ use crate::session::{Step, StepKind, Steps, all_steps, newest_step, opener_of, u
 use crate::time::Timestamp;
 use crate::workspace::journal::{Begun, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Why, Workspace};
+use crate::workspace::{Checkpoint, Why, Workspace};
 
 /// A step of a conversation alone, and where that stood before it.
 #[derive(Debug)]
 struct ChatStep {
     session: SessionId,
     step: Step,
+    /// Where the conversation goes to be before it, or behind it again.
     to: TrailPlace,
+    /// Where it stands itself: the trail that it began, or its record.
+    place: (u32, u64),
     at: Option<Timestamp>,
 }
 
@@ -62,12 +65,12 @@ impl<'a> Finder<'a> {
 
     /// Finds the step that undo takes back.
     pub(super) fn to_undo(&self, options: &Rewind) -> Result<Option<Goal>> {
-        let chat = self.newest_chat()?;
+        let chat = match options.chat {
+            true => self.newest_chat()?,
+            false => None,
+        };
         for step in self.steps.done.iter().rev() {
-            let at = self.at(step);
-            if let Some(chat) = &chat
-                && chat.at > Some(at)
-            {
+            if chat.as_ref().is_some_and(|chat| self.is_newer(chat, step)) {
                 break;
             }
             let goal = self.undo_of(step, options)?;
@@ -77,6 +80,16 @@ impl<'a> Finder<'a> {
             }
         }
         Ok(chat.map(|chat| chat.goal(Verb::Undo)))
+    }
+
+    /// Returns whether a step of a conversation came after one of files. Within one
+    /// session the records tell; clocks go back.
+    fn is_newer(&self, chat: &ChatStep, step: &FileStep) -> bool {
+        let ended = step.after.map(|after| &self.timeline.checkpoints[after]);
+        match ended.and_then(Checkpoint::session) {
+            Some(place) if place.id == chat.session => chat.place > (place.trail, place.seq),
+            _ => chat.at > Some(self.at(step)),
+        }
     }
 
     /// Finds the step that redo brings forward again.
@@ -113,11 +126,13 @@ impl<'a> Finder<'a> {
             }
         }
         steps.to_undo.sort_by_key(|step| std::cmp::Reverse(step.at));
-        let undone = self.steps.undone.iter().rev();
-        steps.to_redo = undone.map(|(step, _)| self.words(step)).collect();
-        if steps.to_redo.is_empty() {
-            let chat = self.to_redo(&Rewind::files_and_chat())?;
-            steps.to_redo.extend(chat.and_then(|goal| goal.step));
+        // What was said or done since may have ended it.
+        let next = self.to_redo(&Rewind::files_and_chat())?;
+        if next.as_ref().is_some_and(|goal| goal.step_id.is_some()) {
+            let undone = self.steps.undone.iter().rev();
+            steps.to_redo = undone.map(|(step, _)| self.words(step)).collect();
+        } else {
+            steps.to_redo.extend(next.and_then(|goal| goal.step));
         }
         Ok(steps)
     }
@@ -188,10 +203,12 @@ impl<'a> Finder<'a> {
         chat: Option<ChatGoal>,
     ) -> Result<Goal> {
         let words = self.words(step);
-        let belongs_to = match &chat {
-            Some(chat) => belongs_to(self.workspace.store(), &chat.session)?,
+        let owner = match &chat {
+            Some(chat) => Some(belongs_to(self.workspace.store(), &chat.session)?),
             None => None,
         };
+        // One that cannot be read any more keeps no file from moving.
+        let chat = chat.filter(|_| owner == Some(Owner::Ours));
         Ok(Goal {
             verb,
             about: Some(words.to_string()),
@@ -200,8 +217,8 @@ impl<'a> Finder<'a> {
             session: step.session.clone(),
             to: Some(self.timeline.checkpoints[step.before].clone()),
             files,
-            chat: chat.filter(|_| belongs_to.is_none()),
-            belongs_to,
+            chat,
+            belongs_to: owner.and_then(Owner::agent),
             tool_calls: Vec::new(),
         })
     }
@@ -242,7 +259,10 @@ impl<'a> Finder<'a> {
         let Some(chat) = &begun.chat else {
             return Ok(false);
         };
-        let reader = self.workspace.store().read_session(&chat.session)?;
+        let reader = match self.workspace.store().read_session(&chat.session) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            reader => reader?,
+        };
         let opener = opener_of(self.workspace.store(), &chat.session, chat.trail)?;
         let seq = opener.map_or(chat.to.seq, |opener| opener.seq);
         reader.is_spoken_after(seq)
@@ -303,6 +323,10 @@ impl<'a> Finder<'a> {
             let chat = ChatStep {
                 session,
                 at: taken.step.at,
+                place: match taken.began {
+                    Some(trail) => (trail, 0),
+                    None => (taken.before.trail, taken.before.seq + 1),
+                },
                 step: taken.step,
                 to: TrailPlace {
                     trail: taken.before.trail,
@@ -329,6 +353,7 @@ impl<'a> Finder<'a> {
             let chat = ChatStep {
                 session,
                 at: Some(undone.at),
+                place: (undone.trail, 0),
                 step: undone.step,
                 to: TrailPlace {
                     trail: undone.ahead.trail,

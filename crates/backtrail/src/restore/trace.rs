@@ -1,6 +1,6 @@
 //! Who changed which paths since a state, as far as it is still in effect.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::thing::Thing;
@@ -14,6 +14,8 @@ use crate::snapshot::{Difference, Snapshot};
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     paths: HashMap<PathBuf, Traced>,
+    /// What is there now where no snapshot has it.
+    stored: BTreeMap<PathBuf, Thing>,
 }
 
 /// What became of one path.
@@ -64,6 +66,11 @@ impl Trace {
         Ok(trace)
     }
 
+    /// Takes note of what is there now where no snapshot has it.
+    pub(super) fn know(&mut self, stored: &BTreeMap<PathBuf, Thing>) {
+        self.stored.clone_from(stored);
+    }
+
     /// Follows what became of the paths. A state that cannot be read is passed over:
     /// what comes after it may be the doing of all who were there meanwhile.
     pub(super) fn follow(
@@ -106,6 +113,12 @@ impl Trace {
             let unknown = [&difference.before, &difference.after]
                 .into_iter()
                 .any(|node| matches!(node, Some(Node::LeftOut(_))));
+            let was = difference.before.as_ref().and_then(Thing::of);
+            let lost = matches!(difference.after, Some(Node::LeftOut(_))) && was.is_some();
+            if lost && self.stored.get(&difference.path) == was.as_ref() {
+                // Only lost sight of: it is over the cap, say, and the same.
+                continue;
+            }
             if let Some(traced) = self.paths.get_mut(&difference.path) {
                 traced.change(State::of(difference.after.as_ref()), by);
                 if difference.before.is_none() && !by.is_empty() {

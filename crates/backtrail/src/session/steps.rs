@@ -60,6 +60,13 @@ pub enum StepKind {
         /// Which, in a few words.
         about: Option<String>,
     },
+    /// Something was said, which was taken back by itself.
+    Said {
+        /// The last record before it.
+        after: u64,
+        /// The last record of it.
+        until: u64,
+    },
     /// A summary took the place of earlier messages.
     Compaction {
         /// Its record.
@@ -79,6 +86,7 @@ impl StepKind {
             Self::Run { .. } => "run",
             Self::Rewind { .. } | Self::FileRewind { .. } => "rewind",
             Self::Restore { .. } => "restore",
+            Self::Said { .. } => "said",
             Self::Compaction { .. } => "compaction",
         }
     }
@@ -97,6 +105,12 @@ impl fmt::Display for Step {
             StepKind::Run { about } => named(f, "run", about),
             StepKind::FileRewind { about } => named(f, "rewind", about),
             StepKind::Restore { about } => named(f, "restore of", about),
+            StepKind::Said { after, until } => {
+                write!(
+                    f,
+                    "what was said after record {after}, up to record {until}"
+                )
+            }
             StepKind::Rewind { from, to: 0 } => {
                 write!(f, "the rewind from record {from} to the beginning")
             }
@@ -269,7 +283,14 @@ pub(crate) fn undone(files: &SessionFiles, mut spot: Spot) -> Result<Option<Undo
             // A turn that was taken back is no step of the conversation alone.
             let step = match newest(files, ahead)? {
                 Some(taken) => Some(taken.step),
-                None => rewind_of(opener),
+                None => Some(Step {
+                    kind: StepKind::Said {
+                        after: opener.seq,
+                        until: ahead.seq,
+                    },
+                    at: Some(opener.at),
+                    session: None,
+                }),
             };
             return Ok(step.map(|step| Undone {
                 step,

@@ -181,11 +181,16 @@ impl Stacks {
         self.0.undone.clear();
     }
 
+    /// Takes in that a turn or run ended. What was taken back while it was under way
+    /// is a step again: it went on.
     fn ended(&mut self, step: FileStep) {
-        let was_undone = |(undone, _): &(FileStep, CheckpointId)| undone.id == step.id;
-        if self.0.undone.iter().any(was_undone) {
-            self.done(step);
+        if self.0.done.iter().any(|done| done.id == step.id) {
+            return;
         }
+        for around in &mut self.0.done {
+            around.covers.retain(|covered| covered.id != step.id);
+        }
+        self.done(step);
     }
 
     fn moved(&mut self, n: usize, begun: &Begun, timeline: &Timeline) {

@@ -214,7 +214,11 @@ impl World {
     /// Lets an agent work, in a turn or a run; sometimes another one meanwhile.
     pub(crate) fn work(&mut self) -> Vec<(Actor, usize, usize)> {
         let first = *self.dice.pick(&[Actor::A, Actor::B]);
-        let other = if first == Actor::A { Actor::B } else { Actor::A };
+        let other = if first == Actor::A {
+            Actor::B
+        } else {
+            Actor::A
+        };
         let second = (self.dice.below(4) == 0).then_some(other);
         let start = self.begin(first);
         self.act(first);

@@ -124,7 +124,10 @@ fn f15_any_read_may_fail_once_and_a_move_is_done_or_not_done() {
 
 #[test]
 fn f15_a_disk_that_fails_from_some_moment_on_leaves_a_move_done_or_not_done() {
-    for (act, error) in [(Act::Rewind(With::Both), ENOSPC), (Act::Undo(With::Files), EIO)] {
+    for (act, error) in [
+        (Act::Rewind(With::Both), ENOSPC),
+        (Act::Undo(With::Files), EIO),
+    ] {
         let fails = |_| Fault::ErrorFrom(error);
         at_every_operation(act, Count::Writes, fails, Then::GoesOn);
     }
@@ -160,7 +163,11 @@ fn f15_a_recovery_that_is_killed_is_carried_on_by_the_next() {
             killed += u64::from(second.fired());
             let checked = scene.check_after(&open(memory.kill()), false);
             checked.unwrap_or_else(|wrong| {
-                panic!("{act:?} {n}: {wrong}\n{:#?}\n{:#?}", disk.log(), second.log())
+                panic!(
+                    "{act:?} {n}: {wrong}\n{:#?}\n{:#?}",
+                    disk.log(),
+                    second.log()
+                )
             });
         }
         assert!(killed > 10, "{act:?} {killed}");

@@ -137,7 +137,12 @@ fn f15_a_process_killed_in_the_middle_leaves_what_the_next_carries_on() {
     if let Some(task) = task() {
         let hook = Pausing::at(task[2].parse().unwrap());
         let options = StoreOptions::new().touch_hook(hook);
-        return go(Path::new(&task[0]), options, &task[1], Rewind::files().overwrite());
+        return go(
+            Path::new(&task[0]),
+            options,
+            &task[1],
+            Rewind::files().overwrite(),
+        );
     }
     let place = Place::new();
     let test = "f15_a_process_killed_in_the_middle_leaves_what_the_next_carries_on";

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use backtrail::{
-    Attempt, CheckpointOptions, Kind, OnConflict, Point, Rewind, RewindReport, Store, Touch, TouchHook, Why, Workspace,
+    Attempt, CheckpointOptions, Kind, OnConflict, Point, Rewind, RewindReport, Store, Touch,
+    TouchHook, Why, Workspace,
 };
 use backtrail_testkit::MemoryStorage;
 
@@ -297,7 +298,11 @@ impl Case {
     fn attempt(&mut self, hook: &Hook) -> String {
         let store = self.store(Some(hook));
         let workspace = store.find_workspace(&self.root()).unwrap().unwrap();
-        let ways = [OnConflict::Overwrite, OnConflict::Overwrite, OnConflict::Keep];
+        let ways = [
+            OnConflict::Overwrite,
+            OnConflict::Overwrite,
+            OnConflict::Keep,
+        ];
         let options = Rewind::files().on_conflict(*self.dice.pick(&ways));
         let ids: Vec<Point> = workspace
             .checkpoints()

@@ -41,26 +41,40 @@ fn f31_a_session_takes_back_its_own_work_and_no_others() {
     lab.write("unsaved", "by the person");
     let before = lab.tree();
 
-    let attempt = lab.workspace.rewind(&point(&a, 0), Rewind::files()).unwrap();
+    let attempt = lab
+        .workspace
+        .rewind(&point(&a, 0), Rewind::files())
+        .unwrap();
     assert_eq!(
         stopped(attempt),
         ["of-b", "of-the-person", "shared", "unsaved"].map(Into::<std::path::PathBuf>::into)
     );
     is_tree(lab.root(), &before, "stopped");
-    let plan = lab.workspace.rewind_plan(&point(&a, 0), Rewind::files()).unwrap();
+    let plan = lab
+        .workspace
+        .rewind_plan(&point(&a, 0), Rewind::files())
+        .unwrap();
     let by: Vec<_> = plan.conflicts().iter().map(|one| &one.changed_by).collect();
     let b_did = ChangedBy::Session(b.id().clone());
     assert_eq!(by, [&b_did, &ChangedBy::Person, &b_did, &ChangedBy::Person]);
     let unsaved: Vec<bool> = plan.conflicts().iter().map(|one| one.unsaved).collect();
     assert_eq!(unsaved, [false, false, false, true]);
-    assert_eq!(plan.conflicts()[2].also.as_deref(), Some("the turn \"a begins\""));
+    assert_eq!(
+        plan.conflicts()[2].also.as_deref(),
+        Some("the turn \"a begins\"")
+    );
     // A plan with conflicts cannot be applied.
     assert_eq!(plan.apply().unwrap_err().kind(), ErrorKind::Conflict);
     is_tree(lab.root(), &before, "refused");
 
     let options = Rewind::files().keep();
     let report = done(lab.workspace.rewind(&point(&a, 0), options).unwrap());
-    assert!(report.kept.iter().all(|kept| kept.because == KeptBecause::Conflict));
+    assert!(
+        report
+            .kept
+            .iter()
+            .all(|kept| kept.because == KeptBecause::Conflict)
+    );
     assert_eq!(report.kept.len(), 4);
     assert_eq!(report.deleted, [std::path::PathBuf::from("of-a")]);
     assert!(!lab.has("of-a"));
@@ -87,20 +101,35 @@ fn f31_undo_of_a_session_takes_its_own_newest_step() {
     turn(&b, "of b", || lab.write("b1", "1"));
     let ids = [Some(a.id()), Some(b.id()), None];
     let newest = |session: Option<&SessionId>| -> Option<Step> {
-        lab.workspace.steps(session).unwrap().to_undo.into_iter().next()
+        lab.workspace
+            .steps(session)
+            .unwrap()
+            .to_undo
+            .into_iter()
+            .next()
     };
     let abouts = ids.map(|id| match newest(id).unwrap().kind {
         StepKind::Turn { about } => about.unwrap(),
         other => panic!("{other:?}"),
     });
     assert_eq!(abouts, ["first of a", "of b", "of b"]);
-    done(lab.workspace.undo(Some(a.id()), Rewind::files()).unwrap().unwrap());
+    done(
+        lab.workspace
+            .undo(Some(a.id()), Rewind::files())
+            .unwrap()
+            .unwrap(),
+    );
     assert!(!lab.has("a1") && lab.has("b1"));
     let nothing = lab.workspace.undo(Some(a.id()), Rewind::files()).unwrap();
     assert!(nothing.is_none());
     done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
     assert!(!lab.has("b1"));
-    done(lab.workspace.redo(Some(a.id()), Rewind::files()).unwrap().unwrap());
+    done(
+        lab.workspace
+            .redo(Some(a.id()), Rewind::files())
+            .unwrap()
+            .unwrap(),
+    );
     assert!(lab.has("a1") && !lab.has("b1"));
     lab.verify();
 }
@@ -130,10 +159,14 @@ fn f31_the_work_of_sub_agents_goes_with_that_of_their_parent() {
     let parent = lab.session();
     let turn_of_parent = parent.begin_turn(Message::user_text("delegate")).unwrap();
     let call = ToolUse::new("t1", "agent", "{}").unwrap();
-    turn_of_parent.append(Message::assistant([Block::from(call)])).unwrap();
+    turn_of_parent
+        .append(Message::assistant([Block::from(call)]))
+        .unwrap();
     turn_of_parent.begin_tool("t1").map(drop).unwrap();
     let child = turn_of_parent.spawn("t1", SessionOptions::new()).unwrap();
-    turn(&child, "the sub-agent works", || lab.write("by-the-child", "1"));
+    turn(&child, "the sub-agent works", || {
+        lab.write("by-the-child", "1")
+    });
     let tool = turn_of_parent.begin_tool("t1").unwrap();
     tool.finish(backtrail::ToolResult::ok("done")).unwrap();
     turn_of_parent.end().unwrap();
@@ -143,14 +176,19 @@ fn f31_the_work_of_sub_agents_goes_with_that_of_their_parent() {
     turn(&stranger, "somebody else", || lab.write("other", "1"));
 
     let attempt = lab.workspace.rewind(&point(&parent, 0), Rewind::files());
-    assert_eq!(stopped(attempt.unwrap()), [std::path::PathBuf::from("other")]);
+    assert_eq!(
+        stopped(attempt.unwrap()),
+        [std::path::PathBuf::from("other")]
+    );
     let options = Rewind::files().keep();
     done(lab.workspace.rewind(&point(&parent, 0), options).unwrap());
     assert!(!lab.has("by-the-child") && !lab.has("later") && lab.has("other"));
     // A sub-agent's own point does not take back what its parent did, or may have
     // done: they worked at the same time.
     done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
-    turn(&parent, "the parent again", || lab.write("of-the-parent", "1"));
+    turn(&parent, "the parent again", || {
+        lab.write("of-the-parent", "1")
+    });
     let attempt = lab.workspace.rewind(&point(&child, 0), Rewind::files());
     let paths = stopped(attempt.unwrap());
     let expected = ["by-the-child", "of-the-parent", "other"];
@@ -164,10 +202,15 @@ fn f31_a_fork_takes_back_what_it_inherited_and_not_what_the_other_went_on_with()
     let first = lab.session();
     turn(&first, "common past", || lab.write("common", "1"));
     let fork = first.fork(&ForkOptions::new()).unwrap();
-    turn(&first, "the first goes on", || lab.write("of-the-first", "1"));
+    turn(&first, "the first goes on", || {
+        lab.write("of-the-first", "1")
+    });
     turn(&fork, "the fork goes on", || lab.write("of-the-fork", "1"));
     let attempt = lab.workspace.rewind(&point(&fork, 0), Rewind::files());
-    assert_eq!(stopped(attempt.unwrap()), [std::path::PathBuf::from("of-the-first")]);
+    assert_eq!(
+        stopped(attempt.unwrap()),
+        [std::path::PathBuf::from("of-the-first")]
+    );
     let options = Rewind::files().keep();
     done(lab.workspace.rewind(&point(&fork, 0), options).unwrap());
     assert!(!lab.has("common") && !lab.has("of-the-fork") && lab.has("of-the-first"));
@@ -184,15 +227,23 @@ fn f31_a_move_in_one_clone_never_touches_the_other() {
         fs::write(root.join("file"), "at first").unwrap();
     }
     let other = lab.store.workspace(&clone).unwrap();
-    other.checkpoint(backtrail::CheckpointOptions::new()).unwrap();
+    other
+        .checkpoint(backtrail::CheckpointOptions::new())
+        .unwrap();
     let (here, there) = (lab.session(), {
         let options = SessionOptions::new().workspace(&other);
         lab.store.create_session(options).unwrap()
     });
     turn(&here, "here", || lab.write("file", "here"));
-    turn(&there, "there", || fs::write(clone.join("file"), "there").unwrap());
+    turn(&there, "there", || {
+        fs::write(clone.join("file"), "there").unwrap()
+    });
     let before = crate::snapshots::tree::read_tree(&clone);
-    done(lab.workspace.rewind(&point(&here, 0), Rewind::files()).unwrap());
+    done(
+        lab.workspace
+            .rewind(&point(&here, 0), Rewind::files())
+            .unwrap(),
+    );
     is_tree(&clone, &before, "the other");
     done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
     is_tree(&clone, &before, "the other");
@@ -224,13 +275,21 @@ fn a_move_during_a_run_works_names_it_and_leaves_the_runs_end_right() {
     drop(active);
     let ended = run_end(&lab, None, &start);
     let changes = ended.changes().unwrap();
-    let changes: Vec<String> = changes.changes().iter().map(|one| one.to_string()).collect();
+    let changes: Vec<String> = changes
+        .changes()
+        .iter()
+        .map(|one| one.to_string())
+        .collect();
     assert_eq!(changes, ["new more"]);
     // What the run did after that is its own, and undo takes it.
     done(lab.workspace.undo(None, options.clone()).unwrap().unwrap());
     assert!(!lab.has("more"));
     let tree = lab.tree();
-    done(lab.workspace.rewind(&Point::checkpoint(before.id()), options).unwrap());
+    done(
+        lab.workspace
+            .rewind(&Point::checkpoint(before.id()), options)
+            .unwrap(),
+    );
     is_tree(lab.root(), &tree, "all of it was taken back");
     lab.verify();
 }
@@ -245,7 +304,11 @@ fn f18_what_a_turn_and_a_person_do_at_the_same_time_is_the_turns_and_comes_back_
     lab.write("typed", "by the person meanwhile");
     end(under_way);
     let both = lab.tree();
-    done(lab.workspace.rewind(&point(&session, 0), Rewind::files()).unwrap());
+    done(
+        lab.workspace
+            .rewind(&point(&session, 0), Rewind::files())
+            .unwrap(),
+    );
     assert_eq!(lab.read("file"), "at first");
     assert!(!lab.has("typed"));
     done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
@@ -262,7 +325,10 @@ fn the_conversation_of_another_agent_stays_and_its_files_move() {
     turn(&session, "work", || lab.write("file", "1"));
     let stands = head(&lab.store, session.id());
     let both = Rewind::files_and_chat();
-    let plan = lab.workspace.rewind_plan(&point(&session, 1), both.clone()).unwrap();
+    let plan = lab
+        .workspace
+        .rewind_plan(&point(&session, 1), both.clone())
+        .unwrap();
     assert_eq!(plan.belongs_to(), Some("other-agent"));
     assert!(plan.chat().is_none());
     let report = plan.apply().unwrap();
@@ -291,13 +357,20 @@ fn where_somebody_else_speaks_the_conversation_is_locked_and_files_alone_move() 
     let locked = lab.workspace.undo(None, both.clone());
     assert_eq!(locked.unwrap_err().kind(), ErrorKind::Locked);
     is_tree(lab.root(), &before, "locked");
-    done(lab.workspace.rewind(&point(&session, 1), Rewind::files()).unwrap());
+    done(
+        lab.workspace
+            .rewind(&point(&session, 1), Rewind::files())
+            .unwrap(),
+    );
     assert!(!lab.has("file"));
     done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
     // Its speaker moves both.
     let stands = head(&lab.store, session.id());
     let plan = session.rewind_plan(&point(&session, 1), both).unwrap();
-    assert_eq!(plan.chat().and_then(|chat| chat.prompt.clone()).as_deref(), Some("work"));
+    assert_eq!(
+        plan.chat().and_then(|chat| chat.prompt.clone()).as_deref(),
+        Some("work")
+    );
     plan.apply().unwrap();
     assert!(!lab.has("file"));
     assert_eq!(head(&lab.store, session.id()), 1);
@@ -355,7 +428,12 @@ fn a_plan_of_a_session_that_nobody_speaks_in_refuses_a_conversation_that_moved()
     let refused = plan.apply();
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict);
     assert!(lab.has("file"));
-    let report = lab.workspace.rewind_plan(&to, both).unwrap().apply().unwrap();
+    let report = lab
+        .workspace
+        .rewind_plan(&to, both)
+        .unwrap()
+        .apply()
+        .unwrap();
     assert_eq!(report.chat.unwrap().prompt.as_deref(), Some("work"));
     assert_eq!(head(&lab.store, &id), 1);
 }
@@ -367,7 +445,13 @@ fn a_run_of_a_session_is_a_step_like_a_turn() {
     let ended = run(&lab, Some(&session), || lab.write("file", "1"));
     assert_eq!(*ended.why(), Why::RunEnd);
     let steps = lab.workspace.steps(None).unwrap();
-    assert!(matches!(steps.to_undo[..], [Step { kind: StepKind::Run { .. }, .. }]));
+    assert!(matches!(
+        steps.to_undo[..],
+        [Step {
+            kind: StepKind::Run { .. },
+            ..
+        }]
+    ));
     done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
     assert!(!lab.has("file"));
     let steps = lab.workspace.steps(None).unwrap();

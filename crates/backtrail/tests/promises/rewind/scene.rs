@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use backtrail::{
-    Attempt, Message, Point, Rewind, SessionId, SessionOptions, Storage, Store,
-    StoreOptions, Workspace,
+    Attempt, Message, Point, Rewind, SessionId, SessionOptions, Storage, Store, StoreOptions,
+    Workspace,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 use tempfile::TempDir;
@@ -134,8 +134,11 @@ impl Scene {
         let new = state(&after);
         let moves_chat = !matches!(
             act,
-            Act::Restore | Act::Rewind(With::Files) | Act::Undo(With::Files)
-                | Act::Redo(With::Files) | Act::UndoOfRewind(With::Files)
+            Act::Restore
+                | Act::Rewind(With::Files)
+                | Act::Undo(With::Files)
+                | Act::Redo(With::Files)
+                | Act::UndoOfRewind(With::Files)
         );
         assert!(old.0 != new.0, "{act:?} does something");
         assert_eq!(moves_chat, old.1 != new.1, "{act:?}");
@@ -240,12 +243,16 @@ impl Scene {
             if tree == files {
                 return match seq == *at {
                     true => Ok(is_new),
-                    false => Err(format!("files are new: {is_new}; the conversation is at {seq}")),
+                    false => Err(format!(
+                        "files are new: {is_new}; the conversation is at {seq}"
+                    )),
                 };
             }
         }
         let [old, new] = [&self.old, &self.new].map(|state| same(tree, &state.0).unwrap_err());
-        Err(format!("neither the old state\n  {old}\nnor the new\n  {new}"))
+        Err(format!(
+            "neither the old state\n  {old}\nnor the new\n  {new}"
+        ))
     }
 }
 

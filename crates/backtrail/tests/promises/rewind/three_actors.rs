@@ -32,7 +32,13 @@ fn b7_f14_f15_f29_f31_moves_are_exact_or_touch_nothing_and_spare_what_others_did
         }
     }
     eprintln!("{seen:?}");
-    let enough = [seen.exact, seen.stopped, seen.kept, seen.undone, seen.redone];
+    let enough = [
+        seen.exact,
+        seen.stopped,
+        seen.kept,
+        seen.undone,
+        seen.redone,
+    ];
     let least = lives / 4;
     assert!(enough.iter().all(|count| *count > least), "{seen:?}");
 }
@@ -178,7 +184,10 @@ impl Life {
             }
         };
         let how = [OnConflict::Stop, OnConflict::Stop, OnConflict::Keep];
-        let how = *self.world.dice.pick(&[&how[..], &[OnConflict::Overwrite]].concat());
+        let how = *self
+            .world
+            .dice
+            .pick(&[&how[..], &[OnConflict::Overwrite]].concat());
         let options = Rewind::files().on_conflict(how);
         self.world.log.push(format!("rewind to {target} {how:?}"));
         let before = self.look();
@@ -263,19 +272,29 @@ impl Life {
     /// Checks that all that others wrote last is named, and nothing that they never
     /// had in hand.
     fn check_conflicts(&self, plan: &RewindPlan, judged: &Judged<'_>) -> Checked {
-        let named: Vec<PathBuf> = plan.conflicts().iter().map(|one| one.path.clone()).collect();
+        let named: Vec<PathBuf> = plan
+            .conflicts()
+            .iter()
+            .map(|one| one.path.clone())
+            .collect();
         let is_named = |path: &Path| {
             let mut named = named.iter();
             named.any(|one| one == path || (judged.comes_or_goes(path) && one.starts_with(path)))
         };
         if let Some(path) = judged.must.iter().find(|path| !is_named(path)) {
-            return Err(format!("{path:?} is another's, and only {named:?} are told"));
+            return Err(format!(
+                "{path:?} is another's, and only {named:?} are told"
+            ));
         }
         for path in &named {
             let known = judged.must.contains(path)
                 || self.world.maybe_others(judged.since, judged.own, path);
             if !known || !judged.wanted.contains(path) {
-                return Err(format!("{path:?} is nobody else's: {:#?} {:?}", plan.conflicts(), plan.step()));
+                return Err(format!(
+                    "{path:?} is nobody else's: {:#?} {:?}",
+                    plan.conflicts(),
+                    plan.step()
+                ));
             }
         }
         Ok(())
@@ -299,7 +318,8 @@ impl Life {
         target: &Tree,
     ) -> Checked {
         let now = self.world.tree();
-        let conflicts: BTreeSet<&Path> = report.conflicts.iter().map(|c| c.path.as_path()).collect();
+        let conflicts: BTreeSet<&Path> =
+            report.conflicts.iter().map(|c| c.path.as_path()).collect();
         let cannot = report.not_restored.iter().map(|one| one.path.as_path());
         let named: BTreeSet<&Path> = cannot.chain(conflicts.iter().copied()).collect();
         for path in &judged.wanted {
@@ -334,10 +354,7 @@ impl Life {
     /// Takes in that files were moved; `None` where nothing was to be done.
     fn moved(&mut self, report: &RewindReport, before: &Look) -> Checked<Option<(usize, usize)>> {
         let after = self.look();
-        untouched(
-            (&before.tree, &before.stamps),
-            (&after.tree, &after.stamps),
-        )?;
+        untouched((&before.tree, &before.stamps), (&after.tree, &after.stamps))?;
         let (Some(from), Some(now)) = (report.from, report.now) else {
             same(&after.tree, &before.tree)?;
             return Ok(None);
@@ -404,7 +421,9 @@ impl Life {
         }
         let path = (*self.world.dice.pick(&all)).clone();
         let id = self.world.kept[target].checkpoint.id();
-        self.world.log.push(format!("restore {path:?} from {target}"));
+        self.world
+            .log
+            .push(format!("restore {path:?} from {target}"));
         let options = Rewind::files().overwrite().paths([&path]);
         let workspace = self.world.lab.workspace.clone();
         let attempt = workspace.rewind(&Point::checkpoint(id), options);
@@ -524,7 +543,9 @@ impl Life {
                 false => is == was || (is == shall && holds(path)),
             };
             if !right {
-                return Err(format!("{path:?} is {is:?}, was {was:?}, shall be {shall:?}"));
+                return Err(format!(
+                    "{path:?} is {is:?}, was {was:?}, shall be {shall:?}"
+                ));
             }
         }
         Ok(())
@@ -532,7 +553,9 @@ impl Life {
 
     /// Brings the last undo forward again.
     fn redo(&mut self, seen: &mut Seen) -> Checked {
-        self.world.log.push(format!("redo {:?}", self.undone.last()));
+        self.world
+            .log
+            .push(format!("redo {:?}", self.undone.last()));
         let before = self.look();
         let workspace = self.world.lab.workspace.clone();
         let mut attempt = workspace.redo(None, Rewind::files()).map_err(told)?;
@@ -546,7 +569,9 @@ impl Life {
         let wanted = differing(&old, &new);
         if let Some(Attempt::InConflict(_)) = &attempt {
             self.nothing_happened(&before)?;
-            let meddled = wanted.iter().any(|path| before.tree.get(path) != new.get(path));
+            let meddled = wanted
+                .iter()
+                .any(|path| before.tree.get(path) != new.get(path));
             if !meddled {
                 return Err("a redo stopped for nothing".to_owned());
             }
