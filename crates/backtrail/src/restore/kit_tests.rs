@@ -287,7 +287,7 @@ pub(super) fn is_root() -> bool {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("shut");
     fs::write(&path, "").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     fs::read(&path).is_ok()
 }
 

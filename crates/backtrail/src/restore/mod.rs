@@ -33,16 +33,8 @@ mod actor_tests;
 )]
 mod capture_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod crash_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod fault_tests;
 #[cfg(test)]
 #[expect(
@@ -63,10 +55,6 @@ mod odd_tests;
 )]
 mod speed_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod trees_tests;
 
 pub use act::{Touch, TouchHook};
