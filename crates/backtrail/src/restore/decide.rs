@@ -93,7 +93,10 @@ impl Decided {
     /// is in it, and something comes only into a directory.
     pub(super) fn fit(&mut self, present: &Snapshot, target: &Snapshot) -> Result<()> {
         self.keep_what_holds(present)?;
-        self.make_room(present, target)
+        self.make_room(present, target)?;
+        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
+        self.not_restored.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(())
     }
 
     fn keep_what_holds(&mut self, present: &Snapshot) -> Result<()> {
