@@ -14,6 +14,7 @@ mod actors;
 mod every_step;
 mod killed;
 mod kit;
+mod odd;
 mod oracle;
 mod others;
 mod scene;
