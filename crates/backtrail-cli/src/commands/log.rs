@@ -91,6 +91,13 @@ fn is_minor(checkpoint: &Checkpoint) -> bool {
     matches!(checkpoint.why(), Why::ToolEnd | Why::BeforeRewind)
 }
 
+/// Returns whether a checkpoint is one that somebody would count: what is kept before
+/// files move is there for undo alone.
+fn is_counted(checkpoint: &backtrail::Result<Checkpoint>) -> bool {
+    let is_own = |checkpoint: &Checkpoint| *checkpoint.why() == Why::BeforeRewind;
+    !checkpoint.as_ref().is_ok_and(is_own)
+}
+
 /// Returns whether a checkpoint changed one of some paths. What cannot be told
 /// counts as if it did: it must not be hidden.
 fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> bool {
@@ -222,7 +229,8 @@ fn print(
     }
     let now = now_row(workspace, paths, &mut damage, ui)?;
     let mut all = workspace.checkpoints_back()?;
-    let checkpoints = all.by_ref().count() as u64;
+    let counted = all.by_ref().filter(is_counted);
+    let checkpoints = counted.count() as u64;
     damage.on_trail(&all);
     ui.remark(&format!(
         "{} · {}",

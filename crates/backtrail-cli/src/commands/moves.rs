@@ -53,7 +53,7 @@ pub(crate) struct How {
     #[arg(long, conflicts_with = "overwrite")]
     keep: bool,
 
-    /// Take files back that someone else changed, too; undo brings theirs back
+    /// Take files back that someone else changed, too; theirs can be brought back
     #[arg(long)]
     overwrite: bool,
 
@@ -94,7 +94,7 @@ impl How {
         }
         Err(CommandError::invalid("--merge is not there yet")
             .hint("leave what someone else changed as it is: --keep")
-            .hint("take it back, too, and undo brings theirs back: --overwrite"))
+            .hint("take it back, too; theirs can be brought back: --overwrite"))
     }
 
     fn settle(&self, options: Rewind) -> Rewind {
@@ -220,7 +220,8 @@ impl Asked<'_> {
     /// Says what was done, or would be, and how to take it back.
     fn tell(&self, outcome: &Outcome) -> Result<Answer> {
         let stopped = self.how.stops() && !outcome.conflicts.is_empty();
-        let answer = if stopped { Answer::No } else { Answer::Done };
+        let no = stopped || outcome.is_futile();
+        let answer = if no { Answer::No } else { Answer::Done };
         if outcome.moves_files() && !stopped {
             let told = outcome.running.iter().map(Running::words);
             told.for_each(|words| self.ui.warning(&words, None));
@@ -253,7 +254,7 @@ impl Asked<'_> {
         });
         ui.print_line(&lines.join("\n"))?;
         match outcome.stage {
-            _ if of_point && !outcome.moves() => {}
+            _ if !outcome.moves() && (of_point || outcome.is_futile()) => {}
             Stage::Done => ui.take_back(&format!("{}{}", back(outcome.verb), self.behind)),
             _ if stopped => {}
             _ => ui.status(&format!("do it: {} {}", ui.program(), self.line)),

@@ -54,6 +54,7 @@ struct Told<'a> {
     verb: Verb,
     at: String,
     given_up: bool,
+    abandoned: Option<&'a str>,
     left: Vec<(&'a Path, &'a str)>,
     chat_went_on: bool,
 }
@@ -65,6 +66,7 @@ impl<'a> From<&'a Recovered> for Told<'a> {
             verb: recovered.verb,
             at: when::brief(recovered.begun_at),
             given_up: recovered.now.is_none(),
+            abandoned: recovered.abandoned.as_deref(),
             left: left.map(|left| (&*left.path, &*left.why)).collect(),
             chat_went_on: recovered.chat_went_on,
         }
@@ -75,11 +77,17 @@ impl<'a> From<&'a Recovered> for Told<'a> {
 fn words(told: &Told<'_>) -> String {
     let verb = verb_name(told.verb);
     let Told { at, left, .. } = told;
-    let mut text = match told.given_up {
-        false => format!("finished the {verb} of {at} that was interrupted"),
-        true => format!("the {verb} of {at} was interrupted; everything was put back"),
+    let mut text = match (told.abandoned, told.given_up) {
+        (Some(why), _) => format!(
+            "the {verb} of {at} was interrupted and cannot be finished: {why}; the files stay as \
+             they were left"
+        ),
+        (None, false) => format!("finished the {verb} of {at} that was interrupted"),
+        (None, true) => format!("the {verb} of {at} was interrupted; everything was put back"),
     };
-    if !left.is_empty() {
+    if let (Some(_), [(path, why), ..]) = (told.abandoned, &left[..]) {
+        text += &format!("; {} {}", visible_path(path), one_line(why, 60));
+    } else if !left.is_empty() {
         text += &format!("; {}", left_words(left));
     }
     if told.chat_went_on {
@@ -113,6 +121,7 @@ mod tests {
             verb: Verb::Rewind,
             at: "14:11".to_owned(),
             given_up: false,
+            abandoned: None,
             left: Vec::new(),
             chat_went_on: false,
         }
@@ -154,6 +163,17 @@ mod tests {
         assert_eq!(
             text,
             "the rewind of 14:11 was interrupted; everything was put back"
+        );
+        let text = words(&Told {
+            given_up: true,
+            abandoned: Some("object c81f is damaged"),
+            left: vec![(Path::new("backtrail-saved-77ab"), "holds what was moved")],
+            ..told()
+        });
+        assert_eq!(
+            text,
+            "the rewind of 14:11 was interrupted and cannot be finished: object c81f is damaged; \
+             the files stay as they were left; backtrail-saved-77ab holds what was moved"
         );
         let many = vec![(Path::new("x"), "why"); 7];
         let text = words(&Told {

@@ -11,8 +11,8 @@ use crate::ui::Ui;
 
 /// Bring the step that was undone last forward again
 ///
-/// Without REF it is that of this workspace. Anything that was said or done
-/// since the undo ends this.
+/// Without REF it is that of this workspace. A new turn, run or move ends this,
+/// and so does anything that was said since in a conversation that it would move.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::{Activity, Checkpoint, Diff, SessionInfo, Workspace};
+use backtrail::{Activity, Checkpoint, Diff, SessionInfo, Why, Workspace};
 use serde_json::{Value, json};
 
 use super::checkpoint::checkpoint_json;
@@ -68,8 +68,10 @@ impl Status {
         let first = all.next().transpose()?;
         let (mut checkpoints, mut last) = (u64::from(first.is_some()), first.clone());
         for checkpoint in all {
-            last = Some(checkpoint?);
-            checkpoints += 1;
+            let checkpoint = checkpoint?;
+            // What is kept before files move is there for undo alone.
+            checkpoints += u64::from(*checkpoint.why() != Why::BeforeRewind);
+            last = Some(checkpoint);
         }
         let changed = match &last {
             Some(last) => {

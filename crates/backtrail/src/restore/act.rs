@@ -136,6 +136,20 @@ impl<'a> Work<'a> {
         tidy(&mut hands, self.objects, Ended::Back).map(drop)
     }
 
+    /// Gives up what can neither be carried on nor put back. The files stay as they
+    /// are, and what was staged is moved to where it is seen; returns where that is.
+    pub(super) fn abandon(self) -> Result<Option<PathBuf>> {
+        let beneath = Beneath::open(self.root, self.hook)?;
+        let name = desk::desk_name(self.id);
+        let failed = |error| beneath.failed("save what was staged", "renameat2", &name, error);
+        if beneath.look(&name).map_err(failed)?.is_none() {
+            return Ok(None);
+        }
+        let saved = PathBuf::from(format!("backtrail-saved-{}", self.id));
+        beneath.rename(&name, &saved).map_err(failed)?;
+        Ok(Some(saved))
+    }
+
     /// Refuses paths that lead out of the workspace, before anything is done.
     fn check_paths(&self) -> Result<()> {
         for item in self.items {

@@ -123,7 +123,7 @@ impl Execution<'_> {
     /// Stages, checks and performs. After an error everything is as it was, or the
     /// next who comes finishes it; the error says which.
     fn act(&self, begun: &Begun, items: &[Item]) -> Result<Outcome> {
-        if items.is_empty() {
+        if items.iter().all(|item| item.old == item.new) {
             return Ok(Outcome::default());
         }
         let work = work(self.workspace, begun, items);
@@ -243,6 +243,7 @@ impl Execution<'_> {
             conflicts: Vec::new(),
             unchanged: 0,
             tool_calls: self.goal.tool_calls.clone(),
+            other_sessions: self.goal.others.clone(),
             chat,
             belongs_to: self.goal.belongs_to.clone(),
             active: self.active,
@@ -301,6 +302,9 @@ fn put_back(error: Error, left: &[NotRestored]) -> Error {
     }
 }
 
+/// The bits that a directory needs to be written in.
+const WRITABLE: u32 = 0o300;
+
 /// Returns what is to be done to go from one snapshot to another, in the order of
 /// the paths' bytes.
 pub(super) fn items(begun: &Begun, before: &Snapshot, after: &Snapshot) -> Result<Vec<Item>> {
@@ -320,6 +324,17 @@ pub(super) fn items(begun: &Begun, before: &Snapshot, after: &Snapshot) -> Resul
             path: PathBuf::new(),
             old: None,
             new: Some(Thing::Dir { mode }),
+        });
+    }
+    let mode = after.root().mode;
+    let has_root = items.iter().any(|item| item.path.as_os_str().is_empty());
+    if mode & WRITABLE != WRITABLE && !has_root {
+        // It is made writable for the time being: whoever carries this on must know.
+        let root = Some(Thing::Dir { mode });
+        items.push(Item {
+            path: PathBuf::new(),
+            old: root.clone(),
+            new: root,
         });
     }
     items.sort_unstable_by(|a, b| bytes_of(&a.path).cmp(bytes_of(&b.path)));

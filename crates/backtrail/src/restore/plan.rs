@@ -210,6 +210,12 @@ impl RewindPlan {
         &self.goal.tool_calls
     }
 
+    /// Returns the other sessions whose work would be taken back, and whose
+    /// conversations would stay.
+    pub fn other_sessions(&self) -> &[SessionId] {
+        &self.goal.others
+    }
+
     /// Returns how the conversation would move.
     pub fn chat(&self) -> Option<&ChatMove> {
         self.draft.chat.as_ref()
@@ -278,6 +284,8 @@ pub struct RewindReport {
     pub unchanged: u64,
     /// The tool calls between the checkpoint and the point.
     pub tool_calls: Vec<ToolUse>,
+    /// Other sessions whose work was taken back, and whose conversations stayed.
+    pub other_sessions: Vec<SessionId>,
     /// How the conversation moved.
     pub chat: Option<ChatMove>,
     /// The agent that the session belongs to, where its conversation stayed for that
@@ -301,4 +309,7 @@ pub struct Recovered {
     pub left: Vec<NotRestored>,
     /// Whether the conversation stayed where it was, because it had gone on.
     pub chat_went_on: bool,
+    /// Why it was given up with the files as the crash left them: what they were to
+    /// become cannot be read any more.
+    pub abandoned: Option<String>,
 }

@@ -3,10 +3,12 @@
 use super::act::sweep_strays;
 use super::execute::{items, left_alone, work};
 use super::goal::{because, is_lost};
-use super::plan::{Recovered, Verb};
-use crate::error::{ErrorKind, Result};
+use super::plan::{NotRestored, Recovered, Verb};
+use super::thing::Item;
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Session, opener_of};
+use crate::snapshot::Snapshot;
 use crate::workspace::journal::{Begun, BegunChat, Ending};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{NotCaptured, SessionPlace, Why, Workspace};
@@ -38,9 +40,13 @@ impl Workspace {
         let Some(begun) = self.open_step()? else {
             return Ok(None);
         };
-        let before = self.open_snapshot(&begun.before)?;
-        let after = self.open_snapshot(&begun.after)?;
-        let items = items(&begun, &before, &after)?;
+        let (before, after, items) = match self.work_of(&begun) {
+            Ok(work) => work,
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                return self.abandon(&begun, &error).map(Some);
+            }
+            Err(error) => return Err(error),
+        };
         let outcome = work(self, &begun, &items).carry_on()?;
         let mut recovered = Recovered {
             verb: verb(&begun.why),
@@ -48,6 +54,7 @@ impl Workspace {
             now: None,
             left: outcome.left,
             chat_went_on: false,
+            abandoned: None,
         };
         if outcome.rolled_back.is_some() {
             self.give_up_step(&begun)?;
@@ -71,6 +78,33 @@ impl Workspace {
         Ok(Some(recovered))
     }
 
+    /// Returns the states that a step goes between, and what there is to do.
+    fn work_of(&self, begun: &Begun) -> Result<(Snapshot, Snapshot, Vec<Item>)> {
+        let before = self.open_snapshot(&begun.before)?;
+        let after = self.open_snapshot(&begun.after)?;
+        let items = items(begun, &before, &after)?;
+        Ok((before, after, items))
+    }
+
+    /// Gives up a step whose states are damaged: nobody can tell any more what was to
+    /// become of which path. The files stay as they are.
+    fn abandon(&self, begun: &Begun, error: &Error) -> Result<Recovered> {
+        let saved = work(self, begun, &[]).abandon()?;
+        self.give_up_step(begun)?;
+        let staged = saved.map(|path| NotRestored {
+            path,
+            why: "holds what was moved out of the way".to_owned(),
+        });
+        Ok(Recovered {
+            verb: verb(&begun.why),
+            begun_at: begun.at,
+            now: None,
+            left: staged.into_iter().collect(),
+            chat_went_on: begun.chat.is_some(),
+            abandoned: Some(error.to_string()),
+        })
+    }
+
     /// Clears away what steps that are over could not tidy up themselves. The caller
     /// holds the snapshot lock, and nothing is unfinished.
     pub(super) fn clear_strays(&self) -> Result<()> {
@@ -83,9 +117,7 @@ impl Workspace {
         }
         let timeline = Timeline::read(self)?;
         for begun in strays.iter().filter_map(|id| timeline.moves.get(id)) {
-            let before = self.open_snapshot(&begun.before)?;
-            let after = self.open_snapshot(&begun.after)?;
-            let items = items(begun, &before, &after)?;
+            let (.., items) = self.work_of(begun)?;
             work(self, begun, &items).clear()?;
         }
         Ok(())

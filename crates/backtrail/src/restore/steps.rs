@@ -220,6 +220,7 @@ impl<'a> Finder<'a> {
             chat,
             belongs_to: owner.and_then(Owner::agent),
             tool_calls: Vec::new(),
+            others: Vec::new(),
         })
     }
 
@@ -384,6 +385,7 @@ impl ChatStep {
             }),
             belongs_to: None,
             tool_calls: Vec::new(),
+            others: Vec::new(),
         }
     }
 }

@@ -54,19 +54,20 @@ impl Outcome {
             (_, Verb::Redo) => " when it was undone".to_owned(),
             _ => " before".to_owned(),
         };
+        let back = super::back(self.verb);
         match &self.conflicts[..] {
             [only] => {
                 let theirs = if only.by.is_none() { "yours" } else { "theirs" };
                 let mut keep = Item::prose("--keep", &format!("leave as it is, {verb} the rest"));
                 keep.words.insert(1, visible_path(&only.path));
                 let overwrite =
-                    format!("take the file as it was{then} (undo brings {theirs} back)");
+                    format!("take the file as it was{then} ({back} brings {theirs} back)");
                 [keep, Item::prose("--overwrite", &overwrite)]
             }
             _ => {
                 let keep = format!("leave these files as they are, {verb} the rest");
                 let overwrite =
-                    format!("take the files as they were{then} (undo brings these back)");
+                    format!("take the files as they were{then} ({back} brings these back)");
                 [
                     Item::prose("--keep", &keep),
                     Item::prose("--overwrite", &overwrite),

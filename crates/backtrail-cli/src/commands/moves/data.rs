@@ -45,6 +45,7 @@ impl Outcome {
             })).collect::<Vec<_>>(),
             "tool_calls": self.tool_calls,
             "belongs_to": self.belongs_to,
+            "other_sessions": self.others,
         })
     }
 }

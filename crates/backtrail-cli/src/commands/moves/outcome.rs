@@ -42,6 +42,8 @@ pub(super) struct Outcome {
     pub(super) conflicts: Vec<Contested>,
     pub(super) unchanged: u64,
     pub(super) tool_calls: Vec<String>,
+    /// Other sessions whose work goes back, and whose conversations stay.
+    pub(super) others: Vec<SessionId>,
     pub(super) chat: Option<Chat>,
     pub(super) belongs_to: Option<String>,
     pub(super) running: Vec<Running>,
@@ -114,6 +116,7 @@ impl Outcome {
             conflicts: Vec::new(),
             unchanged: 0,
             tool_calls: Vec::new(),
+            others: Vec::new(),
             chat: None,
             belongs_to: None,
             running: Vec::new(),
@@ -140,6 +143,7 @@ impl Outcome {
             conflicts: plan.conflicts().iter().map(Contested::from).collect(),
             unchanged: plan.unchanged(),
             tool_calls: names(plan.tool_calls()),
+            others: plan.other_sessions().to_vec(),
             chat: plan.chat().map(Chat::from),
             belongs_to: plan.belongs_to().map(ToOwned::to_owned),
             running: running(plan.active(), workspace),
@@ -159,6 +163,7 @@ impl Outcome {
             conflicts: report.conflicts.iter().map(Contested::from).collect(),
             unchanged: report.unchanged,
             tool_calls: names(&report.tool_calls),
+            others: report.other_sessions,
             chat: report.chat.as_ref().map(Chat::from),
             running: running(&report.active, workspace),
             session: report.session,
@@ -197,6 +202,11 @@ impl Outcome {
     /// Returns whether anything moves, or would.
     pub(super) fn moves(&self) -> bool {
         self.moves_files() || self.chat.is_some()
+    }
+
+    /// Returns whether nothing of what was asked for could be done.
+    pub(super) fn is_futile(&self) -> bool {
+        !self.moves() && !self.not_restored.is_empty()
     }
 
     /// Returns whether there is nothing to tell but that all is as it shall be.

@@ -35,6 +35,7 @@ impl Outcome {
         }
         all.extend(list);
         all.extend(self.tool_calls());
+        all.extend(self.others());
         all.extend(self.conversation(manner.program));
         all
     }
@@ -64,8 +65,16 @@ impl Outcome {
                     (_, false) => "Brought back",
                     (_, true) => "Would bring back",
                 };
+                let did = match self.is_futile() {
+                    true if planned => "Could take back nothing of",
+                    true => "Nothing could be taken back of",
+                    false => did,
+                };
                 let at = step.at.map_or_else(String::new, in_brackets);
                 format!("{did} {}{at}", shortened(&step.words, 80))
+            }
+            (_, _, Some(to)) if self.is_futile() => {
+                format!("Not as it was {}{}", to.when(), at(to))
             }
             (Verb::Restore, _, Some(to)) => {
                 let is = if planned { "Would be as" } else { "As" };
@@ -128,6 +137,23 @@ impl Outcome {
         let names = names.join(", ");
         Some(format!(
             "not taken back: {calls} after the checkpoint ({names}{more})"
+        ))
+    }
+
+    /// Names the sessions whose conversations say more than the files show now.
+    fn others(&self) -> Option<String> {
+        if self.others.is_empty() || !self.moves_files() {
+            return None;
+        }
+        let ids: Vec<&str> = self.others.iter().take(3).map(short).collect();
+        let more = if self.others.len() > 3 { ", …" } else { "" };
+        let (sessions, stays) = match self.others.len() {
+            1 => ("session", "its conversation stays as it is"),
+            _ => ("sessions", "their conversations stay as they are"),
+        };
+        let ids = ids.join(", ");
+        Some(format!(
+            "That was also the work of {sessions} {ids}{more}; {stays}"
         ))
     }
 

@@ -239,6 +239,13 @@ impl<'a> Beneath<'a> {
         }
     }
 
+    /// Gives a name in the root another one that is free.
+    pub(super) fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.call("renameat2", from, || {
+            rename(self.root(), bytes_of(from), self.root(), bytes_of(to))
+        })
+    }
+
     /// Makes a directory that only we can use for now.
     pub(super) fn make_dir(&self, path: &Path) -> Result<()> {
         let place = Place::of(path);

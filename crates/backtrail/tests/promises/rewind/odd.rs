@@ -14,8 +14,7 @@ use backtrail::{
 };
 
 use super::kit::{
-    Lab, done, is_root, is_tree, options, run, run_end, run_start, stamps, stopped, turn,
-    untouched,
+    Lab, done, is_root, is_tree, options, run, run_end, run_start, stamps, stopped, turn, untouched,
 };
 
 fn go(lab: &Lab, to: &Checkpoint) -> RewindReport {
@@ -23,7 +22,11 @@ fn go(lab: &Lab, to: &Checkpoint) -> RewindReport {
 }
 
 fn go_with(lab: &Lab, to: &Checkpoint, options: Rewind) -> RewindReport {
-    done(lab.workspace.rewind(&Point::checkpoint(to.id()), options).unwrap())
+    done(
+        lab.workspace
+            .rewind(&Point::checkpoint(to.id()), options)
+            .unwrap(),
+    )
 }
 
 fn undo(lab: &Lab) -> RewindReport {
@@ -77,23 +80,41 @@ fn b4_b5_b7_f17_checkpoints_have_ids_times_and_places_and_a_rewind_says_what_it_
         })
         .collect();
     // A label is not an id: none of them takes the place of another.
-    let listed: Vec<_> = lab.workspace.checkpoints().unwrap().map(Result::unwrap).collect();
+    let listed: Vec<_> = lab
+        .workspace
+        .checkpoints()
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     let ids = |all: &[Checkpoint]| all.iter().map(Checkpoint::id).collect::<Vec<_>>();
     assert_eq!(ids(&listed), ids(&kept));
     assert!(listed.is_sorted_by(|a, b| a.at() < b.at() && a.seq() < b.seq()));
-    let third = lab.workspace.checkpoint_by_id(kept[2].id()).unwrap().unwrap();
+    let third = lab
+        .workspace
+        .checkpoint_by_id(kept[2].id())
+        .unwrap()
+        .unwrap();
     assert_eq!(third.stats().unwrap().unwrap().messages.user, 1);
     assert_eq!(third.session().unwrap().seq, 1);
     let report = go_with(&lab, &third, Rewind::files());
-    assert_eq!((report.verb, names(&report.restored)), (Verb::Rewind, vec!["file"]));
+    assert_eq!(
+        (report.verb, names(&report.restored)),
+        (Verb::Rewind, vec!["file"])
+    );
     assert_eq!(report.to.as_ref().map(Checkpoint::id), Some(third.id()));
     assert_eq!(lab.read("file"), "2");
     let now = lab.workspace.last_checkpoint().unwrap().unwrap();
-    assert_eq!((report.now, now.snapshot_id()), (Some(now.id()), third.snapshot_id()));
+    assert_eq!(
+        (report.now, now.snapshot_id()),
+        (Some(now.id()), third.snapshot_id())
+    );
     // Once more there is nothing to do, and nothing is noted.
     let again = go_with(&lab, &third, Rewind::files());
     assert!(again.now.is_none() && again.restored.is_empty());
-    assert_eq!(lab.workspace.last_checkpoint().unwrap().unwrap().id(), now.id());
+    assert_eq!(
+        lab.workspace.last_checkpoint().unwrap().unwrap().id(),
+        now.id()
+    );
 }
 
 #[test]
@@ -152,9 +173,12 @@ fn what_was_ignored_is_never_deleted_whatever_the_rules_say_later() {
     assert_eq!(lab.read("born.log"), "while ignored, and edited since");
     assert_eq!(lab.read("build/out"), "in an ignored directory");
     assert!(!lab.has("made"));
-    let born = |path: &str| report.kept.iter().any(|kept| {
-        kept.path == Path::new(path) && kept.because == KeptBecause::BornIgnored
-    });
+    let born = |path: &str| {
+        report
+            .kept
+            .iter()
+            .any(|kept| kept.path == Path::new(path) && kept.because == KeptBecause::BornIgnored)
+    };
     assert!(born("born.log"), "{:?}", report.kept);
     // What was captured although it was ignored is restored.
     fs::remove_file(lab.path("was-there.log")).unwrap();
@@ -213,9 +237,15 @@ fn f28_files_over_the_cap_and_odd_ones_stay_and_are_named() {
     let fifo = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
     lab.keep();
-    let plan = lab.workspace.rewind_plan(&Point::checkpoint(first.id()), Rewind::files());
+    let plan = lab
+        .workspace
+        .rewind_plan(&Point::checkpoint(first.id()), Rewind::files());
     let plan = plan.unwrap();
-    let cannot: Vec<PathBuf> = plan.not_restored().iter().map(|one| one.path.clone()).collect();
+    let cannot: Vec<PathBuf> = plan
+        .not_restored()
+        .iter()
+        .map(|one| one.path.clone())
+        .collect();
     assert_eq!(names(&cannot), ["d", "d/large", "large", "pipe"]);
     plan.apply().unwrap();
     assert_eq!(lab.read("small"), "1");
@@ -305,7 +335,11 @@ fn a_program_that_holds_a_file_open_keeps_its_own() {
     let first = lab.keep();
     lab.write("file", "new");
     lab.keep();
-    let mut held = File::options().read(true).write(true).open(lab.path("file")).unwrap();
+    let mut held = File::options()
+        .read(true)
+        .write(true)
+        .open(lab.path("file"))
+        .unwrap();
     go_with(&lab, &first, Rewind::files());
     let mut bytes = String::new();
     held.read_to_string(&mut bytes).unwrap();
@@ -335,9 +369,14 @@ fn f16_links_are_not_followed_and_the_exec_bit_comes_back() {
     fs::remove_file(lab.path("link")).unwrap();
     symlink(outside.join("none"), lab.path("link")).unwrap();
     lab.keep();
-    let plan = lab.workspace.rewind_plan(&Point::checkpoint(first.0.id()), Rewind::files());
+    let plan = lab
+        .workspace
+        .rewind_plan(&Point::checkpoint(first.0.id()), Rewind::files());
     let plan = plan.unwrap();
-    let exec = plan.changes().iter().find(|change| change.path == Path::new("run.sh"));
+    let exec = plan
+        .changes()
+        .iter()
+        .find(|change| change.path == Path::new("run.sh"));
     assert_eq!(exec.map(|change| change.kind), Some(PlannedKind::Mode));
     plan.apply().unwrap();
     is_tree(lab.root(), &first.1, "links");
@@ -359,7 +398,9 @@ fn a_directory_that_was_deleted_and_made_again_is_restored() {
     fs::create_dir(lab.root()).unwrap();
     chmod(lab.root(), mode(lab.root()));
     lab.write("other", "2");
-    let attempt = lab.workspace.rewind(&Point::checkpoint(first.0.id()), Rewind::files());
+    let attempt = lab
+        .workspace
+        .rewind(&Point::checkpoint(first.0.id()), Rewind::files());
     let paths = stopped(attempt.unwrap());
     assert!(names(&paths).contains(&"other"), "{paths:?}");
     go(&lab, &first.0);
@@ -475,7 +516,10 @@ fn f29_files_that_are_right_already_are_not_touched() {
     lab.keep();
     let (tree, stood) = (lab.tree(), stamps(lab.root(), &lab.tree()));
     let report = go_with(&lab, &first.0, Rewind::files());
-    assert_eq!((names(&report.restored), report.unchanged), (vec!["d/changed"], 3));
+    assert_eq!(
+        (names(&report.restored), report.unchanged),
+        (vec!["d/changed"], 3)
+    );
     let now = lab.tree();
     untouched((&tree, &stood), (&now, &stamps(lab.root(), &now))).unwrap();
 }
@@ -493,12 +537,21 @@ fn a_restore_of_paths_leaves_all_others_and_refuses_what_never_was() {
     fs::remove_file(lab.path("d/b")).unwrap();
     lab.keep();
     let to = Point::checkpoint(first.id());
-    let report = done(lab.workspace.rewind(&to, Rewind::files().paths(["d"])).unwrap());
+    let report = done(
+        lab.workspace
+            .rewind(&to, Rewind::files().paths(["d"]))
+            .unwrap(),
+    );
     assert_eq!(report.verb, Verb::Restore);
-    assert_eq!((lab.read("d/a"), lab.read("d/b")), ("1".to_owned(), "1".to_owned()));
+    assert_eq!(
+        (lab.read("d/a"), lab.read("d/b")),
+        ("1".to_owned(), "1".to_owned())
+    );
     assert!(!lab.has("d/new"));
     assert_eq!(lab.read("e"), "2");
-    let never = lab.workspace.rewind(&to, Rewind::files().paths(["never/was"]));
+    let never = lab
+        .workspace
+        .rewind(&to, Rewind::files().paths(["never/was"]));
     assert_eq!(never.unwrap_err().kind(), ErrorKind::NotFound);
     for outside in ["../outside", "/etc/passwd", "d/../../x"] {
         let refused = lab.workspace.rewind(&to, Rewind::files().paths([outside]));
@@ -543,7 +596,9 @@ fn undo_of_a_run_whose_process_died_takes_back_what_was_kept_of_it() {
     lab.write("file", "1");
     let start = run_start(&lab, None);
     lab.write("file", "2");
-    let why = CheckpointOptions::new().why(Why::ToolEnd).begun_by(start.id());
+    let why = CheckpointOptions::new()
+        .why(Why::ToolEnd)
+        .begun_by(start.id());
     lab.workspace.checkpoint(why).unwrap();
     undo(&lab);
     assert_eq!(lab.read("file"), "1");
