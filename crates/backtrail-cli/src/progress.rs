@@ -81,6 +81,7 @@ fn words(at: &ScanProgress, elapsed: Duration) -> String {
                 size(rate)
             )
         }
+        ScanStage::Moving => format!("moving {} paths", grouped(at.total_files)),
         ScanStage::Waiting => {
             "another snapshot of this workspace is under way; waiting for it".to_owned()
         }

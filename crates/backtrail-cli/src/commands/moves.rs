@@ -9,6 +9,7 @@ mod outcome;
 mod running;
 mod scope;
 mod stepping;
+mod whole;
 mod words;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use self::outcome::{Outcome, Stage};
 use self::running::Running;
 pub(super) use self::scope::{Scope, workspace_of};
 pub(super) use self::stepping::Stepping;
+use self::whole::Whole;
 use self::words::Manner;
 use super::{Answer, locked_hint};
 use crate::error::{CommandError, Result};
@@ -209,7 +211,8 @@ impl Asked<'_> {
             return Ok(plan?.map(|plan| Outcome::of_plan(&plan, Stage::Planned, workspace)));
         }
         let attempt = progress::while_shown(self.ui, |progress| {
-            self.doing.act(workspace, options(progress))
+            let progress = Whole::new(progress);
+            self.doing.act(workspace, options(Some(progress)))
         });
         Ok(attempt?.map(|attempt| match attempt {
             Attempt::Done(report) => Outcome::of_report(*report, workspace),

@@ -24,7 +24,12 @@ impl Finish {
     pub(crate) fn finish(self, workspace: &Workspace, ui: &Ui) -> Result<()> {
         let what = "a rewind was interrupted and cannot be finished";
         match (workspace.recover(), self) {
-            (Ok(None), _) => {}
+            (Ok(None), Self::ToRead) => {
+                if workspace.is_moving().unwrap_or(false) {
+                    ui.warning("files are being moved here by another process", None);
+                }
+            }
+            (Ok(None), Self::ToWrite) => {}
             (Ok(Some(recovered)), _) => {
                 let text = words(&Told::from(&recovered));
                 match ui.json() {

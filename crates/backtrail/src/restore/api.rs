@@ -184,6 +184,7 @@ impl Workspace {
             draft,
             speaker,
             active,
+            progress: options.progress.clone(),
         };
         let files = stored.as_ref().map(|(state, last)| (state, last));
         let report = execution.run(files.filter(|_| !nothing))?;

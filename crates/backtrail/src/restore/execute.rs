@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::act::{Outcome, Work};
 use super::decide::Decided;
@@ -23,7 +24,7 @@ use crate::session::Session;
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
-use crate::snapshot::{Snapshot, Totals, shown};
+use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
 use crate::workspace::journal::{Begun, BegunChat, Ending, TrailPlace};
 use crate::workspace::making::State;
 use crate::workspace::stored::Stored;
@@ -37,6 +38,7 @@ pub(super) struct Execution<'a> {
     /// Who speaks in the session whose conversation moves.
     pub(super) speaker: Option<Session>,
     pub(super) active: Vec<Activity>,
+    pub(super) progress: Option<Arc<dyn Progress>>,
 }
 
 /// What the files come to.
@@ -96,6 +98,9 @@ impl Execution<'_> {
             makes_root: !workspace.root_exists()?,
             about: self.goal.about.clone(),
         };
+        if let Some(progress) = &self.progress {
+            progress.update(ScanProgress::moving(draft.decided.actions.len() as u64));
+        }
         workspace.begin_step(before.as_ref(), &begun)?;
         let items = items(&begun, &draft.present, &workspace.open_snapshot(&after)?)?;
         let outcome = self.act(&begun, &items)?;

@@ -23,6 +23,16 @@ impl Workspace {
         self.recover_with(None)
     }
 
+    /// Returns whether another process moves files here at this moment.
+    pub fn is_moving(&self) -> Result<bool> {
+        if self.open_step()?.is_none() {
+            return Ok(false);
+        }
+        let lock = self.snapshot_lock()?;
+        let free = lock.try_hold()?.is_some();
+        Ok(!free && self.open_step()?.is_some())
+    }
+
     pub(crate) fn recover_with(&self, speaker: Option<&Session>) -> Result<Option<Recovered>> {
         // Most often there is nothing to do, and nobody is kept waiting.
         if self.open_step()?.is_none() {

@@ -182,12 +182,24 @@ pub enum ScanStage {
     Looking,
     /// It reads what changed.
     Reading,
+    /// It is over, and files are about to be moved: what stops the process now leaves
+    /// something to be finished.
+    Moving,
 }
 
 impl ScanProgress {
     pub(crate) fn waiting() -> Self {
         Self {
             stage: ScanStage::Waiting,
+            ..Self::looking(0)
+        }
+    }
+
+    /// Says that so many paths are about to be moved.
+    pub(crate) fn moving(files: u64) -> Self {
+        Self {
+            stage: ScanStage::Moving,
+            total_files: files,
             ..Self::looking(0)
         }
     }
