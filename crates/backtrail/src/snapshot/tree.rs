@@ -217,23 +217,17 @@ impl Snapshot {
     }
 
     /// Does the same at a path in which two snapshots differ. Where this is one of
-    /// them, nothing needs to be read.
+    /// them, nothing needs to be read: such a path never lies in what was left out.
     pub(crate) fn walk_down_to(
         &self,
         difference: &Difference,
         between: [ObjectId; 2],
     ) -> Result<Option<Node>> {
-        let sides = [&difference.before, &difference.after];
-        for (id, node) in between.into_iter().zip(sides) {
-            // What is not there may lie in something that was left out.
-            let is_there = matches!(
-                node,
-                Some(Node::File { .. } | Node::Link { .. } | Node::Dir(_))
-            );
-            if id == self.id && is_there {
-                return Ok(node.clone());
-            }
+        let [before, after] = between.map(|id| id == self.id);
+        match () {
+            () if before => Ok(difference.before.clone()),
+            () if after => Ok(difference.after.clone()),
+            () => self.walk_down(&difference.path),
         }
-        self.walk_down(&difference.path)
     }
 }
