@@ -34,6 +34,13 @@ mod actor_tests;
 mod capture_tests;
 #[cfg(test)]
 mod crash_tests;
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
+mod crafted_tests;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]

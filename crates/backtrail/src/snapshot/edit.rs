@@ -32,11 +32,39 @@ struct Names<'a> {
     below: BTreeMap<&'a [u8], Names<'a>>,
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    fn of(edits: &'a BTreeMap<PathBuf, Edit>) -> Result<Self> {
+        let mut names = Self::default();
+        for (path, edit) in edits {
+            let mut at = &mut names;
+            for name in names_of(path)? {
+                at = at.below.entry(name).or_default();
+            }
+            at.edit = Some(edit);
+        }
+        Ok(names)
+    }
+
     /// Returns whether all that lies below only goes.
     fn only_removes(&self) -> bool {
-        let mut below = self.below.values();
-        below.all(|names| matches!(names.edit, None | Some(Edit::Remove)) && names.only_removes())
+        let mut rest: Vec<&Names<'_>> = self.below.values().collect();
+        while let Some(names) = rest.pop() {
+            if !matches!(names.edit, None | Some(Edit::Remove)) {
+                return false;
+            }
+            rest.extend(names.below.values());
+        }
+        true
+    }
+}
+
+impl Drop for Names<'_> {
+    /// One by one: directories lie deeper within each other than a stack holds.
+    fn drop(&mut self) {
+        let mut rest: Vec<Names<'_>> = std::mem::take(&mut self.below).into_values().collect();
+        while let Some(mut names) = rest.pop() {
+            rest.extend(std::mem::take(&mut names.below).into_values());
+        }
     }
 }
 
@@ -50,14 +78,7 @@ pub(crate) fn edit(
     edits: &BTreeMap<PathBuf, Edit>,
     put: &mut Put<'_>,
 ) -> Result<(ObjectId, Dir)> {
-    let mut names = Names::default();
-    for (path, edit) in edits {
-        let mut at = &mut names;
-        for name in names_of(path)? {
-            at = at.below.entry(name).or_default();
-        }
-        at.edit = Some(edit);
-    }
+    let names = Names::of(edits)?;
     let root = snapshot.root();
     let mode = match names.edit {
         Some(Edit::Dir(mode)) => *mode,
@@ -68,7 +89,7 @@ pub(crate) fn edit(
         put,
         path: PathBuf::new(),
     };
-    let root = editor.dir(Some(root.listing), mode, &names, 0)?;
+    let root = editor.tree(root.listing, mode, &names)?;
     let id = (editor.put)(&write_root(&root))?;
     Ok((id, root))
 }
@@ -79,31 +100,76 @@ struct Editor<'a, 'p> {
     path: PathBuf,
 }
 
+/// A directory that is being written anew.
+struct Open<'n> {
+    mode: u32,
+    entries: BTreeMap<Box<[u8]>, Node>,
+    /// The edits that are still to be done in it.
+    edits: std::collections::btree_map::Iter<'n, &'n [u8], Names<'n>>,
+}
+
+/// What becomes of a name.
+enum Became {
+    Node(Option<Node>),
+    /// A directory that is to be written anew, from this listing.
+    Dir(Option<ObjectId>, u32),
+}
+
 impl Editor<'_, '_> {
-    /// Writes a directory anew.
-    fn dir(
-        &mut self,
+    /// Writes the directories on the way of all edits anew, the deepest first.
+    fn tree<'n>(&mut self, listing: ObjectId, mode: u32, names: &'n Names<'n>) -> Result<Dir> {
+        let mut open: Vec<Open<'n>> = vec![self.open(Some(listing), mode, names)?];
+        loop {
+            let depth = open.len();
+            let top = open.last_mut().expect("the root is written last");
+            let Some((name, below)) = top.edits.next() else {
+                let dir = self.write(open.pop().expect("it was just there"))?;
+                let Some(above) = open.last_mut() else {
+                    return Ok(dir);
+                };
+                let name = self.path.file_name().expect("it is below the root");
+                above.entries.insert(bytes(name), Node::Dir(dir));
+                self.path.pop();
+                continue;
+            };
+            self.path.push(super::name::os_str(name));
+            match self.became(top.entries.remove(*name), below)? {
+                Became::Node(node) => {
+                    if let Some(node) = node {
+                        top.entries.insert((*name).into(), node);
+                    }
+                    self.path.pop();
+                }
+                Became::Dir(listing, mode) => {
+                    check_depth(depth, &self.path)?;
+                    open.push(self.open(listing, mode, below)?);
+                }
+            }
+        }
+    }
+
+    fn open<'n>(
+        &self,
         listing: Option<ObjectId>,
         mode: u32,
-        names: &Names<'_>,
-        depth: usize,
-    ) -> Result<Dir> {
-        check_depth(depth, &self.path)?;
+        names: &'n Names<'n>,
+    ) -> Result<Open<'n>> {
         let mut entries = BTreeMap::new();
         let mut cursor = listing.map(Cursor::new).unwrap_or_default();
         while let Some(entry) = cursor.advance(self.nodes)? {
             entries.insert(entry.name, entry.node);
         }
-        for (name, below) in &names.below {
-            self.path.push(super::name::os_str(name));
-            let before = entries.remove(*name);
-            if let Some(node) = self.node(before, below, depth)? {
-                entries.insert((*name).into(), node);
-            }
-            self.path.pop();
-        }
+        Ok(Open {
+            mode,
+            entries,
+            edits: names.below.iter(),
+        })
+    }
+
+    fn write(&mut self, open: Open<'_>) -> Result<Dir> {
         let mut totals = Totals::default();
-        let entries: Vec<Entry> = entries
+        let entries: Vec<Entry> = open
+            .entries
             .into_iter()
             .map(|(name, node)| {
                 totals.add(&node);
@@ -111,41 +177,34 @@ impl Editor<'_, '_> {
             })
             .collect();
         Ok(Dir {
-            mode,
+            mode: open.mode,
             listing: write_listing(&entries, self.put)?,
             totals,
         })
     }
 
-    fn node(
-        &mut self,
-        before: Option<Node>,
-        names: &Names<'_>,
-        depth: usize,
-    ) -> Result<Option<Node>> {
+    fn became(&self, before: Option<Node>, names: &Names<'_>) -> Result<Became> {
         let node = match (names.edit, before) {
-            (Some(Edit::Remove), _) => return Ok(None),
+            (Some(Edit::Remove), _) => return Ok(Became::Node(None)),
             (Some(Edit::Put(node)), _) => Some(node.clone()),
             (Some(Edit::Dir(mode)), Some(Node::Dir(dir))) => {
                 Some(Node::Dir(Dir { mode: *mode, ..dir }))
             }
-            (Some(Edit::Dir(mode)), _) => {
-                let dir = self.dir(None, *mode, names, depth + 1)?;
-                return Ok(Some(Node::Dir(dir)));
-            }
+            (Some(Edit::Dir(mode)), _) => return Ok(Became::Dir(None, *mode)),
             (None, before) => before,
         };
         match node {
-            node if names.below.is_empty() => Ok(node),
+            node if names.below.is_empty() => Ok(Became::Node(node)),
+            Some(Node::Dir(dir)) => Ok(Became::Dir(Some(dir.listing), dir.mode)),
             // A file in the place of a directory: what was in that is gone with it.
-            node if !matches!(node, Some(Node::Dir(_))) && names.only_removes() => Ok(node),
-            Some(Node::Dir(dir)) => {
-                let dir = self.dir(Some(dir.listing), dir.mode, names, depth + 1)?;
-                Ok(Some(Node::Dir(dir)))
-            }
+            node if names.only_removes() => Ok(Became::Node(node)),
             _ => Err(no_directory(&self.path)),
         }
     }
+}
+
+fn bytes(name: &std::ffi::OsStr) -> Box<[u8]> {
+    name.as_encoded_bytes().into()
 }
 
 fn no_directory(path: &Path) -> Error {
