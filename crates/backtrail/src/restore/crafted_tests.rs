@@ -105,7 +105,9 @@ impl Scene {
         let refused = self.workspace.rewind(&Point::checkpoint(id), options);
         is_told(&refused.map(drop).expect_err(what), what);
         assert_eq!(self.look(), before, "{what}");
-        self.workspace.begin_step(None, &self.begun(snapshot)).unwrap();
+        self.workspace
+            .begin_step(None, &self.begun(snapshot))
+            .unwrap();
         match self.workspace.recover() {
             Err(error) => is_told(&error, what),
             // It is left as it is, and named.
@@ -128,7 +130,11 @@ fn look_into(dir: &Path, found: &mut Vec<(std::path::PathBuf, Vec<u8>)>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let meta = fs::symlink_metadata(&path).unwrap();
-        let bytes = if meta.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        let bytes = if meta.is_file() {
+            fs::read(&path).unwrap()
+        } else {
+            Vec::new()
+        };
         found.push((path.clone(), bytes));
         if meta.is_dir() {
             look_into(&path, found);
@@ -224,14 +230,20 @@ fn f16_directories_without_end_are_refused() {
         listing = write_listing(&[entry(b"d", Node::Dir(dir(listing)))], put).unwrap();
     }
     writer.finish().unwrap();
-    scene.refuses(scene.store(&[entry(b"d", Node::Dir(dir(listing)))]), "too deep");
+    scene.refuses(
+        scene.store(&[entry(b"d", Node::Dir(dir(listing)))]),
+        "too deep",
+    );
 }
 
 #[test]
 fn f16_objects_that_are_missing_or_something_else_are_refused() {
     let scene = Scene::new();
     let nowhere = ObjectId::of(b"never stored");
-    scene.refuses(scene.store(&[entry(b"d", Node::Dir(dir(nowhere)))]), "no listing");
+    scene.refuses(
+        scene.store(&[entry(b"d", Node::Dir(dir(nowhere)))]),
+        "no listing",
+    );
     let scene = Scene::new();
     let missing = Node::File {
         mode: 0o644,
@@ -256,8 +268,14 @@ fn f16_objects_that_are_missing_or_something_else_are_refused() {
     let id = scene.checkpoint(scene.store(&shorter));
     let options = Rewind::files().overwrite();
     let refused = scene.workspace.rewind(&Point::checkpoint(id), options);
-    is_told(&refused.map(drop).expect_err("it is longer"), "of another length");
-    assert_eq!(fs::read(scene.workspace.root().join("file")).unwrap(), b"inside");
+    is_told(
+        &refused.map(drop).expect_err("it is longer"),
+        "of another length",
+    );
+    assert_eq!(
+        fs::read(scene.workspace.root().join("file")).unwrap(),
+        b"inside"
+    );
 }
 
 #[test]

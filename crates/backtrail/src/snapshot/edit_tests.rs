@@ -83,3 +83,29 @@ fn nothing_is_put_where_no_directory_is() {
         assert!(edited(&before, &edits).is_err(), "{path}");
     }
 }
+
+/// Deeper than the stack of a thread holds if one call is made for each.
+#[test]
+fn directories_are_made_and_removed_as_deep_as_a_snapshot_may_have_them() {
+    let memory = Arc::new(Memory::default());
+    let empty = snapshot(&memory, &Items::new());
+    let mut path = PathBuf::new();
+    let mut make = BTreeMap::new();
+    for _ in 0..4_000 {
+        path.push("d");
+        make.insert(path.clone(), Edit::Dir(0o755));
+    }
+    let (id, root) = edit(&empty, &make, &mut |bytes| Ok(memory.put(bytes))).unwrap();
+    assert_ne!(id, empty.id());
+    let remove = make.into_keys().map(|path| (path, Edit::Remove)).collect();
+    let deep = memory.snapshot(root);
+    assert_eq!(edited(&deep, &remove).unwrap(), empty.id());
+    // A file in the place of all of them.
+    let mut file: BTreeMap<PathBuf, Edit> = remove;
+    let node = Node::Link {
+        target: b"x"[..].into(),
+        ignored: false,
+    };
+    file.insert("d".into(), Edit::Put(node));
+    edited(&deep, &file).unwrap();
+}
