@@ -63,9 +63,17 @@ fn f16_a_directory_turned_into_a_link_at_any_step_never_leads_outside() {
             let store = options.touch_hook(swapping.clone()).open(HOME).unwrap();
             let workspace = scene.workspace(&store).unwrap();
             let outcome = scene.perform(&workspace);
-            assert_eq!(read_tree(&outside), before, "{act:?} {name} at {at}: {outcome:?}");
+            assert_eq!(
+                read_tree(&outside),
+                before,
+                "{act:?} {name} at {at}: {outcome:?}"
+            );
             workspace.recover().unwrap();
-            assert_eq!(read_tree(&outside), before, "{act:?} {name} at {at}, recovered");
+            assert_eq!(
+                read_tree(&outside),
+                before,
+                "{act:?} {name} at {at}, recovered"
+            );
             if aside.exists() {
                 fs::remove_dir_all(&aside).unwrap();
             }
