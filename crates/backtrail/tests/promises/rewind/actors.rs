@@ -38,6 +38,8 @@ pub(crate) enum Actor {
     A,
     B,
     Person,
+    /// The person, where nobody asked for it to be kept.
+    Unasked,
 }
 
 /// Whose work a move takes back, where it can take back anybody's.
@@ -306,11 +308,15 @@ impl World {
         let nothing = Tree::new();
         let last = self.kept.last().map_or(&nothing, |kept| &kept.tree);
         let paths = differing(last, &tree);
+        let unasked = *checkpoint.why() == backtrail::Why::BeforeRewind && self.open.is_empty();
         for path in &paths {
             // What an agent asks to be kept is its own, whoever wrote it.
             let asks = asks.filter(|_| self.open.is_empty());
             let wrote = self.unsaved.get(path).copied();
-            let actor = asks.or(wrote).unwrap_or(Actor::Person);
+            let actor = match asks.or(wrote).unwrap_or(Actor::Person) {
+                Actor::Person if unasked => Actor::Unasked,
+                actor => actor,
+            };
             self.writers
                 .insert(path.clone(), (actor, self.events.len()));
         }
@@ -318,6 +324,7 @@ impl World {
         let by = match (self.open.is_empty(), asks) {
             (false, _) => self.open.iter().copied().collect(),
             (true, Some(asks)) => [asks].into(),
+            (true, None) if unasked => [Actor::Unasked].into(),
             (true, None) => [Actor::Person].into(),
         };
         self.events.push(Event { paths, by });

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::snapshots::tree::{Tree, read_tree, same};
 
 /// What a check found wrong.
-pub(crate) type Checked<T = ()> = std::result::Result<T, String>;
+pub(crate) type Checked<T = ()> = Result<T, String>;
 
 /// Tells an error.
 pub(crate) fn told(error: backtrail::Error) -> String {
@@ -42,7 +42,6 @@ pub(crate) fn setting(name: &str, default: u64) -> u64 {
 /// A store in memory, and a workspace with a real directory.
 pub(crate) struct Lab {
     pub(crate) dir: TempDir,
-    pub(crate) memory: MemoryStorage,
     pub(crate) store: Store,
     pub(crate) workspace: Workspace,
 }

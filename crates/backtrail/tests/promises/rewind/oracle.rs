@@ -114,6 +114,11 @@ fn on_disk(dir: &Path, contents: &mut Contents) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let meta = fs::symlink_metadata(&path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy();
+        if name.starts_with(".backtrail-staging-") {
+            // What a step that was given up wrote aside is its own, and nobody's loss.
+            continue;
+        }
         if meta.is_dir() {
             on_disk(&path, contents);
         } else if meta.is_file() {

@@ -210,8 +210,9 @@ impl Life {
             }
             Attempt::Done(report) => *report,
         };
-        if how == OnConflict::Stop && !judged.must.is_empty() {
-            return Err(format!("{:?} were taken from others", judged.must));
+        let taken = self.changed_of(&judged.must, &before);
+        if how == OnConflict::Stop && !taken.is_empty() {
+            return Err(format!("{taken:?} were taken from others"));
         }
         if how == OnConflict::Keep {
             seen.kept += 1;
@@ -230,6 +231,15 @@ impl Life {
         self.begin_step(from, now, None);
         self.cover(target, own.first().copied().filter(|_| is_one));
         self.there_and_back(seen)
+    }
+
+    /// Returns those of some paths that are not what they were.
+    fn changed_of(&self, paths: &BTreeSet<PathBuf>, before: &Look) -> BTreeSet<PathBuf> {
+        let now = self.world.tree();
+        let changed = paths
+            .iter()
+            .filter(|path| now.get(*path) != before.tree.get(*path));
+        changed.cloned().collect()
     }
 
     /// Checks that a plan says what would be done, and touches nothing.
@@ -281,7 +291,14 @@ impl Life {
             let mut named = named.iter();
             named.any(|one| one == path || (judged.comes_or_goes(path) && one.starts_with(path)))
         };
-        if let Some(path) = judged.must.iter().find(|path| !is_named(path)) {
+        // A directory may stay for what it holds, and then it is in nobody's way.
+        let changes = plan.changes().iter();
+        let touched: BTreeSet<&Path> = changes.map(|change| change.path.as_path()).collect();
+        let mut must = judged
+            .must
+            .iter()
+            .filter(|path| touched.contains(path.as_path()));
+        if let Some(path) = must.find(|path| !is_named(path)) {
             return Err(format!(
                 "{path:?} is another's, and only {named:?} are told"
             ));
@@ -494,8 +511,11 @@ impl Life {
             seen.stopped += 1;
             let options = Rewind::files().overwrite();
             attempt = workspace.undo(None, options).map_err(told)?;
-        } else if !must.is_empty() {
-            return Err(format!("{must:?} were taken from others by {step:?}"));
+        } else {
+            let taken = self.changed_of(&must, &before);
+            if !taken.is_empty() {
+                return Err(format!("{taken:?} were taken from others by {step:?}"));
+            }
         }
         let Some(Attempt::Done(report)) = attempt else {
             return Err("it was not undone".to_owned());
