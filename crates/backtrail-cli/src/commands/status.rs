@@ -14,7 +14,7 @@ use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
 use crate::progress;
-use crate::text::{count, one_line, path_json, size, visible};
+use crate::text::{count, one_line, path_json, size, visible, visible_path};
 use crate::ui::{DIM, Ui, unwritable};
 use crate::when;
 
@@ -34,6 +34,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         }
         return Ok(Answer::Done);
     };
+    warn_of_strays(&workspace, ui);
     let status = Status::look(workspace, ui)?;
     if ui.json() {
         ui.print_json(&status.to_json())?;
@@ -43,6 +44,18 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             .map_err(|error| unwritable(&error))?;
     }
     Ok(Answer::Done)
+}
+
+/// Says that files wait which nobody will come back for.
+fn warn_of_strays(workspace: &Workspace, ui: &Ui) {
+    for path in workspace.strays().unwrap_or_default() {
+        let path = visible_path(&path);
+        let what = format!("{path}/ holds files of a move that nobody knows any more");
+        ui.warning(
+            &what,
+            Some("look into it, take out what is yours, and remove it"),
+        );
+    }
 }
 
 struct Status {

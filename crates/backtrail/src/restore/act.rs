@@ -276,22 +276,29 @@ fn tidy(hands: &mut Hands<'_>, objects: &Objects, ended: Ended) -> Result<Vec<No
     Ok(left)
 }
 
+/// Returns the staging directories in a workspace, with the steps that they belong
+/// to where their names tell.
+pub(super) fn staged_in(root: &Path) -> Result<Vec<(PathBuf, Option<CheckpointId>)>> {
+    let beneath = Beneath::open(root, None)?;
+    let mut names = Names::default();
+    let read = beneath.open_dir(b"").and_then(|fd| names.read(&fd));
+    read.map_err(|error| Error::io("cannot read the workspace", root, error.into()))?;
+    let names = names.iter().map(|(name, _)| name.to_bytes());
+    let staged = names.filter_map(|name| {
+        let id = std::str::from_utf8(name.strip_prefix(STAGING)?).ok();
+        Some((
+            PathBuf::from(os_str(name)),
+            id.and_then(|id| id.parse().ok()),
+        ))
+    });
+    Ok(staged.collect())
+}
+
 /// Removes the staging directories that hold nothing, and returns the steps that
 /// the others belong to.
 pub(super) fn sweep_strays(root: &Path, hook: Option<&dyn TouchHook>) -> Result<Vec<CheckpointId>> {
     let beneath = Beneath::open(root, hook)?;
-    let mut names = Names::default();
-    let read = beneath.open_dir(b"").and_then(|fd| names.read(&fd));
-    read.map_err(|error| Error::io("cannot read the workspace", root, error.into()))?;
-    let mut held = Vec::new();
-    for name in names.iter().map(|(name, _)| name.to_bytes()) {
-        let Some(id) = name.strip_prefix(STAGING) else {
-            continue;
-        };
-        if beneath.remove_dir(Path::new(os_str(name))).is_err() {
-            let id = std::str::from_utf8(id).ok();
-            held.extend(id.and_then(|id| id.parse::<CheckpointId>().ok()));
-        }
-    }
-    Ok(held)
+    let held = staged_in(root)?.into_iter();
+    let held = held.filter(|(name, _)| beneath.remove_dir(name).is_err());
+    Ok(held.filter_map(|(_, id)| id).collect())
 }

@@ -149,7 +149,10 @@ impl Drafting<'_> {
             decided.fit(&present, &target)?;
         }
         Ok(FileDraft {
-            unchanged: present.totals().files.saturating_sub(decided.touched()),
+            unchanged: present
+                .totals()
+                .files
+                .saturating_sub(decided.touched() + decided.kept.len() as u64),
             present,
             decided,
             conflicts,

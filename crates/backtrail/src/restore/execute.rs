@@ -141,7 +141,7 @@ impl Execution<'_> {
         });
         let staged = match staged {
             Ok(staged) => staged,
-            Err(error) => return self.give_up(begun, error),
+            Err(error) => return self.give_up(begun, error.said("nothing was touched")),
         };
         // What could not be tidied up is carried on as after a crash.
         let performed = staged.perform().or_else(|_| work.carry_on());

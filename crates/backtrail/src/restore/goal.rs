@@ -329,9 +329,13 @@ pub(super) fn target_words(workspace: &Workspace, checkpoint: &Checkpoint) -> Re
 }
 
 fn named_paths(paths: &[PathBuf]) -> String {
+    let name = |path: &PathBuf| match shown(path) {
+        name if name.is_empty() => ".".to_owned(),
+        name => name,
+    };
     match paths {
-        [one] => shown(one),
-        [first, rest @ ..] => format!("{} and {} more", shown(first), rest.len()),
+        [one] => name(one),
+        [first, rest @ ..] => format!("{} and {} more", name(first), rest.len()),
         [] => String::new(),
     }
 }

@@ -1,6 +1,8 @@
 //! Finishing what a crash interrupted.
 
-use super::act::sweep_strays;
+use super::act::{staged_in, sweep_strays};
+use std::path::PathBuf;
+
 use super::execute::{items, left_alone, work};
 use super::goal::{because, is_lost};
 use super::plan::{NotRestored, Recovered, Verb};
@@ -21,6 +23,22 @@ impl Workspace {
     /// reads.
     pub fn recover(&self) -> Result<Option<Recovered>> {
         self.recover_with(None)
+    }
+
+    /// Returns directories in the workspace in which files of a step wait that nobody
+    /// knows any more: its record was lost. No snapshot has them; a person decides.
+    pub fn strays(&self) -> Result<Vec<PathBuf>> {
+        if !self.root_exists()? {
+            return Ok(Vec::new());
+        }
+        let open = self.open_step()?.map(|begun| begun.id);
+        let timeline = Timeline::read(self)?;
+        let known = |id| Some(id) == open || timeline.moves.contains_key(&id);
+        let strays = staged_in(self.root())?.into_iter();
+        Ok(strays
+            .filter(|(_, id)| !id.is_some_and(known))
+            .map(|(path, _)| path)
+            .collect())
     }
 
     /// Returns whether another process moves files here at this moment.

@@ -169,6 +169,8 @@ impl Traced {
         let now = if state == self.base {
             // Whoever brought it back: nothing of anybody's is in it.
             Vec::new()
+        } else if let Some(then) = self.as_it_was(&state) {
+            then
         } else if by.is_empty() {
             // Restored: it is again whose it was then.
             let then = self.states.iter().rev().find(|(known, _)| *known == state);
@@ -180,6 +182,17 @@ impl Traced {
             now
         };
         self.states.push((state, now));
+    }
+}
+
+impl Traced {
+    /// Returns who had changed a path that was lost sight of and is the same again.
+    fn as_it_was(&self, state: &State) -> Option<Vec<Doing>> {
+        let is_lost = |(state, _): &&(State, Vec<Doing>)| *state == State::Unknown;
+        self.states.last().filter(is_lost)?;
+        let seen = self.states.iter().rev().find(|known| !is_lost(known));
+        seen.filter(|(known, _)| known == state)
+            .map(|(_, by)| by.clone())
     }
 }
 

@@ -107,7 +107,8 @@ impl Outcome {
         items.extend(names(words[1], &self.deleted));
         items.extend(by_reason(words[2], &self.kept));
         items.extend(by_reason(words[3], &self.not_restored));
-        if self.unchanged > 0 && (self.to.is_some() || !items.is_empty()) {
+        let counts = self.verb != Verb::Restore && self.unchanged > 0;
+        if counts && (self.to.is_some() || !items.is_empty()) {
             let files = match self.unchanged {
                 1 => "1 file".to_owned(),
                 n => format!("{} files", grouped(n)),

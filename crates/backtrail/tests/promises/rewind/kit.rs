@@ -61,13 +61,12 @@ impl Lab {
     pub(crate) fn with(options: StoreOptions) -> Self {
         let dir = quick_dir();
         let memory = MemoryStorage::new();
-        let store = options.storage(memory.clone()).open_or_create(HOME);
+        let store = options.storage(memory).open_or_create(HOME);
         let store = store.unwrap();
         fs::create_dir(dir.path().join("work")).unwrap();
         let workspace = store.workspace(&dir.path().join("work")).unwrap();
         Self {
             dir,
-            memory,
             store,
             workspace,
         }
