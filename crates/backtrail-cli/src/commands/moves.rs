@@ -211,7 +211,7 @@ impl Asked<'_> {
             return Ok(plan?.map(|plan| Outcome::of_plan(&plan, Stage::Planned, workspace)));
         }
         let attempt = progress::while_shown(self.ui, |progress| {
-            let progress = Whole::new(progress);
+            let progress = Whole::of(progress);
             self.doing.act(workspace, options(Some(progress)))
         });
         Ok(attempt?.map(|attempt| match attempt {

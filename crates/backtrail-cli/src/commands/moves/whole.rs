@@ -19,7 +19,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    pub(super) fn new(shown: Option<Arc<dyn Progress>>) -> Arc<dyn Progress> {
+    pub(super) fn of(shown: Option<Arc<dyn Progress>>) -> Arc<dyn Progress> {
         let may_end = Arc::new(AtomicBool::new(true));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // Without it a move that is stopped is finished by the next command.
