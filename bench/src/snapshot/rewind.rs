@@ -94,7 +94,7 @@ fn in_memory(args: &Args, count: usize) -> Result<Vec<Entry>> {
 
 impl Case<'_> {
     fn measure(&self, args: &Args) -> Result<Vec<Entry>> {
-        let rounds = args.pick(11, 3);
+        let rounds = args.pick(9, 3);
         Ok(self.figures(&self.times(rounds)?))
     }
 
