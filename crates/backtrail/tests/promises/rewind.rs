@@ -18,5 +18,6 @@ mod kit;
 mod odd;
 mod oracle;
 mod others;
+mod repositories;
 mod scene;
 mod three_actors;

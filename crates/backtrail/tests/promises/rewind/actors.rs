@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use backtrail::{Checkpoint, CheckpointOptions, Session, Turn};
+use backtrail::{Checkpoint, CheckpointOptions, Session, Turn, Why};
 
 use super::kit::{Lab, begin, end, is_root, run_end, run_start};
 use crate::snapshots::tree::{Thing, Tree};
@@ -38,8 +38,6 @@ pub(crate) enum Actor {
     A,
     B,
     Person,
-    /// The person, where nobody asked for it to be kept.
-    Unasked,
 }
 
 /// Whose work a move takes back, where it can take back anybody's.
@@ -50,6 +48,8 @@ pub(crate) type Own = BTreeSet<Actor>;
 struct Event {
     paths: BTreeSet<PathBuf>,
     by: BTreeSet<Actor>,
+    /// Nobody asked for it to be kept: that was done before files were moved.
+    unasked: bool,
 }
 
 /// Who truly wrote what is at a path, and by which event.
@@ -308,15 +308,11 @@ impl World {
         let nothing = Tree::new();
         let last = self.kept.last().map_or(&nothing, |kept| &kept.tree);
         let paths = differing(last, &tree);
-        let unasked = *checkpoint.why() == backtrail::Why::BeforeRewind && self.open.is_empty();
         for path in &paths {
             // What an agent asks to be kept is its own, whoever wrote it.
             let asks = asks.filter(|_| self.open.is_empty());
             let wrote = self.unsaved.get(path).copied();
-            let actor = match asks.or(wrote).unwrap_or(Actor::Person) {
-                Actor::Person if unasked => Actor::Unasked,
-                actor => actor,
-            };
+            let actor = asks.or(wrote).unwrap_or(Actor::Person);
             self.writers
                 .insert(path.clone(), (actor, self.events.len()));
         }
@@ -324,10 +320,10 @@ impl World {
         let by = match (self.open.is_empty(), asks) {
             (false, _) => self.open.iter().copied().collect(),
             (true, Some(asks)) => [asks].into(),
-            (true, None) if unasked => [Actor::Unasked].into(),
             (true, None) => [Actor::Person].into(),
         };
-        self.events.push(Event { paths, by });
+        let unasked = *checkpoint.why() == Why::BeforeRewind;
+        self.events.push(Event { paths, by, unasked });
         self.push(checkpoint, tree)
     }
 
@@ -372,7 +368,10 @@ impl World {
             let unsaved = last.get(*path) != now.get(*path);
             let writer = self.writers.get(*path);
             let saved = writer.filter(|(_, event)| *event >= self.kept[since].events);
-            unsaved || saved.is_some_and(|(actor, _)| !own.contains(actor))
+            let is_others = |(actor, event): &(Actor, usize)| {
+                self.events[*event].unasked || !own.contains(actor)
+            };
+            unsaved || saved.is_some_and(is_others)
         };
         paths.iter().filter(others).cloned().collect()
     }
@@ -384,7 +383,9 @@ impl World {
         let last = &self.kept.last().expect("one was kept").tree;
         let mut events = self.events[self.kept[since].events..].iter();
         last.get(path) != now.get(path)
-            || events.any(|event| event.paths.contains(path) && !event.by.is_subset(own))
+            || events.any(|event| {
+                event.paths.contains(path) && (event.unasked || !event.by.is_subset(own))
+            })
     }
 
     /// Returns whose work a rewind to a state takes back.

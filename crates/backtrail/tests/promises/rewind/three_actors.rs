@@ -210,9 +210,8 @@ impl Life {
             }
             Attempt::Done(report) => *report,
         };
-        let taken = self.changed_of(&judged.must, &before);
-        if how == OnConflict::Stop && !taken.is_empty() {
-            return Err(format!("{taken:?} were taken from others"));
+        if how == OnConflict::Stop && !judged.must.is_empty() {
+            return Err(format!("{:?} were taken from others", judged.must));
         }
         if how == OnConflict::Keep {
             seen.kept += 1;
@@ -231,15 +230,6 @@ impl Life {
         self.begin_step(from, now, None);
         self.cover(target, own.first().copied().filter(|_| is_one));
         self.there_and_back(seen)
-    }
-
-    /// Returns those of some paths that are not what they were.
-    fn changed_of(&self, paths: &BTreeSet<PathBuf>, before: &Look) -> BTreeSet<PathBuf> {
-        let now = self.world.tree();
-        let changed = paths
-            .iter()
-            .filter(|path| now.get(*path) != before.tree.get(*path));
-        changed.cloned().collect()
     }
 
     /// Checks that a plan says what would be done, and touches nothing.
@@ -291,14 +281,14 @@ impl Life {
             let mut named = named.iter();
             named.any(|one| one == path || (judged.comes_or_goes(path) && one.starts_with(path)))
         };
-        // A directory may stay for what it holds, and then it is in nobody's way.
-        let changes = plan.changes().iter();
-        let touched: BTreeSet<&Path> = changes.map(|change| change.path.as_path()).collect();
-        let mut must = judged
-            .must
-            .iter()
-            .filter(|path| touched.contains(path.as_path()));
-        if let Some(path) = must.find(|path| !is_named(path)) {
+        let cannot = |path: &Path| plan.not_restored().iter().any(|one| one.path == path);
+        // A directory stays for what is in it.
+        let stays = |path: &Path| {
+            let mut changes = plan.changes().iter();
+            is_dir(judged.now, path) && !changes.any(|change| change.path == path)
+        };
+        let is_told = |path: &PathBuf| is_named(path) || cannot(path) || stays(path);
+        if let Some(path) = judged.must.iter().find(|path| !is_told(path)) {
             return Err(format!(
                 "{path:?} is another's, and only {named:?} are told"
             ));
@@ -512,9 +502,11 @@ impl Life {
             let options = Rewind::files().overwrite();
             attempt = workspace.undo(None, options).map_err(told)?;
         } else {
-            let taken = self.changed_of(&must, &before);
-            if !taken.is_empty() {
-                return Err(format!("{taken:?} were taken from others by {step:?}"));
+            // What stands in its own way is named, and stays.
+            let now = self.world.tree();
+            must.retain(|path| now.get(path) != before.tree.get(path));
+            if !must.is_empty() {
+                return Err(format!("{must:?} were taken from others by {step:?}"));
             }
         }
         let Some(Attempt::Done(report)) = attempt else {
