@@ -31,6 +31,7 @@ fn told(verb: &str, session: &str, said: Value) -> Value {
         "conflicts": [], "not_restored": [], "verb": verb, "dry_run": false, "moved": false,
         "now": null, "unchanged": 0, "chat": null, "step": null, "reasons": [], "tool_calls": [],
         "belongs_to": null,
+        "other_sessions": [],
     });
     for (name, value) in said.as_object().unwrap() {
         told[name] = value.clone();

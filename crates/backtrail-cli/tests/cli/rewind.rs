@@ -191,6 +191,7 @@ fn a_rewind_is_told_as_json() {
             "deleted": ["n"], "kept": [], "conflicts": [], "not_restored": [],
             "verb": "rewind", "dry_run": false, "moved": true, "now": null, "unchanged": 1,
             "chat": null, "step": null, "reasons": [], "tool_calls": [], "belongs_to": null,
+            "other_sessions": [],
         })
     );
     let undone = cli.run(&["undo", "--json"]).json();

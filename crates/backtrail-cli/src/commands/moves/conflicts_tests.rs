@@ -77,7 +77,7 @@ fn who_changed_what_stands_in_columns() {
             "  lib/longer.rs   session 77ab0000, 2001-09-09",
             "",
             "  --keep       leave these files as they are, undo the rest",
-            "  --overwrite  take the files as they were before (undo brings these back)",
+            "  --overwrite  take the files as they were before (redo brings these back)",
         ]
     );
 }

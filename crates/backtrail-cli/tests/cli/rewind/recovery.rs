@@ -144,9 +144,10 @@ fn whoever_speaks_in_a_session_there_finishes_it_first() {
 fn what_cannot_be_finished_warns_readers_and_stops_writers() {
     let (cli, _) = two_runs();
     interrupted(&cli, 2);
-    for entry in fs::read_dir(cli.store().join("objects")).unwrap() {
-        fs::remove_file(entry.unwrap().path()).unwrap();
-    }
+    // Something else stands where the new files waited.
+    let staged = staged(&cli);
+    fs::rename(&staged, cli.work().with_extension("staged")).unwrap();
+    fs::write(&staged, "mine").unwrap();
     let before = files(&cli.work());
     let what = "a rewind was interrupted and cannot be finished";
     let ran = cli.run(&["log"]);
@@ -170,6 +171,42 @@ fn what_cannot_be_finished_warns_readers_and_stops_writers() {
         assert!(ran.stderr.contains("  caused by: "), "{ran:#?}");
     }
     assert_eq!(files(&cli.work()), before);
+}
+
+/// Returns the directory in which new files wait.
+fn staged(cli: &Cli) -> std::path::PathBuf {
+    let paths = fs::read_dir(cli.work()).unwrap();
+    let mut paths = paths.map(|entry| entry.unwrap().path());
+    let staged = paths.find(|path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with(".backtrail-staging-")
+    });
+    staged.expect("new files wait somewhere")
+}
+
+/// Damage must not hold up a workspace for ever: the files stay as they are, and what
+/// was moved out of the way is where a person finds it.
+#[test]
+fn what_is_damaged_and_cannot_be_finished_is_given_up_and_named() {
+    let (cli, _) = two_runs();
+    interrupted(&cli, 2);
+    let held = files(&staged(&cli));
+    for entry in fs::read_dir(cli.store().join("objects")).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    let ran = cli.run(&["checkpoint"]);
+    assert!(
+        ran.stderr
+            .contains("was interrupted and cannot be finished: object "),
+        "{ran:#?}"
+    );
+    let saved = fs::read_dir(cli.work()).unwrap();
+    let mut saved = saved.map(|entry| entry.unwrap().path());
+    let saved = saved.find(|path| path.to_string_lossy().contains("/backtrail-saved-"));
+    assert_eq!(files(&saved.expect("it is saved")), held);
+    let again = cli.run(&["checkpoint"]);
+    assert_eq!(again.code, 0, "{again:#?}");
+    assert!(!again.stderr.contains("interrupted"), "{again:#?}");
 }
 
 /// A run's last checkpoint is not taken of half of a rewind.
