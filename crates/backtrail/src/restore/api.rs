@@ -112,13 +112,27 @@ impl Workspace {
         };
         let found = present.as_ref().map(Found::Looked);
         let draft = Draft::new(self, &goal, &options, found)?;
+        let present = present.map(|present| present.id());
+        self.planned(goal, options, draft, present, speaker)
+    }
+
+    /// Makes a plan of what was worked out.
+    fn planned(
+        &self,
+        goal: Goal,
+        options: Rewind,
+        draft: Draft,
+        present: Option<ObjectId>,
+        speaker: Option<Session>,
+    ) -> Result<RewindPlan> {
+        let files = draft.files.as_ref();
         let not_captured = goal.to.as_ref().map(|to| to.not_captured().clone());
         Ok(RewindPlan {
-            changes: changes(&draft),
+            changes: files.map_or_else(Vec::new, |files| files.decided.changes()),
             draft,
             not_captured: not_captured.unwrap_or_default(),
             active: self.active()?,
-            present: present.map(|present| present.id()),
+            present,
             workspace: self.clone(),
             goal,
             options,
@@ -140,41 +154,42 @@ impl Workspace {
         self.recover_locked(speaker.as_ref())?;
         // Only tidiness: what cannot be cleared away now is cleared away later.
         self.clear_strays().ok();
-        // The same few states are compared again and again.
-        let remembering = self.remembering();
-        let Some(goal) = find(&options)? else {
-            return Ok(None);
-        };
+        match find(&options)? {
+            Some(goal) => self.go(goal, options, planned, speaker).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Goes where a goal is, unless something stands in the way. The caller holds the
+    /// snapshot lock.
+    fn go(
+        &self,
+        goal: Goal,
+        options: Rewind,
+        planned: Option<Planned>,
+        speaker: Option<Session>,
+    ) -> Result<Attempt> {
         let speaker = self.speaker_for(&goal, speaker)?;
         if let Some(planned) = &planned {
             must_stand(speaker.as_ref(), planned.chat.as_ref())?;
         }
         let planned = planned.and_then(|planned| planned.files);
-        let active = self.active()?;
         let stored = match &goal.files {
             Some(_) => Some(self.stored_present(&options.progress, planned)?),
             None => None,
         };
+        // The same few states are compared again and again.
+        let remembering = self.remembering();
         let snapshot = match &stored {
             Some((state, _)) => Some(remembering.open_snapshot(&state.id)?),
             None => None,
         };
         let found = snapshot.as_ref().map(Found::Stored);
         let draft = Draft::new(&remembering, &goal, &options, found)?;
-        let stops = options.on_conflict == OnConflict::Stop && !draft.conflicts().is_empty();
-        if stops {
-            let not_captured = goal.to.as_ref().map(|to| to.not_captured().clone());
-            return Ok(Some(Attempt::InConflict(Box::new(RewindPlan {
-                changes: changes(&draft),
-                draft,
-                not_captured: not_captured.unwrap_or_default(),
-                active,
-                present: snapshot.map(|snapshot| snapshot.id()),
-                workspace: self.clone(),
-                goal,
-                options,
-                speaker,
-            }))));
+        if options.on_conflict == OnConflict::Stop && !draft.conflicts().is_empty() {
+            let present = snapshot.map(|snapshot| snapshot.id());
+            let plan = self.planned(goal, options, draft, present, speaker)?;
+            return Ok(Attempt::InConflict(Box::new(plan)));
         }
         // A step that changes nothing any more is still taken back.
         let nothing = draft.is_empty() && goal.step_id.is_none();
@@ -183,12 +198,12 @@ impl Workspace {
             goal: &goal,
             draft,
             speaker,
-            active,
+            active: self.active()?,
             progress: options.progress.clone(),
         };
         let files = stored.as_ref().map(|(state, last)| (state, last));
         let report = execution.run(files.filter(|_| !nothing))?;
-        Ok(Some(Attempt::Done(Box::new(report))))
+        Ok(Attempt::Done(Box::new(report)))
     }
 
     /// Stores what is there now, and refuses if it is not what a plan was made for.
@@ -241,11 +256,6 @@ fn moved(attempt: Attempt, speaker: &Session) -> Result<Move> {
         trail: stands.trail,
         step,
     })
-}
-
-fn changes(draft: &Draft) -> Vec<super::plan::PlannedChange> {
-    let files = draft.files.as_ref();
-    files.map_or_else(Vec::new, |files| files.decided.changes())
 }
 
 /// What a plan was made for.

@@ -25,7 +25,7 @@ use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
-use crate::workspace::journal::{Begun, BegunChat, Ending, TrailPlace};
+use crate::workspace::journal::{Begun, BegunChat, Ending};
 use crate::workspace::making::State;
 use crate::workspace::stored::Stored;
 use crate::workspace::{Activity, Checkpoint, SessionPlace, Why, Workspace};
@@ -205,10 +205,7 @@ impl Execution<'_> {
         let stands = speaker.stands_at()?;
         Ok(Some(BegunChat {
             session: chat.session.clone(),
-            from: TrailPlace {
-                trail: stands.trail,
-                seq: stands.seq,
-            },
+            from: stands.into(),
             to: chat.to,
             trail: stands.trail + 1,
         }))

@@ -313,56 +313,49 @@ impl<'a> Finder<'a> {
 
     /// Finds the newest step of a conversation alone.
     fn newest_chat(&self) -> Result<Option<ChatStep>> {
-        let mut newest: Option<ChatStep> = None;
-        for session in self.sessions()? {
-            let Some(taken) = readable(newest_step(self.workspace.store(), &session))? else {
-                continue;
-            };
-            if self.is_with_files(&session, taken.began) {
-                continue;
-            }
-            let chat = ChatStep {
-                session,
-                at: taken.step.at,
-                place: match taken.began {
-                    Some(trail) => (trail, 0),
-                    None => (taken.before.trail, taken.before.seq + 1),
-                },
-                step: taken.step,
-                to: TrailPlace {
-                    trail: taken.before.trail,
-                    seq: taken.before.seq,
-                },
-            };
-            if newest.as_ref().is_none_or(|newest| newest.at < chat.at) {
-                newest = Some(chat);
-            }
-        }
-        Ok(newest)
+        self.newest_of(|session| {
+            let taken = newest_step(self.workspace.store(), session)?;
+            Ok(taken
+                .filter(|taken| !self.is_with_files(session, taken.began))
+                .map(|taken| ChatStep {
+                    session: session.clone(),
+                    at: taken.step.at,
+                    place: match taken.began {
+                        Some(trail) => (trail, 0),
+                        None => (taken.before.trail, taken.before.seq + 1),
+                    },
+                    step: taken.step,
+                    to: taken.before.into(),
+                }))
+        })
     }
 
     /// Finds the step of a conversation alone that was undone last.
     fn undone_chat(&self) -> Result<Option<ChatStep>> {
+        self.newest_of(|session| {
+            let undone = undone_step(self.workspace.store(), session)?;
+            Ok(undone
+                .filter(|undone| !self.is_with_files(session, Some(undone.trail)))
+                .map(|undone| ChatStep {
+                    session: session.clone(),
+                    at: Some(undone.at),
+                    place: (undone.trail, 0),
+                    step: undone.step,
+                    to: undone.ahead.into(),
+                }))
+        })
+    }
+
+    /// Returns the newest of what `find` finds in the sessions that count.
+    fn newest_of(
+        &self,
+        find: impl Fn(&SessionId) -> Result<Option<ChatStep>>,
+    ) -> Result<Option<ChatStep>> {
         let mut newest: Option<ChatStep> = None;
         for session in self.sessions()? {
-            let Some(undone) = readable(undone_step(self.workspace.store(), &session))? else {
-                continue;
-            };
-            if self.is_with_files(&session, Some(undone.trail)) {
-                continue;
-            }
-            let chat = ChatStep {
-                session,
-                at: Some(undone.at),
-                place: (undone.trail, 0),
-                step: undone.step,
-                to: TrailPlace {
-                    trail: undone.ahead.trail,
-                    seq: undone.ahead.seq,
-                },
-            };
-            if newest.as_ref().is_none_or(|newest| newest.at < chat.at) {
-                newest = Some(chat);
+            let chat = readable(find(&session))?;
+            if chat.as_ref().map(|chat| chat.at) > newest.as_ref().map(|newest| newest.at) {
+                newest = chat;
             }
         }
         Ok(newest)

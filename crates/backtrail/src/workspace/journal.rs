@@ -18,6 +18,7 @@ use crate::objects::ObjectId;
 use crate::session::{Entry, append_entries};
 use crate::snapshot::Totals;
 use crate::time::Timestamp;
+use crate::trail::opener::Spot;
 use crate::trail::{RecordKind, RecordRef};
 
 const REWIND: &str = "rewind";
@@ -74,6 +75,15 @@ pub(crate) struct BegunChat {
 pub(crate) struct TrailPlace {
     pub(crate) trail: u32,
     pub(crate) seq: u64,
+}
+
+impl From<Spot> for TrailPlace {
+    fn from(spot: Spot) -> Self {
+        Self {
+            trail: spot.trail,
+            seq: spot.seq,
+        }
+    }
 }
 
 /// The record that a step was given up.
