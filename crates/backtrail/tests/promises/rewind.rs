@@ -19,5 +19,6 @@ mod odd;
 mod oracle;
 mod others;
 mod repositories;
+mod review;
 mod scene;
 mod three_actors;
