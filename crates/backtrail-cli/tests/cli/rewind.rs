@@ -4,6 +4,7 @@
 mod conflicts;
 mod recovery;
 mod restore;
+mod review;
 mod steps;
 mod terminal;
 mod turns;

@@ -39,3 +39,7 @@ impl Progress for Whole {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "whole_tests.rs"]
+mod tests;

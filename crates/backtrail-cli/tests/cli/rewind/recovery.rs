@@ -31,7 +31,7 @@ impl TouchHook for Dying {
 }
 
 /// Begins a rewind to `one` that dies at its nth change of a name.
-fn interrupted(cli: &Cli, n: i64) {
+pub(super) fn interrupted(cli: &Cli, n: i64) {
     let hook = Dying {
         left: AtomicI64::new(n),
     };

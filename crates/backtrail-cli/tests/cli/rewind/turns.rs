@@ -9,13 +9,13 @@ use serde_json::json;
 use super::{run, seen, write};
 use crate::kit::{Cli, screen};
 
-struct Agent {
-    cli: Cli,
-    workspace: Workspace,
+pub(super) struct Agent {
+    pub(super) cli: Cli,
+    pub(super) workspace: Workspace,
 }
 
 impl Agent {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let cli = Cli::new();
         let store = Store::open_or_create(cli.store()).unwrap();
         let workspace = store.workspace(&cli.work()).unwrap();
@@ -23,13 +23,13 @@ impl Agent {
         Self { cli, workspace }
     }
 
-    fn session(&self, options: SessionOptions) -> Session {
+    pub(super) fn session(&self, options: SessionOptions) -> Session {
         let options = options.workspace(&self.workspace);
         self.workspace.store().create_session(options).unwrap()
     }
 
     /// Has a turn whose tool writes a file.
-    fn turn(&self, session: &Session, prompt: &str, text: &str) {
+    pub(super) fn turn(&self, session: &Session, prompt: &str, text: &str) {
         let turn = session.begin_turn(Message::user_text(prompt)).unwrap();
         let call = ToolUse::new("t1", "bash", &json!({"command": "echo"})).unwrap();
         turn.append(Message::assistant([call.into()])).unwrap();
@@ -41,7 +41,7 @@ impl Agent {
         turn.end().unwrap();
     }
 
-    fn a(&self) -> String {
+    pub(super) fn a(&self) -> String {
         fs::read_to_string(self.cli.work().join("a")).unwrap()
     }
 }
