@@ -191,7 +191,7 @@ fn f31_other_sessions_whose_work_goes_are_named_and_keep_their_conversations() {
     let plan = lab.workspace.rewind_plan(&to, both()).unwrap();
     assert_eq!(plan.other_sessions(), std::slice::from_ref(&b.id));
     let report = go(&lab.workspace, &to, both());
-    assert_eq!(report.other_sessions, [b.id.clone()]);
+    assert_eq!(report.other_sessions, std::slice::from_ref(&b.id));
     assert!(!lab.has("a") && !lab.has("b"));
     assert!(a.said().is_empty());
     assert_eq!(b.said(), ["B1"]);
