@@ -9,7 +9,7 @@ use super::goal::{FileGoal, Goal, Scope, index_since};
 use super::options::{OnConflict, Rewind};
 use super::plan::{ChangedBy, ChatMove, Conflict, KeptBecause};
 use super::thing::Thing;
-use super::trace::Trace;
+use super::trace::{Trace, may_be};
 use super::whose::{Doing, Who, Whose, intervals};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
@@ -214,7 +214,8 @@ impl Drafting<'_> {
             if is_same(&now, &change.after) {
                 continue;
             }
-            if !is_same(&now, &change.before) {
+            let regained = may_be(now.as_ref(), change.before.as_ref());
+            if !is_same(&now, &change.before) && !regained {
                 wants.moved_on.insert(change.path.clone());
             }
             wants.differences.push(Difference {

@@ -95,17 +95,19 @@ impl<'a> Finder<'a> {
     /// Finds the step that redo brings forward again.
     pub(super) fn to_redo(&self, options: &Rewind) -> Result<Option<Goal>> {
         let chat = self.undone_chat()?;
-        let newest = self.newest_chat()?.and_then(|chat| chat.at);
+        let newest = self.newest_chat()?;
         if let Some((step, undo)) = self.steps.undone.last()
             && let Some(begun) = self.timeline.moves.get(undo)
-            && chat.as_ref().is_none_or(|chat| chat.at < Some(begun.at))
+            && !chat.as_ref().is_some_and(|chat| came_after(chat, begun))
         {
             // Anything newer ends it.
-            if newest > Some(begun.at) || self.went_on(begun)? {
+            let ended = newest.is_some_and(|newest| came_after(&newest, begun));
+            if ended || self.went_on(begun)? {
                 return Ok(None);
             }
             return self.redo_of(step, begun, options).map(Some);
         }
+        let newest = newest.and_then(|newest| newest.at);
         let ended = self.steps.done.last().map(|step| self.at(step));
         let chat = chat.filter(|chat| chat.at >= ended && chat.at >= newest);
         Ok(chat.map(|chat| chat.goal(Verb::Redo)))
@@ -380,6 +382,15 @@ impl ChatStep {
             tool_calls: Vec::new(),
             others: Vec::new(),
         }
+    }
+}
+
+/// Returns whether a step of a conversation came after a move. Where both moved the
+/// same one the trails tell; clocks go back.
+fn came_after(chat: &ChatStep, begun: &Begun) -> bool {
+    match &begun.chat {
+        Some(moved) if moved.session == chat.session => chat.place >= (moved.trail, 0),
+        _ => chat.at > Some(begun.at),
     }
 }
 

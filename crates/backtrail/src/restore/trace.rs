@@ -7,7 +7,7 @@ use super::thing::Thing;
 use super::whose::{Doing, Interval};
 use crate::error::{ErrorKind, Result};
 use crate::objects::ObjectId;
-use crate::snapshot::entry::{LeftOutReason, Node};
+use crate::snapshot::entry::{Kind, LeftOutReason, Node};
 use crate::snapshot::{Difference, Snapshot};
 
 /// What became of the paths that are looked at.
@@ -92,6 +92,7 @@ impl Trace {
             if id == interval.after {
                 before = Some((id, start));
                 by.clear();
+                self.save(interval.saves);
                 continue;
             }
             let compared = readable(open(&interval.after))?
@@ -100,12 +101,24 @@ impl Trace {
                 Some((end, found)) => {
                     self.take_in(&found, &by);
                     by.clear();
+                    self.save(interval.saves);
                     before = Some((interval.after, end));
                 }
                 None => before = Some((id, start)),
             }
         }
         Ok(())
+    }
+
+    /// Takes note that somebody asked for all that is there to be kept.
+    fn save(&mut self, saves: bool) {
+        if !saves {
+            return;
+        }
+        let states = self.paths.values_mut();
+        for (_, by) in states.filter_map(|traced| traced.states.last_mut()) {
+            by.iter_mut().for_each(|doing| doing.unsaved = false);
+        }
     }
 
     fn take_in(&mut self, found: &[Difference], by: &[Doing]) {
@@ -120,6 +133,11 @@ impl Trace {
                 continue;
             }
             if let Some(traced) = self.paths.get_mut(&difference.path) {
+                if is_regained(difference) {
+                    // Stored because it was in the way; it was there all the time.
+                    traced.regain(State::of(difference.after.as_ref()));
+                    continue;
+                }
                 traced.change(State::of(difference.after.as_ref()), by);
                 if difference.before.is_none() && !by.is_empty() {
                     traced.born_ignored = difference.after.as_ref().map(is_ignored);
@@ -186,6 +204,12 @@ impl Traced {
 }
 
 impl Traced {
+    /// Takes note of what a path is that was there all the time.
+    fn regain(&mut self, state: State) {
+        let by = self.states.last().map(|(_, by)| by.clone());
+        self.states.push((state, by.unwrap_or_default()));
+    }
+
     /// Returns who had changed a path that was lost sight of and is the same again.
     fn as_it_was(&self, state: &State) -> Option<Vec<Doing>> {
         let is_lost = |(state, _): &&(State, Vec<Doing>)| *state == State::Unknown;
@@ -201,6 +225,22 @@ fn is_ignored(node: &Node) -> bool {
         Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
         Node::LeftOut(left_out) => left_out.reason == LeftOutReason::Ignored,
         Node::Dir(_) => false,
+    }
+}
+
+/// Returns whether a file was left out before and is captured after, and nothing tells
+/// that it is another.
+fn is_regained(difference: &Difference) -> bool {
+    may_be(difference.after.as_ref(), difference.before.as_ref())
+}
+
+/// Returns whether a file may be the one that was left out.
+pub(super) fn may_be(file: Option<&Node>, left_out: Option<&Node>) -> bool {
+    match (file, left_out) {
+        (Some(Node::File { size, .. }), Some(Node::LeftOut(then))) => {
+            then.kind == Kind::File && then.size == *size
+        }
+        _ => false,
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Interval {
     pub(super) after: ObjectId,
     /// Nobody where Backtrail itself restored.
     pub(super) by: Vec<Doing>,
+    /// Whether somebody asked for the state after it to be kept.
+    pub(super) saves: bool,
 }
 
 /// A turn or run, with those that are parts of others.
@@ -70,6 +72,7 @@ pub(super) fn intervals(
             before: checkpoints[n - 1].snapshot_id(),
             after: checkpoints[n].snapshot_id(),
             by: saved_by(&around, checkpoints, n),
+            saves: !checkpoints[n].why().moved() && *checkpoints[n].why() != Why::BeforeRewind,
         })
         .collect();
     let last = checkpoints.len();
@@ -78,6 +81,7 @@ pub(super) fn intervals(
         before,
         after: present,
         by: unsaved_by(&around, last, now),
+        saves: false,
     });
     intervals
 }

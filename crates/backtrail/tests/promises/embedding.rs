@@ -9,7 +9,8 @@ use std::path::Path;
 
 use backtrail::{
     Block, Compaction, Context, Draft, ErrorKind, ForkOptions, HistoryItem, Message, Point, Result,
-    Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage, format_duration,
+    Rewind, Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage,
+    format_duration,
 };
 use serde_json::json;
 
@@ -126,7 +127,21 @@ fn turn(store: &Store, project: &Path, run_tool: impl Fn(&ToolUse) -> String) ->
     let before = workspace.snapshot(&Point::turns_back(1))?;
     let poem = before.read("poem.txt")?;
     let is_new = poem.is_none() && checkpoint.changes()?.counts().new == 1;
-    Ok(is_new)
+    let plan = session.rewind_plan(&Point::turns_back(1), Rewind::files_and_chat())?;
+    for change in plan.changes() {
+        log(&format!("{:?} {}", change.kind, change.path.display()));
+    }
+    for conflict in plan.conflicts() {
+        log(&format!(
+            "{} was changed by {}",
+            conflict.path.display(),
+            conflict.changed_by
+        ));
+    }
+    let report = plan.apply()?;
+    let prompt = report.chat.and_then(|chat| chat.prompt);
+    session.undo()?;
+    Ok(is_new && prompt.as_deref() == Some("write a poem"))
 }
 
 #[test]

@@ -323,8 +323,22 @@ impl World {
             (true, None) => [Actor::Person].into(),
         };
         let unasked = *checkpoint.why() == Why::BeforeRewind;
+        if !unasked {
+            self.save_all();
+        }
         self.events.push(Event { paths, by, unasked });
         self.push(checkpoint, tree)
+    }
+
+    /// What nobody had asked for is kept now because somebody did.
+    fn save_all(&mut self) {
+        let now = self.events.len();
+        for (_, event) in self.writers.values_mut() {
+            let known = self.events.get(*event);
+            if known.is_some_and(|known| known.unasked) {
+                *event = now;
+            }
+        }
     }
 
     fn push(&mut self, checkpoint: Checkpoint, tree: Tree) -> usize {

@@ -163,7 +163,6 @@ fn what_only_a_move_kept_stays_the_persons_and_in_conflict() {
 
 /// A rewind to a checkpoint without a session takes back everything saved since.
 #[test]
-#[ignore = "what a move kept first stays unsaved for ever, whoever saves it later"]
 fn what_a_person_saves_after_a_move_kept_it_is_saved() {
     let lab = Lab::new(20);
     lab.write("a", "1");
@@ -295,7 +294,6 @@ fn a_clock_that_went_back_does_not_mix_up_the_steps_of_a_session() {
 
 /// Finding 5, the rest of it.
 #[test]
-#[ignore = "redo still goes by the clock"]
 fn a_clock_that_went_back_does_not_end_redo() {
     let clock = ManualClock::new(1_794_729_600_000);
     let (lab, id) = after_the_clock_went_back(&clock);
@@ -364,7 +362,6 @@ fn a_directory_that_is_not_touched_is_in_nobodys_way() {
 
 /// Finding 8: what is over the cap for a while.
 #[test]
-#[ignore = "what a move kept of it is taken for the person's change"]
 fn what_is_lost_sight_of_and_is_the_same_again_is_nobodys_change() {
     let lab = Lab::with(options(9).snapshot_cap(1_000));
     lab.write("s", "small");
