@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 
 use super::capture::capture;
 use super::decide::{Decided, named};
-use super::goal::{FileGoal, Goal, Scope, index_since};
+use super::goal::{FileGoal, Goal, OwnWork, Scope, index_since};
 use super::options::{OnConflict, Rewind};
 use super::plan::{ChangedBy, ChatMove, Conflict, KeptBecause};
 use super::thing::Thing;
 use super::trace::{Trace, may_be};
 use super::whose::{Doing, Who, Whose, intervals};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ids::SessionId;
 use crate::objects::ObjectId;
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::{Difference, Snapshot, shown};
 use crate::time::Timestamp;
 use crate::workspace::Workspace;
-use crate::workspace::timeline::Timeline;
+use crate::workspace::timeline::{FileStepKind, Timeline};
 
 /// What would be done.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(super) struct FileDraft {
     pub(super) decided: Decided,
     pub(super) conflicts: Vec<Conflict>,
     pub(super) unchanged: u64,
+    /// Other sessions whose work is taken back, and whose conversations stay.
+    pub(super) others: Vec<SessionId>,
 }
 
 /// What is there now, as it was found.
@@ -61,7 +64,7 @@ impl Draft {
                     goal: files,
                     found,
                 };
-                Some(drafting.draft(options)?)
+                Some(drafting.draft(options, goal.session.as_ref())?)
             }
             _ => None,
         };
@@ -117,7 +120,8 @@ impl<'a> Found<'a> {
 }
 
 impl Drafting<'_> {
-    fn draft(&self, options: &Rewind) -> Result<FileDraft> {
+    /// `own` is the session whose conversation goes back.
+    fn draft(&self, options: &Rewind, own: Option<&SessionId>) -> Result<FileDraft> {
         let target = self.workspace.open_snapshot(&self.goal.target)?;
         let whose = self.goal.whose.find(self.workspace.store())?;
         let mut present = self.found.snapshot().clone();
@@ -156,7 +160,36 @@ impl Drafting<'_> {
             present,
             decided,
             conflicts,
+            others: self.others(own)?,
         })
+    }
+
+    /// Returns the other sessions that said something in the turns and runs which are
+    /// taken back.
+    fn others(&self, own: Option<&SessionId>) -> Result<Vec<SessionId>> {
+        let is_whole = self.goal.scope == Scope::Whole(Vec::new());
+        let of_several = matches!(self.goal.whose, OwnWork::Sessions | OwnWork::Everyones);
+        let mut others: Vec<SessionId> = Vec::new();
+        if !is_whole || !of_several {
+            return Ok(others);
+        }
+        let since = index_since(self.timeline, self.goal)?;
+        let steps = self.timeline.steps().done.into_iter();
+        let steps = steps.filter(|step| step.before >= since && step.kind != FileStepKind::Move);
+        for step in steps {
+            let Some(place) = self.timeline.checkpoints[step.before].session() else {
+                continue;
+            };
+            if own == Some(&place.id) || others.contains(&place.id) {
+                continue;
+            }
+            let reader = self.workspace.store().read_session(&place.id);
+            // One that cannot be read any more has nothing to say.
+            if reader.is_ok_and(|reader| reader.is_spoken_after(place.seq).unwrap_or(false)) {
+                others.push(place.id.clone());
+            }
+        }
+        Ok(others)
     }
 
     /// Finds what is not as it shall be, and who changed it.

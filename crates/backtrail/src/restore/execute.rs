@@ -14,7 +14,7 @@ use super::act::{Outcome, Work};
 use super::decide::Decided;
 use super::draft::{Draft, FileDraft};
 use super::goal::{Goal, because};
-use super::plan::{ChatMove, NotRestored, RewindReport};
+use super::plan::{ChatMove, NotRestored, PlannedChange, PlannedKind, RewindReport};
 use super::thing::{Item, Thing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
@@ -245,7 +245,7 @@ impl Execution<'_> {
             conflicts: Vec::new(),
             unchanged: 0,
             tool_calls: self.goal.tool_calls.clone(),
-            other_sessions: self.goal.others.clone(),
+            other_sessions: Vec::new(),
             chat,
             belongs_to: self.goal.belongs_to.clone(),
             active: self.active,
@@ -268,6 +268,7 @@ impl RewindReport {
         self.not_restored.extend(left);
         self.conflicts = draft.conflicts;
         self.unchanged = draft.unchanged;
+        self.other_sessions = draft.others;
     }
 }
 
@@ -276,8 +277,8 @@ fn split(decided: &Decided) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (deleted, restored): (Vec<_>, Vec<_>) = decided
         .changes()
         .into_iter()
-        .partition(|change| change.kind == super::plan::PlannedKind::Delete);
-    let paths = |changes: Vec<super::plan::PlannedChange>| {
+        .partition(|change| change.kind == PlannedKind::Delete);
+    let paths = |changes: Vec<PlannedChange>| {
         let paths = changes.into_iter();
         paths.map(|change| change.path).collect()
     };
@@ -319,16 +320,15 @@ pub(super) fn items(begun: &Begun, before: &Snapshot, after: &Snapshot) -> Resul
             new: thing(difference.after),
         })
         .collect();
+    let mode = after.root().mode;
     if begun.makes_root {
         items.retain(|item| !item.path.as_os_str().is_empty());
-        let mode = after.root().mode;
         items.push(Item {
             path: PathBuf::new(),
             old: None,
             new: Some(Thing::Dir { mode }),
         });
     }
-    let mode = after.root().mode;
     let has_root = items.iter().any(|item| item.path.as_os_str().is_empty());
     if mode & WRITABLE != WRITABLE && !has_root {
         // It is made writable for the time being: whoever carries this on must know.

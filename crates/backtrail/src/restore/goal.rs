@@ -14,7 +14,7 @@ use crate::snapshot::shown;
 use crate::store::Store;
 use crate::trail::Because;
 use crate::workspace::journal::TrailPlace;
-use crate::workspace::timeline::{FileStepKind, Timeline};
+use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, Point, SessionPlace, Why, Workspace};
 
 /// What is asked for, found.
@@ -33,8 +33,6 @@ pub(super) struct Goal {
     /// The agent that the session belongs to.
     pub(super) belongs_to: Option<String>,
     pub(super) tool_calls: Vec<ToolUse>,
-    /// Other sessions whose work is taken back, and whose conversations stay.
-    pub(super) others: Vec<SessionId>,
     pub(super) about: Option<String>,
 }
 
@@ -130,12 +128,6 @@ impl Goal {
             Some(place) => Some(belongs_to(store, &place.id)?),
             None => None,
         };
-        let others = match &whose {
-            OwnWork::Sessions | OwnWork::Everyones if !is_restore => {
-                others(workspace, &checkpoint, place.as_ref())?
-            }
-            _ => Vec::new(),
-        };
         let about = match is_restore {
             true => named_paths(&options.paths),
             false => format!("to {}", target_words(workspace, &checkpoint)?),
@@ -164,7 +156,6 @@ impl Goal {
                 .filter(|_| owner == Some(Owner::Ours))
                 .map(ChatGoal::at),
             belongs_to: owner.and_then(Owner::agent).filter(|_| chat.is_some()),
-            others,
             to: Some(checkpoint),
             about: Some(about),
         })
@@ -190,7 +181,6 @@ impl Goal {
             chat: Some(ChatGoal::at(&place)),
             belongs_to: None,
             tool_calls: Vec::new(),
-            others: Vec::new(),
             about: None,
         })
     }
@@ -274,37 +264,6 @@ pub(super) fn belongs_to(store: &Store, id: &SessionId) -> Result<Owner> {
 /// Returns whether a session is gone, or cannot be read.
 pub(super) fn is_lost(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corrupt)
-}
-
-/// Returns the sessions that said something in turns and runs since a checkpoint,
-/// apart from the one whose conversation goes back.
-fn others(
-    workspace: &Workspace,
-    since: &Checkpoint,
-    own: Option<&SessionPlace>,
-) -> Result<Vec<SessionId>> {
-    let timeline = Timeline::read(workspace)?;
-    let Some(since) = timeline.index_of(since.id()) else {
-        return Ok(Vec::new());
-    };
-    let steps = timeline.steps().done.into_iter();
-    let starts = steps.filter(|step| step.before >= since && step.kind != FileStepKind::Move);
-    let mut others: Vec<SessionId> = Vec::new();
-    for start in starts.map(|step| &timeline.checkpoints[step.before]) {
-        let Some(place) = start.session() else {
-            continue;
-        };
-        let is_own = own.is_some_and(|own| own.id == place.id);
-        if is_own || others.contains(&place.id) {
-            continue;
-        }
-        let reader = workspace.store().read_session(&place.id);
-        // One that cannot be read any more has nothing to say.
-        if reader.is_ok_and(|reader| reader.is_spoken_after(place.seq).unwrap_or(false)) {
-            others.push(place.id.clone());
-        }
-    }
-    Ok(others)
 }
 
 /// Says which state a checkpoint has.

@@ -213,7 +213,8 @@ impl RewindPlan {
     /// Returns the other sessions whose work would be taken back, and whose
     /// conversations would stay.
     pub fn other_sessions(&self) -> &[SessionId] {
-        &self.goal.others
+        let files = self.draft.files.as_ref();
+        files.map_or(&[], |files| &files.others)
     }
 
     /// Returns how the conversation would move.

@@ -31,14 +31,13 @@ impl Workspace {
         if !self.root_exists()? {
             return Ok(Vec::new());
         }
-        let open = self.open_step()?.map(|begun| begun.id);
-        let timeline = Timeline::read(self)?;
-        let known = |id| Some(id) == open || timeline.moves.contains_key(&id);
-        let strays = staged_in(self.root())?.into_iter();
-        Ok(strays
-            .filter(|(_, id)| !id.is_some_and(known))
-            .map(|(path, _)| path)
-            .collect())
+        let mut strays = staged_in(self.root())?;
+        if !strays.is_empty() {
+            // A step that is under way is among them.
+            let known = Timeline::read(self)?.moves;
+            strays.retain(|(_, id)| !id.is_some_and(|id| known.contains_key(&id)));
+        }
+        Ok(strays.into_iter().map(|(path, _)| path).collect())
     }
 
     /// Returns whether another process moves files here at this moment.

@@ -222,7 +222,6 @@ impl<'a> Finder<'a> {
             chat,
             belongs_to: owner.and_then(Owner::agent),
             tool_calls: Vec::new(),
-            others: Vec::new(),
         })
     }
 
@@ -380,7 +379,6 @@ impl ChatStep {
             }),
             belongs_to: None,
             tool_calls: Vec::new(),
-            others: Vec::new(),
         }
     }
 }

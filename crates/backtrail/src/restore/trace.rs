@@ -99,7 +99,7 @@ impl Trace {
                 .map(|end| start.differences(&end, None).map(|found| (end, found)));
             match compared.map(readable).transpose()?.flatten() {
                 Some((end, found)) => {
-                    self.take_in(&found, &by);
+                    self.take_in(&found, &by, interval.saves);
                     by.clear();
                     self.save(interval.saves);
                     before = Some((interval.after, end));
@@ -121,7 +121,8 @@ impl Trace {
         }
     }
 
-    fn take_in(&mut self, found: &[Difference], by: &[Doing]) {
+    /// Takes in what differs. `asked` tells that somebody asked for the later state.
+    fn take_in(&mut self, found: &[Difference], by: &[Doing], asked: bool) {
         for difference in found {
             let unknown = [&difference.before, &difference.after]
                 .into_iter()
@@ -133,7 +134,7 @@ impl Trace {
                 continue;
             }
             if let Some(traced) = self.paths.get_mut(&difference.path) {
-                if is_regained(difference) {
+                if !asked && is_regained(difference) {
                     // Stored because it was in the way; it was there all the time.
                     traced.regain(State::of(difference.after.as_ref()));
                     continue;
@@ -201,9 +202,7 @@ impl Traced {
         };
         self.states.push((state, now));
     }
-}
 
-impl Traced {
     /// Takes note of what a path is that was there all the time.
     fn regain(&mut self, state: State) {
         let by = self.states.last().map(|(_, by)| by.clone());
@@ -238,7 +237,11 @@ fn is_regained(difference: &Difference) -> bool {
 pub(super) fn may_be(file: Option<&Node>, left_out: Option<&Node>) -> bool {
     match (file, left_out) {
         (Some(Node::File { size, .. }), Some(Node::LeftOut(then))) => {
-            then.kind == Kind::File && then.size == *size
+            let by_rule = matches!(
+                then.reason,
+                LeftOutReason::TooLarge | LeftOutReason::Ignored
+            );
+            by_rule && then.kind == Kind::File && then.size == *size
         }
         _ => false,
     }

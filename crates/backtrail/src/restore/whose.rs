@@ -13,6 +13,7 @@ use crate::objects::ObjectId;
 use crate::session::Line;
 use crate::store::Store;
 use crate::time::Timestamp;
+use crate::workspace::nested::ends;
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, SessionPlace, Why};
 
@@ -163,12 +164,7 @@ pub(super) fn words(start: &Checkpoint) -> String {
 /// that died to the state after its newest checkpoint.
 fn all_spans(timeline: &Timeline) -> Vec<Around<'_>> {
     let checkpoints = &timeline.checkpoints;
-    let mut ends = HashMap::new();
-    for (n, checkpoint) in checkpoints.iter().enumerate() {
-        if let Some(start) = checkpoint.begun_by().filter(|_| checkpoint.why().ends()) {
-            ends.insert(start, n);
-        }
-    }
+    let ends = ends(checkpoints);
     let starts = checkpoints.iter().enumerate();
     starts
         .filter(|(_, checkpoint)| checkpoint.why().begins())

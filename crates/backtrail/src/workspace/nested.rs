@@ -17,12 +17,7 @@ pub(super) struct Span {
 /// they were made. One that says it was begun within another, or that lies within
 /// another of the same session, is a part of that and not one of its own.
 pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
-    let mut ends: HashMap<CheckpointId, usize> = HashMap::new();
-    for (n, checkpoint) in checkpoints.iter().enumerate() {
-        if let Some(start) = checkpoint.of.filter(|_| checkpoint.why.ends()) {
-            ends.insert(start, n);
-        }
-    }
+    let ends = ends(checkpoints);
     let starts = checkpoints.iter().enumerate();
     let all: Vec<Span> = starts
         .filter(|(_, checkpoint)| checkpoint.why.begins() && checkpoint.of.is_none())
@@ -51,6 +46,16 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
         outer.push(span);
     }
     outer
+}
+
+/// Returns where turns and runs ended, by what they began with.
+pub(crate) fn ends(checkpoints: &[Checkpoint]) -> HashMap<CheckpointId, usize> {
+    let ends = checkpoints.iter().enumerate();
+    ends.filter_map(|(n, checkpoint)| {
+        let start = checkpoint.of.filter(|_| checkpoint.why.ends());
+        start.map(|start| (start, n))
+    })
+    .collect()
 }
 
 fn session_of(checkpoint: &Checkpoint) -> Option<&str> {

@@ -184,7 +184,8 @@ impl Stacks {
     /// Takes in that a turn or run ended. What was taken back while it was under way
     /// is a step again: it went on.
     fn ended(&mut self, step: FileStep) {
-        if self.0.done.iter().any(|done| done.id == step.id) {
+        // Most often it is one of the last.
+        if self.0.done.iter().rev().any(|done| done.id == step.id) {
             return;
         }
         for around in &mut self.0.done {

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use backtrail::{
-    Block, Compaction, ErrorKind, Message, Point, Rewind, RewindReport, Session, SessionId,
-    SessionOptions, StepKind, Store, StoreOptions, Touch, TouchHook, Workspace,
+    Attempt, Block, CheckpointOptions, Compaction, ErrorKind, Message, Point, Rewind, RewindReport,
+    Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Touch, TouchHook, Why,
+    Workspace,
 };
 use backtrail_testkit::{Fault, FaultyStorage, ManualClock, MemoryStorage, SeededRandomness};
 
@@ -374,6 +375,37 @@ fn what_is_lost_sight_of_and_is_the_same_again_is_nobodys_change() {
     let report = undo(&lab.workspace, Rewind::files());
     assert_eq!(report.step.unwrap().to_string(), "the run");
     assert_eq!(lab.read("s"), "small");
+}
+
+/// What is over the cap is known by its length alone; once it is captured again for
+/// somebody who asked, another's bytes of the same length are not taken for the agent's.
+#[test]
+fn bytes_of_the_same_length_that_come_into_sight_belong_to_who_wrote_them_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, work) = (dir.path().join("store"), dir.path().join("work"));
+    fs::create_dir(&work).unwrap();
+    let write = |bytes: &[u8]| fs::write(work.join("s"), bytes).unwrap();
+    let narrow = StoreOptions::new().snapshot_cap(1_000);
+    let store = narrow.open_or_create(&home).unwrap();
+    let workspace = store.workspace(&work).unwrap();
+    let session = SessionOptions::new().workspace(&workspace);
+    let session = store.create_session(session).unwrap();
+    write(b"small");
+    let begins = CheckpointOptions::new().why(Why::RunStart);
+    let start = session.checkpoint(begins).unwrap();
+    write(&[b'.'; 1_700]);
+    let ends = CheckpointOptions::new().why(Why::RunEnd);
+    session.checkpoint(ends.begun_by(start.id())).unwrap();
+    write(&[b'!'; 1_700]);
+    let store = StoreOptions::new().open(&home).unwrap();
+    let workspace = store.workspace(&work).unwrap();
+    workspace.checkpoint(CheckpointOptions::new()).unwrap();
+    let before = Point::checkpoint(start.id());
+    let attempt = workspace.rewind(&before, Rewind::files()).unwrap();
+    let Attempt::InConflict(plan) = attempt else {
+        panic!("the person's bytes went: {attempt:?}");
+    };
+    assert_eq!(plan.conflicts()[0].path, Path::new("s"));
 }
 
 /// Finding 9.
