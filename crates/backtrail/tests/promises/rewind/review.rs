@@ -542,7 +542,7 @@ impl Wreck {
         let workspace = self.workspace();
         let root = self.dir.path().join("work");
         write(&root, "new", "1");
-        let kept = workspace.checkpoint(backtrail::CheckpointOptions::new());
+        let kept = workspace.checkpoint(CheckpointOptions::new());
         let kept = Point::checkpoint(kept.unwrap().id());
         write(&root, "new", "2");
         go(&workspace, &kept, Rewind::files().overwrite());
