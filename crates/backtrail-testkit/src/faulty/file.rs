@@ -34,11 +34,11 @@ impl FaultyFile {
     /// A crash that comes after the lock was taken gives it back: to the caller
     /// it failed, so nobody would, and threads that share this process with the
     /// stopped machine would wait forever.
-    fn count_lock(&self, verb: &str) -> io::Result<bool> {
+    fn count_lock(&self, verb: &str, take: Take) -> io::Result<bool> {
         let label = format_args!("{verb} {}", self.name);
         let mut taken = false;
         let locked = self.gate.pass(Kind::Change, label, |_| {
-            taken = self.inner.try_lock()?;
+            taken = take(self.inner.as_ref())?;
             Ok(taken)
         });
         if taken && locked.is_err() {
@@ -46,7 +46,21 @@ impl FaultyFile {
         }
         locked
     }
+
+    /// Asks again and again instead of waiting inside the inner storage: the
+    /// holder may be stopped by a crash with the lock in its hands.
+    fn wait(&self, verb: &str, take: Take) -> io::Result<()> {
+        let mut locked = self.count_lock(verb, take)?;
+        while !locked {
+            thread::sleep(LOCK_POLL);
+            locked = self.gate.pass_again(|| take(self.inner.as_ref()))?;
+        }
+        Ok(())
+    }
 }
+
+/// Tries for a lock of the inner file.
+type Take = fn(&dyn StorageFile) -> io::Result<bool>;
 
 impl StorageFile for FaultyFile {
     fn len(&self) -> io::Result<u64> {
@@ -83,19 +97,20 @@ impl StorageFile for FaultyFile {
         })
     }
 
-    /// Asks again and again instead of waiting inside the inner storage: the
-    /// holder may be stopped by a crash with the lock in its hands.
     fn lock(&self) -> io::Result<()> {
-        let mut locked = self.count_lock("lock")?;
-        while !locked {
-            thread::sleep(LOCK_POLL);
-            locked = self.gate.pass_again(|| self.inner.try_lock())?;
-        }
-        Ok(())
+        self.wait("lock", |file| file.try_lock())
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        self.count_lock("try_lock")
+        self.count_lock("try_lock", |file| file.try_lock())
+    }
+
+    fn lock_shared(&self) -> io::Result<()> {
+        self.wait("lock_shared", |file| file.try_lock_shared())
+    }
+
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        self.count_lock("try_lock_shared", |file| file.try_lock_shared())
     }
 
     /// Gives the lock back even where it reports an error, so that no other

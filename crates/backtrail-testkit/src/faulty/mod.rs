@@ -187,6 +187,24 @@ impl Storage for FaultyStorage {
         self.control.pass(Kind::Change, label, remove)
     }
 
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let label = format_args!("rename {} {}", name(from), name(to));
+        let rename = |_| self.inner.rename_new(from, to);
+        self.control.pass(Kind::Change, label, rename)
+    }
+
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let label = format_args!("replace {} {}", name(from), name(to));
+        let replace = |_| self.inner.replace(from, to);
+        self.control.pass(Kind::Change, label, replace)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let label = format_args!("remove_dir {}", name(path));
+        let remove = |_| self.inner.remove_dir(path);
+        self.control.pass(Kind::Change, label, remove)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         let label = format_args!("list {}", name(dir));
         let list = |_| self.inner.list(dir);

@@ -93,7 +93,7 @@ impl Pair {
         let other = PATHS[random.below(PATHS.len())];
         let n = random.below(self.handles.len());
         let size = random.below(9);
-        match random.below(16) {
+        match random.below(20) {
             0 => self.compare(&format!("create_dir {path}"), |s, r| {
                 s.create_dir(&r.join(path))
             }),
@@ -135,6 +135,20 @@ impl Pair {
             }),
             13 => self.compare_handles("try_lock", n, |file| file.try_lock()),
             14 => self.compare_handles("unlock", n, |file| file.unlock()),
+            15 => self.compare_handles("share", n, |file| file.try_lock_shared()),
+            16 => self.compare(&format!("rename {path} {other}"), |s, r| {
+                s.rename_new(&r.join(path), &r.join(other))
+            }),
+            17 => self.compare(&format!("replace {path} {other}"), |s, r| {
+                // A directory is no file, and no caller's.
+                match (s.list(&r.join(path)), s.list(&r.join(other))) {
+                    (Err(_), Err(_)) => s.replace(&r.join(path), &r.join(other)),
+                    _ => Ok(()),
+                }
+            }),
+            18 => self.compare(&format!("remove_dir {path}"), |s, r| {
+                s.remove_dir(&r.join(path))
+            }),
             _ => {
                 if !self.handles.is_empty() {
                     self.handles.swap_remove(n);

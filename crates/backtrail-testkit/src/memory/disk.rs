@@ -1,5 +1,6 @@
 //! The disk behind a memory storage: its inodes, its paths and its space.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -18,6 +19,7 @@ pub(super) const ENOTDIR: i32 = 20;
 pub(super) const EISDIR: i32 = 21;
 pub(super) const EINVAL: i32 = 22;
 pub(super) const ENOSPC: i32 = 28;
+pub(super) const ENOTEMPTY: i32 = 39;
 
 /// Returns the error of this number.
 pub(super) fn errno<T>(number: i32) -> io::Result<T> {
@@ -44,14 +46,26 @@ pub(super) struct Disk {
     /// How many more bytes fit; `None` is no limit.
     pub(super) space: Option<u64>,
     next_handle: u64,
+    /// What was renamed, and is not known to be so on the disk.
+    renamed: Vec<Renamed>,
+}
+
+/// Something that was given another name.
+#[derive(Debug, Clone)]
+struct Renamed {
+    from: (usize, OsString),
+    to: (usize, OsString),
+    entry: Entry,
 }
 
 /// A file, whatever its names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Inode {
     pub(super) content: Content,
-    /// The handle that has the lock.
+    /// The handle that has the lock alone.
     pub(super) locked_by: Option<u64>,
+    /// The handles that share the lock.
+    shared_by: BTreeSet<u64>,
     links: usize,
     handles: usize,
 }
@@ -76,6 +90,7 @@ impl Disk {
             dirs: vec![Names::default()],
             space: None,
             next_handle: 0,
+            renamed: Vec::new(),
         }
     }
 
@@ -187,13 +202,109 @@ impl Disk {
         self.give_back(before - self.files[file].used());
     }
 
-    /// Takes the lock for a handle if it is free or already its own.
+    /// Takes the lock for a handle if nobody else has or shares it.
     pub(super) fn try_lock(&mut self, file: usize, handle: u64) -> bool {
-        *self.files[file].locked_by.get_or_insert(handle) == handle
+        let inode = &mut self.files[file];
+        // As the system does: what is shared is given up before it is had alone.
+        let others = inode.shared_by.iter().any(|sharer| *sharer != handle);
+        inode.shared_by.remove(&handle);
+        !others && *inode.locked_by.get_or_insert(handle) == handle
+    }
+
+    /// Shares the lock with other handles, unless another one has it alone.
+    pub(super) fn try_share(&mut self, file: usize, handle: u64) -> bool {
+        let inode = &mut self.files[file];
+        if inode.locked_by.is_some_and(|owner| owner != handle) {
+            return false;
+        }
+        inode.locked_by = None;
+        inode.shared_by.insert(handle);
+        true
     }
 
     pub(super) fn unlock(&mut self, file: usize, handle: u64) {
         self.files[file].locked_by.take_if(|owner| *owner == handle);
+        self.files[file].shared_by.remove(&handle);
+    }
+
+    /// Gives something another name. A crash leaves it one of both.
+    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from_dir, from_name) = self.slot(from)?;
+        self.slot(to)?;
+        let entry = self.find(from)?;
+        let (to_dir, to_name) = self.free_slot(to)?;
+        if self.holds(entry, to_dir) {
+            return errno(EINVAL);
+        }
+        self.settle(|renamed| renamed.entry == entry);
+        self.dirs[from_dir].remove(&from_name);
+        self.dirs[to_dir].insert(to_name.clone(), entry);
+        self.renamed.push(Renamed {
+            from: (from_dir, from_name),
+            to: (to_dir, to_name),
+            entry,
+        });
+        Ok(())
+    }
+
+    /// Returns whether a directory is another one or lies in it.
+    fn holds(&self, entry: Entry, dir: usize) -> bool {
+        let Entry::Dir(outer) = entry else {
+            return false;
+        };
+        let mut below = self.dirs[outer].live().values();
+        outer == dir || below.any(|entry| self.holds(*entry, dir))
+    }
+
+    /// Puts a file in the place of another one. A crash leaves one of both there.
+    pub(super) fn replace(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from_dir, from_name) = self.slot(from)?;
+        let slot = self.slot(to)?;
+        let file = self.find_file(from)?;
+        if self.find_file(to).is_ok_and(|there| there == file) {
+            return Ok(());
+        }
+        match self.find_file(to) {
+            Ok(there) => {
+                let before = self.files[there].used();
+                self.files[there].links -= 1;
+                self.give_back(before - self.files[there].used());
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        // The name that is replaced never is without a file.
+        self.dirs[slot.0].insert(slot.1, Entry::File(file));
+        self.dirs[from_dir].remove(&from_name);
+        Ok(())
+    }
+
+    /// Removes a directory that is empty.
+    pub(super) fn remove_dir(&mut self, path: &Path) -> io::Result<()> {
+        let dir = self.find_dir(path)?;
+        if !self.dirs[dir].live().is_empty() {
+            return errno(ENOTEMPTY);
+        }
+        let (parent, name) = self.slot(path)?;
+        self.settle(|renamed| renamed.entry == Entry::Dir(dir));
+        self.dirs[parent].remove(&name);
+        Ok(())
+    }
+
+    /// Brings the names in a directory to the disk, and those elsewhere that
+    /// changed with one of them.
+    pub(super) fn sync_names(&mut self, dir: usize) {
+        self.settle(|renamed| renamed.from.0 == dir || renamed.to.0 == dir);
+        self.dirs[dir].sync();
+    }
+
+    /// Brings both names of what was renamed to the disk.
+    fn settle(&mut self, fits: impl Fn(&Renamed) -> bool) {
+        for renamed in self.renamed.extract_if(.., |renamed| fits(renamed)) {
+            for (dir, name) in [renamed.from, renamed.to] {
+                self.dirs[dir].sync_name(&name);
+            }
+        }
     }
 
     /// Appends as much as there is space for, and returns how much that was.
@@ -246,10 +357,28 @@ impl Disk {
         for names in &mut survivor.dirs {
             *names = Names::durable(names.survivor(loss, &mut dice));
         }
+        survivor.mend_renamed();
         for file in &mut survivor.files {
             file.content = Content::durable(file.content.survivor(loss, &mut dice));
         }
         survivor.restarted(self)
+    }
+
+    /// Gives what was renamed one of its names, where a loss left it both or none.
+    fn mend_renamed(&mut self) {
+        for renamed in std::mem::take(&mut self.renamed) {
+            let [from, to] = [&renamed.from, &renamed.to]
+                .map(|(dir, name)| self.dirs[*dir].live().get(name) == Some(&renamed.entry));
+            if from == to {
+                let (dir, name) = renamed.to;
+                let mut names = self.dirs[dir].live().clone();
+                match to {
+                    true => names.remove(&name),
+                    false => names.insert(name, renamed.entry),
+                };
+                self.dirs[dir] = Names::durable(names);
+            }
+        }
     }
 
     /// Returns this disk without the processes that had it open.

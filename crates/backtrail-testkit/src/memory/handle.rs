@@ -104,6 +104,19 @@ impl StorageFile for MemoryFile {
         Ok(lock(&self.shared.disk).try_lock(self.file, self.handle))
     }
 
+    fn lock_shared(&self) -> io::Result<()> {
+        let mut disk = lock(&self.shared.disk);
+        while !disk.try_share(self.file, self.handle) {
+            let woken = self.shared.unlocked.wait(disk);
+            disk = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        Ok(lock(&self.shared.disk).try_share(self.file, self.handle))
+    }
+
     fn unlock(&self) -> io::Result<()> {
         lock(&self.shared.disk).unlock(self.file, self.handle);
         self.shared.unlocked.notify_all();

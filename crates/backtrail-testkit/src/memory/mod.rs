@@ -161,6 +161,18 @@ impl Storage for MemoryStorage {
         lock(&self.0.disk).unlink(path)
     }
 
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        lock(&self.0.disk).rename(from, to)
+    }
+
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        lock(&self.0.disk).replace(from, to)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        lock(&self.0.disk).remove_dir(path)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         let disk = lock(&self.0.disk);
         let dir = disk.find_dir(dir)?;
@@ -178,7 +190,7 @@ impl Storage for MemoryStorage {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut disk = lock(&self.0.disk);
         let dir = disk.find_dir(dir)?;
-        disk.dirs[dir].sync();
+        disk.sync_names(dir);
         Ok(())
     }
 }

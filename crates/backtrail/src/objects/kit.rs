@@ -86,6 +86,9 @@ impl Storage for Disk {
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.0.remove_file(path)
     }
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename_new(from, to)
+    }
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         self.0.list(dir)
     }
@@ -118,6 +121,12 @@ impl StorageFile for DiskFile {
     }
     fn try_lock(&self) -> io::Result<bool> {
         self.0.try_lock()
+    }
+    fn lock_shared(&self) -> io::Result<()> {
+        self.0.lock_shared()
+    }
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        self.0.try_lock_shared()
     }
     fn unlock(&self) -> io::Result<()> {
         self.0.unlock()

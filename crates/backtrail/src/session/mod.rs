@@ -74,7 +74,7 @@ pub use tail::SetAside;
 pub use verify::VerifyReport;
 
 pub(crate) use chain::Line;
-pub(crate) use files::{SessionFiles, is_absent};
+pub(crate) use files::{SessionFiles, is_absent, open_lock};
 pub(crate) use first::OPENING;
 pub(crate) use fork::fork;
 pub(crate) use import::import;

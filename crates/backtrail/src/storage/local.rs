@@ -53,6 +53,18 @@ impl Storage for LocalStorage {
         fs::remove_file(path)
     }
 
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        rename_new(from, to)
+    }
+
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         fs::read_dir(dir)?
             .map(|entry| Ok(entry?.file_name()))
@@ -147,11 +159,15 @@ impl StorageFile for LocalFile {
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        match self.0.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        was_free(self.0.try_lock())
+    }
+
+    fn lock_shared(&self) -> io::Result<()> {
+        self.0.lock_shared()
+    }
+
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        was_free(self.0.try_lock_shared())
     }
 
     fn unlock(&self) -> io::Result<()> {
@@ -160,5 +176,13 @@ impl StorageFile for LocalFile {
 
     fn modified(&self) -> io::Result<SystemTime> {
         self.0.metadata()?.modified()
+    }
+}
+
+fn was_free(locked: Result<(), TryLockError>) -> io::Result<bool> {
+    match locked {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }

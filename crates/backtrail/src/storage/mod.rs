@@ -47,6 +47,22 @@ pub trait Storage: Send + Sync + fmt::Debug + 'static {
     /// Removes the name of a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
+    /// Gives a file or a directory another name, which must be free, in one step:
+    /// a crash leaves one of both names. Durable once both directories are synced.
+    fn rename_new(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Puts the file `from` in the place of the file `to`, in one step.
+    fn replace(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Removes a directory that is empty.
+    fn remove_dir(&self, _path: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Returns the names in a directory, in no order.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
 
@@ -87,6 +103,17 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
 
     /// Takes the exclusive lock if it is free, and returns whether it was.
     fn try_lock(&self) -> io::Result<bool>;
+
+    /// Takes the lock together with others that share it, waiting for whoever has
+    /// it alone. Where locks cannot be shared it is taken alone.
+    fn lock_shared(&self) -> io::Result<()> {
+        self.lock()
+    }
+
+    /// Shares the lock if nobody has it alone, and returns whether it does.
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        self.try_lock()
+    }
 
     /// Gives the lock back.
     fn unlock(&self) -> io::Result<()>;

@@ -1,5 +1,6 @@
 //! The store: the one handle that users open.
 
+mod keeping;
 mod layout;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ use crate::session::{
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
 use crate::workspace::{self, Run, SessionPlace, SnapshotsReport, Workspace, append_run};
+
+pub(crate) use keeping::Keeping;
 
 const SESSIONS: &str = "sessions";
 const WORKSPACES: &str = "workspaces";

@@ -19,6 +19,7 @@ use crate::snapshot::scan::{
     Limits, Progress, ScanOptions, ScanProgress, Scanned, Sink, StatCache, scan,
 };
 use crate::snapshot::{LeftOutEntry, Snapshot};
+use crate::store::{Keeping, Store};
 
 /// The lock that snapshots of one workspace take turns by.
 const SNAPSHOT: &str = "snapshot.lock";
@@ -302,7 +303,11 @@ impl Workspace {
 
     /// Opens the lock that snapshots and moves of the files take turns by.
     pub(crate) fn snapshot_lock(&self) -> Result<SnapshotLock> {
-        AppendLock::named(self.files(), SNAPSHOT).map(SnapshotLock)
+        let lock = AppendLock::named(self.files(), SNAPSHOT)?;
+        Ok(SnapshotLock {
+            lock,
+            store: self.store().clone(),
+        })
     }
 
     /// Stores that the directory is gone: it is empty then, and everything in it
@@ -344,25 +349,42 @@ impl Workspace {
 
 /// The lock that snapshots and moves of the files of one workspace take turns by.
 #[derive(Debug)]
-pub(crate) struct SnapshotLock(AppendLock);
+pub(crate) struct SnapshotLock {
+    lock: AppendLock,
+    store: Store,
+}
+
+/// The lock, held. No object of the store is removed meanwhile: what is found to be
+/// stored may be relied on until it is given back.
+#[derive(Debug)]
+pub(crate) struct SnapshotTurn<'a> {
+    _objects: Keeping,
+    _lock: AppendGuard<'a>,
+}
 
 impl SnapshotLock {
     /// Holds the lock if it is free.
-    pub(crate) fn try_hold(&self) -> Result<Option<AppendGuard<'_>>> {
-        self.0.try_hold()
+    pub(crate) fn try_hold(&self) -> Result<Option<SnapshotTurn<'_>>> {
+        let held = self.lock.try_hold()?;
+        held.map(|held| self.turn(held)).transpose()
     }
 
     /// Waits for the lock and holds it, telling that it waits.
-    pub(crate) fn wait(&self, progress: Option<&dyn Progress>) -> Result<AppendGuard<'_>> {
-        match self.0.try_hold()? {
-            Some(turn) => Ok(turn),
-            None => {
-                if let Some(progress) = progress {
-                    progress.update(ScanProgress::waiting());
-                }
-                self.0.hold()
-            }
+    pub(crate) fn wait(&self, progress: Option<&dyn Progress>) -> Result<SnapshotTurn<'_>> {
+        if let Some(held) = self.lock.try_hold()? {
+            return self.turn(held);
         }
+        if let Some(progress) = progress {
+            progress.update(ScanProgress::waiting());
+        }
+        self.turn(self.lock.hold()?)
+    }
+
+    fn turn<'a>(&'a self, held: AppendGuard<'a>) -> Result<SnapshotTurn<'a>> {
+        Ok(SnapshotTurn {
+            _objects: self.store.keep_objects()?,
+            _lock: held,
+        })
     }
 }
 
