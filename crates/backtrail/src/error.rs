@@ -36,6 +36,8 @@ pub enum ErrorKind {
     NewerFormat,
     /// More than may be stored unasked; see [`Error::too_much`].
     TooMuch,
+    /// The files of a checkpoint were let go; its record is all that is left.
+    LetGo,
 }
 
 impl ErrorKind {
@@ -52,6 +54,7 @@ impl ErrorKind {
             Self::Corrupt => "corrupt",
             Self::NewerFormat => "newer_format",
             Self::TooMuch => "too_much",
+            Self::LetGo => "let_go",
         }
     }
 }

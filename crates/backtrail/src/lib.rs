@@ -254,6 +254,7 @@ pub use trail::{
 };
 pub use transcript::{CompactionSummary, Transcript};
 pub use workspace::{
-    Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, Incomplete, LogEntry, LogKind,
-    NotCaptured, ObjectDamage, Point, Run, SessionPlace, SnapshotsReport, Why, Workspace,
+    Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, Incomplete, LetGo, LetGoBecause,
+    LogEntry, LogKind, NotCaptured, ObjectDamage, Point, Run, SessionPlace, SnapshotsReport, Why,
+    Workspace,
 };

@@ -247,11 +247,11 @@ pub(super) fn may_be(file: Option<&Node>, left_out: Option<&Node>) -> bool {
     }
 }
 
-/// Takes what can be read; damage is passed over.
+/// Takes what can be read; what is damaged or was let go is passed over.
 fn readable<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LetGo) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -47,6 +47,12 @@ pub enum RecordKind<'a> {
     Done,
     /// That was given up, and everything is as it was.
     GivenUp,
+    /// File states of a workspace were let go; their checkpoints stay.
+    LetGo,
+    /// The state of one path of a workspace, marked before an edit.
+    Mark,
+    /// The marks of a workspace were cleared.
+    MarksCleared,
     /// Another kind, kept as it is.
     Other(&'a str),
 }
@@ -65,6 +71,9 @@ impl<'a> RecordKind<'a> {
             Self::Rewind => "rewind",
             Self::Done => "done",
             Self::GivenUp => "given_up",
+            Self::LetGo => "let_go",
+            Self::Mark => "mark",
+            Self::MarksCleared => "marks_cleared",
             Self::Other(name) => name,
         }
     }
@@ -81,6 +90,9 @@ impl<'a> RecordKind<'a> {
             "rewind" => Self::Rewind,
             "done" => Self::Done,
             "given_up" => Self::GivenUp,
+            "let_go" => Self::LetGo,
+            "mark" => Self::Mark,
+            "marks_cleared" => Self::MarksCleared,
             other => Self::Other(other),
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
+use super::let_go::LetGo;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
@@ -207,9 +208,16 @@ impl Checkpoint {
         reader.stats_at(place.trail, place.seq).map(Some)
     }
 
-    /// Opens the snapshot.
+    /// Opens the snapshot. Fails with [`LetGo`](crate::ErrorKind::LetGo) where its
+    /// files were let go.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        self.workspace.open_snapshot(&self.snapshot)
+        let opened = self.workspace.open_snapshot(&self.snapshot);
+        opened.map_err(|error| self.workspace.say_let_go(self.id, error))
+    }
+
+    /// Returns when and why its files were let go, if they were.
+    pub fn let_go(&self) -> Result<Option<LetGo>> {
+        Ok(self.workspace.all_let_go()?.remove(&self.id))
     }
 
     /// Returns what changed since the checkpoint before it; nothing for the first.

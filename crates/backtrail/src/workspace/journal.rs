@@ -117,11 +117,11 @@ impl Begun {
     }
 }
 
-fn body(value: &impl Serialize) -> Result<Vec<u8>> {
+pub(super) fn body(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     write_fields(&mut body, value).map_err(|error| {
         let reason = Reason::Syntax(error.to_string());
-        Error::invalid("cannot write the step").because(reason)
+        Error::invalid("cannot write the record").because(reason)
     })?;
     Ok(body)
 }
@@ -192,7 +192,10 @@ impl Workspace {
                     };
                 }
                 // Nothing else is appended while a step is under way.
-                RecordKind::Note => {}
+                RecordKind::Note
+                | RecordKind::LetGo
+                | RecordKind::Mark
+                | RecordKind::MarksCleared => {}
                 _ => return Ok(None),
             }
         }
