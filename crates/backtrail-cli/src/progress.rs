@@ -24,6 +24,31 @@ pub(crate) fn while_shown<T>(ui: &Ui, work: impl FnOnce(Option<Arc<dyn Progress>
     done
 }
 
+/// Reads through something long, and tells on a terminal how many bytes of how many
+/// were read.
+pub(crate) fn while_read<T>(
+    ui: &Ui,
+    doing: &'static str,
+    work: impl FnOnce(Option<Box<dyn Fn(u64, u64) + Send + Sync>>) -> T,
+) -> T {
+    if ui.json() || !io::stderr().is_terminal() {
+        return work(None);
+    }
+    let shown = Arc::new(Shown::new());
+    let telling = Arc::clone(&shown);
+    let done = work(Some(Box::new(move |read, all| {
+        let elapsed = telling.begun.elapsed();
+        if elapsed >= PATIENCE {
+            let rate = size((read as f64 / elapsed.as_secs_f64()) as u64);
+            let words = format!("{doing} {} of {}, {rate}/s", size(read), size(all));
+            telling.bar.set_message(words);
+            telling.bar.tick();
+        }
+    })));
+    shown.bar.finish_and_clear();
+    done
+}
+
 /// Makes a checkpoint, and tells on a terminal how far it is.
 pub(crate) fn keep<T>(
     ui: &Ui,

@@ -255,6 +255,6 @@ pub use trail::{
 pub use transcript::{CompactionSummary, Transcript};
 pub use workspace::{
     Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, Incomplete, LetGo, LetGoBecause,
-    LogEntry, LogKind, NotCaptured, ObjectDamage, Point, Run, SessionPlace, SnapshotsReport, Why,
-    Workspace,
+    LogEntry, LogKind, LostState, NotCaptured, ObjectDamage, Point, Recaptured, Run, SessionPlace,
+    SnapshotsRepair, SnapshotsReport, VerifyOptions, Why, Workspace,
 };

@@ -1,5 +1,7 @@
 //! `backtrail repair`: bring together what is readable.
 
+mod files;
+
 use std::io::Write;
 use std::ops::RangeInclusive;
 
@@ -13,14 +15,18 @@ use crate::error::Result;
 use crate::text::{count, size};
 use crate::ui::{Ui, unwritable};
 
-/// Bring what is readable of a damaged session together in a new trail
+/// Bring what is readable of a damaged session together, or mend damaged file states
 ///
-/// The damaged files stay as they are.
+/// With a session: its readable records go on in a new trail, and the damaged files stay
+/// as they are. Without one, the file states of all workspaces: what is damaged in the
+/// store is captured again where the same content still lies in a workspace, and what is
+/// lost is named. Exits 1 if something is lost.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A session: its id, the first 4 or more characters of it, or latest
+    /// A session: its id, the first 4 or more characters of it, or latest [default: the
+    /// file states]
     #[arg(value_name = "REF")]
-    reference: String,
+    reference: Option<String>,
 
     /// Say what would be done, and do nothing
     #[arg(long)]
@@ -28,8 +34,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let Some(reference) = &args.reference else {
+        return files::run(args.dry_run, global, ui);
+    };
     let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
+    let id = resolve(&store, reference)?;
     // A session that nobody can find must not be "repaired" into being.
     store.read_session(&id)?;
     let plan = store.repair_plan(&id)?;

@@ -1,27 +1,39 @@
 //! `backtrail verify`: is everything as it was written?
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+mod lost;
+mod place;
 
-use backtrail::{Damage, Reason, SessionId, SetAside, Store};
+use std::io::Write;
+use std::path::PathBuf;
+
+use backtrail::{Damage, Reason, SessionId, Store, VerifyOptions};
 use serde_json::{Value, json};
+
+pub(super) use lost::Lost;
+use place::aside_json;
+pub(super) use place::{Place, set_aside_json};
 
 use super::{Answer, open_store, relative, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
-use crate::text::{count, path_json, size};
+use crate::progress::while_read;
+use crate::text::{count, size};
 use crate::ui::{DIM, Ui, unwritable};
 
 /// Check that everything is as it was written; it only reads
 ///
 /// Without a session, the snapshots of all workspaces are checked as well: every
-/// checkpoint must be complete and every object what its name says. Exits 1 if
-/// something is damaged.
+/// checkpoint must be complete and every object what its name says. What is damaged is
+/// named, and so is each file that it is part of. Exits 1 if something is damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest [default: all]
     #[arg(value_name = "REF")]
     reference: Option<String>,
+
+    /// Check only that everything is there and hangs together, not every byte
+    #[arg(long)]
+    quick: bool,
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
@@ -40,10 +52,10 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             }
         };
         for id in ids {
-            total.check(store, &id);
+            total.check(store, &id, args.quick);
         }
         if args.reference.is_none() {
-            total.check_snapshots(store)?;
+            total.check_snapshots(store, ui, args.quick)?;
         }
     }
     let printed = if ui.json() {
@@ -59,12 +71,15 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             Err(error)
         }
     })?;
-    Ok(if total.damaged_count == 0 {
+    Ok(if total.is_ok() {
         Answer::Done
     } else {
         Answer::No
     })
 }
+
+/// How many lost file states are printed one by one.
+const LISTED: usize = 100;
 
 /// What all checked sessions come to.
 #[derive(Default)]
@@ -80,16 +95,40 @@ struct Total {
     set_aside: Vec<(PathBuf, u64)>,
     workspaces: u64,
     checkpoints: u64,
+    let_go: u64,
     objects: u64,
+    bytes: u64,
+    spare: u64,
+    lost: Vec<Lost>,
+    damaged_trails: bool,
+    quick: bool,
 }
 
 impl Total {
+    fn is_ok(&self) -> bool {
+        self.damaged_count == 0 && self.lost.is_empty()
+    }
+
     /// Checks the snapshots of all workspaces.
-    fn check_snapshots(&mut self, store: &Store) -> Result<()> {
-        let report = store.verify_snapshots()?;
+    fn check_snapshots(&mut self, store: &Store, ui: &Ui, quick: bool) -> Result<()> {
+        let report = while_read(ui, "verifying", |progress| {
+            let mut options = VerifyOptions::new();
+            if quick {
+                options = options.quick();
+            }
+            if let Some(progress) = progress {
+                options = options.progress(progress);
+            }
+            store.verify_snapshots_with(&options)
+        })?;
         self.workspaces = report.workspaces;
         self.checkpoints = report.checkpoints;
+        self.let_go = report.let_go;
         self.objects = report.objects;
+        self.bytes = report.bytes;
+        self.spare = report.spare;
+        self.lost = report.lost.iter().map(Lost::new).collect();
+        self.damaged_trails = report.trails.iter().any(|(_, trail)| !trail.is_ok());
         for (_, trail) in &report.trails {
             self.damaged_count += trail.damage.count();
             let places = trail.damage.first().iter();
@@ -115,17 +154,19 @@ impl Total {
                 file: relative(store, &broken.trail).to_owned(),
                 line: None,
                 byte: None,
-                reason: match broken.checkpoint {
-                    Some(id) => format!("checkpoint {id}: {}", full_text(&broken.error)),
-                    None => full_text(&broken.error),
-                },
+                reason: full_text(&broken.error),
             }));
         Ok(())
     }
 
-    fn check(&mut self, store: &Store, id: &SessionId) {
+    fn check(&mut self, store: &Store, id: &SessionId, quick: bool) {
         self.sessions += 1;
-        let checked = store.read_session(id).and_then(|reader| reader.verify());
+        self.quick = quick;
+        let reader = store.read_session(id);
+        let checked = reader.and_then(|reader| match quick {
+            true => reader.verify_structure(),
+            false => reader.verify(),
+        });
         let report = match checked {
             Ok(report) => report,
             // A session that cannot be read is not one that can be passed over,
@@ -160,14 +201,19 @@ impl Total {
 
     fn to_json(&self) -> Value {
         json!({
-            "ok": self.damaged_count == 0,
+            "ok": self.is_ok(),
+            "quick": self.quick,
             "sessions": self.sessions,
             "records": self.records,
             "workspaces": self.workspaces,
             "checkpoints": self.checkpoints,
+            "let_go": self.let_go,
             "objects": self.objects,
+            "bytes": self.bytes,
             "damaged": self.damaged.iter().map(Place::to_json).collect::<Vec<_>>(),
             "damaged_count": self.damaged_count,
+            "spare": self.spare,
+            "lost": self.lost.iter().map(Lost::to_json).collect::<Vec<_>>(),
             "repaired": self.repaired.iter().map(Place::to_json).collect::<Vec<_>>(),
             "set_aside": self.set_aside.iter().map(aside_json).collect::<Vec<_>>(),
         })
@@ -180,7 +226,11 @@ impl Total {
         let checkpoints = count(self.checkpoints, "checkpoint");
         let workspaces = count(self.workspaces, "workspace");
         let objects = count(self.objects, "object");
-        format!(", {checkpoints} of {workspaces}, {objects}")
+        let let_go = match self.let_go {
+            0 => String::new(),
+            n => format!(" (the files of {n} were let go)"),
+        };
+        format!(", {checkpoints} of {workspaces}{let_go}, {objects}")
     }
 
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
@@ -192,6 +242,13 @@ impl Total {
         if unlisted > 0 {
             writeln!(out, "damaged  {}", count(unlisted, "more place"))?;
         }
+        for lost in self.lost.iter().take(LISTED) {
+            writeln!(out, "lost     {lost}")?;
+        }
+        let unlisted = self.lost.len().saturating_sub(LISTED) as u64;
+        if unlisted > 0 {
+            writeln!(out, "lost     {}", count(unlisted, "more file state"))?;
+        }
         for place in &self.repaired {
             writeln!(out, "{DIM}repaired {place}{DIM:#}")?;
         }
@@ -199,26 +256,56 @@ impl Total {
             let file = file.display();
             writeln!(out, "{DIM}aside    {file}: {}{DIM:#}", size(*bytes))?;
         }
+        if self.spare > 0 {
+            let copies = count(self.spare, "damaged copy").replace("copys", "copies");
+            let line = format!("{copies} of objects that are whole elsewhere");
+            writeln!(out, "{DIM}spare    {line}{DIM:#}")?;
+        }
+        writeln!(out, "{}", self.sum())?;
+        out.flush()?;
+        self.hints(ui);
+        Ok(())
+    }
+
+    /// Says what it comes to, in one line.
+    fn sum(&self) -> String {
         let records = count(self.records, "record");
         let sessions = count(self.sessions, "session");
-        if self.damaged_count == 0 {
-            let snapshots = self.snapshots();
-            writeln!(out, "ok: {records} in {sessions}{snapshots}")?;
-        } else {
-            let places = count(self.damaged_count, "damaged place");
-            let are = if self.records == 1 { "is" } else { "are" };
-            let all = match (self.sessions, self.workspaces) {
-                (0, 1..) => count(self.workspaces, "workspace"),
-                (_, 0) => sessions,
-                _ => format!("{sessions} and {}", count(self.workspaces, "workspace")),
+        let records_in = match self.quick {
+            true => sessions.clone(),
+            false => format!("{records} in {sessions}"),
+        };
+        if self.is_ok() {
+            let quick = match self.quick {
+                true => "; only the structure was checked",
+                false => "",
             };
-            let whole = match self.sessions {
-                0 => String::new(),
-                _ => format!("; {records} {are} whole"),
-            };
-            writeln!(out, "{places} in {all}{whole}")?;
+            return format!("ok: {records_in}{}{quick}", self.snapshots());
         }
-        out.flush()?;
+        let mut found = Vec::new();
+        if self.damaged_count > 0 {
+            found.push(count(self.damaged_count, "damaged place"));
+        }
+        if !self.lost.is_empty() {
+            found.push(format!(
+                "{} lost",
+                count(self.lost.len() as u64, "file state")
+            ));
+        }
+        let are = if self.records == 1 { "is" } else { "are" };
+        let all = match (self.sessions, self.workspaces) {
+            (0, 1..) => count(self.workspaces, "workspace"),
+            (_, 0) => sessions,
+            _ => format!("{sessions} and {}", count(self.workspaces, "workspace")),
+        };
+        let whole = match (self.sessions, self.quick) {
+            (0, _) | (_, true) => String::new(),
+            _ => format!("; {records} {are} whole"),
+        };
+        format!("{} in {all}{whole}", found.join(", "))
+    }
+
+    fn hints(&self, ui: &Ui) {
         if self.lost_payloads {
             ui.status("a payload that is lost is not mended; a copy of the file, or saying it again, brings it back");
         }
@@ -228,57 +315,8 @@ impl Total {
                 short(id)
             ));
         }
-        Ok(())
-    }
-}
-
-/// A damaged place, as seen from the store.
-pub(super) struct Place {
-    file: PathBuf,
-    line: Option<u64>,
-    byte: Option<u64>,
-    reason: String,
-}
-
-impl Place {
-    pub(super) fn new(store: &Store, damage: &Damage) -> Self {
-        Self {
-            file: relative(store, &damage.file).to_owned(),
-            line: damage.line,
-            byte: Some(damage.byte),
-            reason: damage.reason.to_string(),
+        if !self.lost.is_empty() || self.damaged_trails {
+            ui.status("see what can be captured again: backtrail repair --dry-run");
         }
     }
-
-    pub(super) fn to_json(&self) -> Value {
-        json!({
-            "file": path_json(&self.file),
-            "line": self.line,
-            "byte": self.byte,
-            "reason": self.reason,
-        })
-    }
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        if let Some(line) = self.line {
-            write!(f, " line {line}")?;
-        }
-        if let Some(byte) = self.byte {
-            write!(f, " (byte {byte})")?;
-        }
-        write!(f, ": {}", self.reason)
-    }
-}
-
-fn aside_json((file, bytes): &(PathBuf, u64)) -> Value {
-    json!({"file": path_json(file), "bytes": bytes})
-}
-
-/// Writes what a repair set aside.
-pub(super) fn set_aside_json(store: &Store, aside: &SetAside) -> Value {
-    let file: &Path = relative(store, &aside.file);
-    aside_json(&(file.to_owned(), aside.bytes))
 }

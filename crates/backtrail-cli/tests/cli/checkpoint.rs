@@ -398,9 +398,7 @@ fn verify_finds_a_damaged_object_and_names_the_checkpoint() {
         "{}",
         ran.stdout
     );
-    let packs = std::fs::read_dir(cli.store().join("objects")).unwrap();
-    for pack in packs {
-        let path = pack.unwrap().path();
+    for path in cli.packs() {
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..20]).unwrap();
     }
@@ -459,10 +457,8 @@ fn f28_a_file_of_a_gigabyte_is_named_over_the_cap_and_captured_under_it() {
     );
     // It compares with what is there, and takes little room.
     assert_eq!(cli.run(&["diff", "under", "--json"]).stdout, "[]\n");
-    let pack = std::fs::read_dir(cli.store().join("objects")).unwrap();
-    let stored: u64 = pack
-        .map(|pack| pack.unwrap().metadata().unwrap().len())
-        .sum();
+    let packs = cli.packs().into_iter();
+    let stored: u64 = packs.map(|pack| pack.metadata().unwrap().len()).sum();
     assert!(stored < 16 << 20, "{stored} bytes");
     let mut cat = cli.command(&["cat", "under", "dump"]);
     let mut child = cat.stdout(std::process::Stdio::piped()).spawn().unwrap();

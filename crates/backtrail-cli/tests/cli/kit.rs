@@ -46,6 +46,14 @@ impl Cli {
         self.dir.path().join("store")
     }
 
+    /// Returns the packs of the store.
+    pub(crate) fn packs(&self) -> Vec<PathBuf> {
+        let names = std::fs::read_dir(self.store().join("objects")).unwrap();
+        let paths = names.map(|entry| entry.unwrap().path());
+        let is_pack = |path: &PathBuf| path.extension().is_some_and(|end| end != "lock");
+        paths.filter(is_pack).collect()
+    }
+
     pub(crate) fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }

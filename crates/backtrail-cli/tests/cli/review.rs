@@ -100,8 +100,7 @@ fn a_damaged_content_leaves_the_rest_of_the_log_readable() {
 
 /// Returns the only pack of the store.
 fn pack(cli: &Cli) -> PathBuf {
-    let dir = fs::read_dir(cli.store().join("objects")).unwrap();
-    let packs: Vec<PathBuf> = dir.map(|entry| entry.unwrap().path()).collect();
+    let packs = cli.packs();
     assert_eq!(packs.len(), 1, "{packs:?}");
     packs[0].clone()
 }

@@ -43,14 +43,28 @@ impl Codec {
     ///
     /// Anything else is `None`; no more than `raw` bytes are ever taken up.
     pub(super) fn decompress(&self, stored: &[u8], raw: usize) -> io::Result<Option<Vec<u8>>> {
+        let mut content = Vec::new();
+        let whole = self.decompress_to(stored, raw, &mut content)?;
+        Ok(whole.then_some(content))
+    }
+
+    /// Puts a content that was compressed into `content`, in the place of what is
+    /// there, and returns whether it is one of exactly `raw` bytes.
+    pub(super) fn decompress_to(
+        &self,
+        stored: &[u8],
+        raw: usize,
+        content: &mut Vec<u8>,
+    ) -> io::Result<bool> {
         let mut decompressor = match take(&self.decompressors) {
             Some(decompressor) => decompressor,
             None => Decompressor::new()?,
         };
-        let mut content = Vec::with_capacity(raw);
-        let whole = decompressor.decompress_to_buffer(stored, &mut content);
+        content.clear();
+        content.reserve_exact(raw);
+        let whole = decompressor.decompress_to_buffer(stored, content);
         give_back(&self.decompressors, decompressor);
-        Ok(whole.is_ok_and(|len| len == raw).then_some(content))
+        Ok(whole.is_ok_and(|len| len == raw))
     }
 }
 

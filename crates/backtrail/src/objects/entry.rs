@@ -17,6 +17,47 @@ pub(super) enum Entry {
     List(List),
 }
 
+/// An entry as it stands in a pack.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Raw<'a> {
+    pub(super) block: Block,
+    pub(super) stored: &'a [u8],
+}
+
+impl<'a> Raw<'a> {
+    /// Finds the entry that bytes from `at` on begin with. `None` if they begin with
+    /// none, or do not have all of it.
+    pub(super) fn parse(bytes: &'a [u8], salt: Salt, at: u64) -> Option<Self> {
+        let block = Block::parse(bytes, salt, at).filter(|block| block.kind.is_entry())?;
+        let stored = bytes.get(BLOCK_HEADER..BLOCK_HEADER + block.stored as usize)?;
+        Some(Self { block, stored })
+    }
+
+    /// Returns the name that its content has. `scratch` is for what is compressed.
+    /// A list has none: it is given back, for its chunks have to prove it.
+    pub(super) fn named(self, codec: &Codec, scratch: &mut Vec<u8>) -> io::Result<Named> {
+        Ok(match self.block.kind {
+            Kind::List => List::parse(self.stored).map_or(Named::Nothing, Named::List),
+            Kind::Zstd => {
+                let raw = self.block.raw as usize;
+                match codec.decompress_to(self.stored, raw, scratch)? {
+                    true => Named::Piece(ObjectId::of(scratch)),
+                    false => Named::Nothing,
+                }
+            }
+            _ => Named::Piece(ObjectId::of(self.stored)),
+        })
+    }
+}
+
+/// What the bytes of an entry say that it is.
+#[derive(Debug)]
+pub(super) enum Named {
+    Piece(ObjectId),
+    List(List),
+    Nothing,
+}
+
 /// Reads the entry at a place. `None` if none stands there that is whole.
 ///
 /// That it is the one that is wanted, only [`proven_id`] says.

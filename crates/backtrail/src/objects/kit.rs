@@ -10,7 +10,7 @@ use backtrail_testkit as kit;
 use backtrail_testkit::{Randomness as _, SeededRandomness, Storage as _};
 
 use super::outlet::Limits;
-use super::{Damage, ObjectWriter, Objects, Verified};
+use super::{Damage, Depth, ObjectWriter, Objects, Verified};
 use crate::error::Result;
 use crate::random::Randomness;
 use crate::storage::{Storage, StorageFile};
@@ -183,7 +183,9 @@ pub(super) fn assert_stored(objects: &Objects, contents: &[Vec<u8>]) {
 /// Verifies, and returns what was found.
 pub(super) fn verify(objects: &Objects) -> (Verified, Vec<Damage>) {
     let mut damages = Vec::new();
-    let verified = objects.verify(&mut |_, damage| damages.extend(damage.cloned()));
+    let verified = objects.verify(Depth::Everything, &mut |_, damage| {
+        damages.extend(damage.cloned())
+    });
     (verified.unwrap(), damages)
 }
 

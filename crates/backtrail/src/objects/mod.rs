@@ -43,7 +43,7 @@ use std::sync::Arc;
 pub use id::ObjectId;
 pub(crate) use inventory::Inventory;
 #[allow(unused_imports, reason = "named by those who call `verify`")]
-pub(crate) use verify::{Damage, Verified};
+pub(crate) use verify::{Damage, Depth, Verified};
 pub(crate) use writer::{ObjectWriter, SHORT_STREAM};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -141,6 +141,15 @@ impl Objects {
             }
         }
         Ok(true)
+    }
+
+    /// Returns whether there is a copy of an object that can be read to its end.
+    pub(crate) fn is_whole(&self, id: &ObjectId) -> Result<bool> {
+        match self.read_to(id, &mut |_| Ok(())) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns how many bytes the objects take on disk.

@@ -23,7 +23,7 @@ use crate::time::{Clock, SystemClock};
 /// `None` if nothing stands there, or if any of it cannot be stored: it is no file,
 /// cannot be read, changes all the time, is git's own, lies on another file system or
 /// too deep.
-pub(super) fn capture(
+pub(crate) fn capture(
     root: &Path,
     path: &Path,
     options: &ScanOptions,

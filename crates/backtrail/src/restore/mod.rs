@@ -7,7 +7,7 @@
 
 mod act;
 mod api;
-mod capture;
+pub(crate) mod capture;
 mod decide;
 mod draft;
 mod execute;

@@ -229,6 +229,12 @@ impl SessionReader {
         verify::verify(&self.store, &self.files)
     }
 
+    /// Checks that the trails begin as they should and hang together; their records
+    /// are not read.
+    pub fn verify_structure(&self) -> Result<VerifyReport> {
+        verify::verify_structure(&self.store, &self.files)
+    }
+
     pub(super) fn parts(&self) -> (&Store, &SessionFiles) {
         (&self.store, &self.files)
     }

@@ -39,6 +39,23 @@ impl VerifyReport {
 
 /// Checks all trails of a session.
 pub(crate) fn verify(store: &Store, files: &SessionFiles) -> Result<VerifyReport> {
+    check(store, files, |check, segment| check.trail(segment))
+}
+
+/// Checks that all trails of a session begin as they should, and hang together. Their
+/// records are not read.
+pub(crate) fn verify_structure(store: &Store, files: &SessionFiles) -> Result<VerifyReport> {
+    check(store, files, |check, segment| {
+        check.opener(segment);
+        Ok(())
+    })
+}
+
+fn check(
+    store: &Store,
+    files: &SessionFiles,
+    one: impl Fn(&mut Check<'_>, &Segment) -> Result<()>,
+) -> Result<VerifyReport> {
     let head = files.head()?;
     let mut segments = Vec::new();
     for trail in files.trails()? {
@@ -53,7 +70,7 @@ pub(crate) fn verify(store: &Store, files: &SessionFiles) -> Result<VerifyReport
         report: VerifyReport::default(),
     };
     for segment in &segments {
-        check.trail(segment)?;
+        one(&mut check, segment)?;
     }
     check.links(&segments)?;
     check.circles(head)?;
@@ -100,13 +117,15 @@ impl Check<'_> {
                 self.add(segment.trail, damage);
             }
         }
-        if segment.opener.is_none() {
-            self.add(
-                segment.trail,
-                Damage::at_beginning(&segment.path, Reason::BadOpener),
-            );
-        }
+        self.opener(segment);
         Ok(())
+    }
+
+    fn opener(&mut self, segment: &Segment) {
+        if segment.opener.is_none() && !segment.is_legacy() {
+            let damage = Damage::at_beginning(&segment.path, Reason::BadOpener);
+            self.add(segment.trail, damage);
+        }
     }
 
     /// Checks that a file of version 1 is as it was taken in. What was damaged in

@@ -32,7 +32,7 @@ mod tree_tests;
 mod walk;
 
 pub use change::{Change, ChangeKind, FileState};
-pub(crate) use check::check_snapshot;
+pub(crate) use check::{Missing, missing_of};
 pub(crate) use compare::Difference;
 pub use diff::{ChangeCounts, Diff};
 pub use entry::{Kind, LeftOutReason, Totals};

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::session::open_lock;
 use crate::storage::StorageFile;
 
-const LOCK: &str = "lock";
+const LOCK: &str = "objects.lock";
 const GATE: &str = "gate.lock";
 
 /// The store's lock, held: objects that are there stay, or nobody else relies on

@@ -18,7 +18,9 @@ use crate::session::{
 };
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
-use crate::workspace::{self, Run, SessionPlace, SnapshotsReport, Workspace, append_run};
+use crate::workspace::{
+    self, Run, SessionPlace, SnapshotsRepair, SnapshotsReport, VerifyOptions, Workspace, append_run,
+};
 
 pub(crate) use keeping::Keeping;
 
@@ -308,7 +310,19 @@ impl Store {
     /// Checks every workspace's trail, every snapshot it names and every object.
     /// It only reads.
     pub fn verify_snapshots(&self) -> Result<SnapshotsReport> {
-        workspace::verify(self)
+        self.verify_snapshots_with(&VerifyOptions::new())
+    }
+
+    /// Checks the workspaces as far as the options say. It only reads.
+    pub fn verify_snapshots_with(&self, options: &VerifyOptions) -> Result<SnapshotsReport> {
+        workspace::verify(self, options)
+    }
+
+    /// Captures again what checkpoints name and is damaged, where the same content
+    /// still lies in a workspace, and brings together what is readable of the trails
+    /// of workspaces. With `dry_run` it only says what could be done.
+    pub fn repair_snapshots(&self, dry_run: bool) -> Result<SnapshotsRepair> {
+        workspace::mend(self, dry_run)
     }
 
     /// Returns the ids of all sessions, in no order.

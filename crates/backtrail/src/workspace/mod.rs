@@ -19,6 +19,7 @@ pub(crate) mod let_go;
 mod log;
 mod look;
 pub(crate) mod making;
+mod mend;
 pub(crate) mod nested;
 mod point;
 pub(crate) mod resolve;
@@ -46,9 +47,12 @@ pub use log::{LogEntry, LogKind};
 pub use making::CheckpointOptions;
 pub use point::Point;
 pub use run::Run;
-pub use verify::{Incomplete, ObjectDamage, SnapshotsReport};
+pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
+
+pub use mend::{Recaptured, SnapshotsRepair};
 
 pub(crate) use identity::{by_id, find, known, register, root_around};
+pub(crate) use mend::mend;
 pub(crate) use run::append_run;
 pub(crate) use verify::verify;
 

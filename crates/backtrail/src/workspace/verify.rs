@@ -1,15 +1,57 @@
 //! Checking that every checkpoint is complete. It only reads.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::{Workspace, identity};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
-use crate::objects::ObjectId;
+use crate::objects::{Depth, ObjectId};
 use crate::session::VerifyReport;
-use crate::snapshot::check_snapshot;
+use crate::snapshot::{Missing, missing_of};
 use crate::store::Store;
+
+/// How much is checked, and who is told how far it is.
+#[derive(Clone, Default)]
+pub struct VerifyOptions {
+    pub(crate) quick: bool,
+    progress: Option<Arc<VerifyProgress>>,
+}
+
+/// Who is told how many bytes of objects were read, and how many there are.
+type VerifyProgress = dyn Fn(u64, u64) + Send + Sync;
+
+impl VerifyOptions {
+    /// Makes options for a check of everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Checks the structure alone: what names objects and records, and that what is
+    /// named is there. The bytes of files and messages are not read.
+    #[must_use]
+    pub fn quick(mut self) -> Self {
+        self.quick = true;
+        self
+    }
+
+    /// Sets who is told how many bytes of objects were read, and how many there are.
+    #[must_use]
+    pub fn progress(mut self, progress: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(progress));
+        self
+    }
+}
+
+impl fmt::Debug for VerifyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerifyOptions")
+            .field("quick", &self.quick)
+            .finish_non_exhaustive()
+    }
+}
 
 /// What a check of the snapshots of a store found.
 #[derive(Debug, Default)]
@@ -19,10 +61,14 @@ pub struct SnapshotsReport {
     pub workspaces: u64,
     /// How many checkpoints they have.
     pub checkpoints: u64,
+    /// How many of those have no files any more because they were let go.
+    pub let_go: u64,
     /// What was found on their trails.
     pub trails: Vec<(Workspace, VerifyReport)>,
-    /// Checkpoints whose snapshot is not whole.
+    /// Workspaces and records that cannot be read.
     pub incomplete: Vec<Incomplete>,
+    /// What checkpoints name and is not whole.
+    pub lost: Vec<LostState>,
     /// How many copies of objects are whole.
     pub objects: u64,
     /// How many bytes the packs have.
@@ -31,19 +77,37 @@ pub struct SnapshotsReport {
     pub damage: Vec<ObjectDamage>,
     /// How many places in the packs are damaged.
     pub damaged: u64,
+    /// How many damaged copies there are of objects that are whole elsewhere.
+    pub spare: u64,
     /// How many packs end in something that a crash left, or that is being
     /// written now.
     pub leftovers: u64,
 }
 
-/// A checkpoint whose snapshot is not whole, or that cannot be read.
+/// A workspace or one of its records that cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Incomplete {
     /// The directory of its workspace's trail.
     pub trail: PathBuf,
-    /// Which it is; `None` where that cannot be read.
-    pub checkpoint: Option<CheckpointId>,
+    /// What is wrong.
+    pub error: Error,
+}
+
+/// A state of a path that is named by checkpoints and not whole.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LostState {
+    /// The workspace.
+    pub workspace: Workspace,
+    /// The path in it; `.` is the workspace itself.
+    pub path: PathBuf,
+    /// Whether it is a directory: what was in it cannot be told.
+    pub is_dir: bool,
+    /// The object that is damaged, or not there.
+    pub object: ObjectId,
+    /// The checkpoints that have it, in the order in which they were made.
+    pub checkpoints: Vec<CheckpointId>,
     /// What is wrong.
     pub error: Error,
 }
@@ -66,6 +130,7 @@ impl SnapshotsReport {
     /// Returns whether nothing is damaged.
     pub fn is_ok(&self) -> bool {
         self.incomplete.is_empty()
+            && self.lost.is_empty()
             && self.damaged == 0
             && self.trails.iter().all(|(_, report)| report.is_ok())
     }
@@ -73,25 +138,21 @@ impl SnapshotsReport {
 
 /// Checks the trails of all workspaces, the snapshots that they name, and every
 /// object.
-pub(crate) fn verify(store: &Store) -> Result<SnapshotsReport> {
+pub(crate) fn verify(store: &Store, options: &VerifyOptions) -> Result<SnapshotsReport> {
     let mut report = SnapshotsReport::default();
-    check_packs(store, &mut report)?;
+    check_packs(store, options, &mut report)?;
     let mut whole = HashSet::new();
     for (id, known) in identity::all(store)? {
         match known {
             Ok(None) => {}
             Ok(Some(known)) => {
                 report.workspaces += 1;
-                known.open(store).check(&mut report, &mut whole)?;
+                known.open(store).check(options, &mut report, &mut whole)?;
             }
             Err(error) => {
                 report.workspaces += 1;
                 let trail = store.workspace_files(&id).dir().to_owned();
-                report.incomplete.push(Incomplete {
-                    trail,
-                    checkpoint: None,
-                    error,
-                });
+                report.incomplete.push(Incomplete { trail, error });
             }
         }
     }
@@ -101,40 +162,70 @@ pub(crate) fn verify(store: &Store) -> Result<SnapshotsReport> {
 /// How many damaged places are told one by one.
 const TOLD: usize = 100;
 
-fn check_packs(store: &Store, report: &mut SnapshotsReport) -> Result<()> {
-    let damage = &mut report.damage;
-    let verified = store.objects().verify(&mut |_, found| {
-        if let Some(found) = found.filter(|_| damage.len() < TOLD) {
-            damage.push(ObjectDamage {
-                file: found.path.clone(),
-                byte: found.byte,
-                object: found.object,
-                reason: found.what.to_owned(),
-            });
+fn check_packs(store: &Store, options: &VerifyOptions, report: &mut SnapshotsReport) -> Result<()> {
+    let depth = match options.quick {
+        true => Depth::Structure,
+        false => Depth::Everything,
+    };
+    let mut damages = Vec::new();
+    let verified = store.objects().verify(depth, &mut |verified, found| {
+        damages.extend(found.cloned());
+        if let Some(progress) = &options.progress {
+            progress(verified.read, verified.bytes);
         }
     })?;
+    for damage in damages {
+        if let Some(object) = &damage.object
+            && store.objects().is_whole(object)?
+        {
+            report.spare += 1;
+            continue;
+        }
+        report.damaged += 1;
+        if report.damage.len() < TOLD {
+            report.damage.push(ObjectDamage {
+                file: damage.path,
+                byte: damage.byte,
+                object: damage.object,
+                reason: damage.what.to_owned(),
+            });
+        }
+    }
     report.objects = verified.objects;
     report.bytes = verified.bytes;
-    report.damaged = verified.damages;
     report.leftovers = verified.leftovers;
     Ok(())
 }
 
 impl Workspace {
-    fn check(&self, report: &mut SnapshotsReport, whole: &mut HashSet<ObjectId>) -> Result<()> {
-        report.trails.push((self.clone(), self.trail().verify()?));
+    fn check(
+        &self,
+        options: &VerifyOptions,
+        report: &mut SnapshotsReport,
+        whole: &mut HashSet<ObjectId>,
+    ) -> Result<()> {
+        let trail = match options.quick {
+            true => self.trail().verify_structure()?,
+            false => self.trail().verify()?,
+        };
+        report.trails.push((self.clone(), trail));
+        let gone = self.all_let_go()?;
+        let mut lost = Lost::default();
         let mut checkpoints = self.checkpoints()?;
         for checkpoint in &mut checkpoints {
             let checkpoint = checkpoint?;
             report.checkpoints += 1;
-            if let Err(error) = check_snapshot(self.objects(), &checkpoint.snapshot_id(), whole) {
-                report.incomplete.push(Incomplete {
-                    trail: self.files().dir().to_owned(),
-                    checkpoint: Some(checkpoint.id()),
-                    error,
-                });
+            if gone.contains_key(&checkpoint.id()) {
+                report.let_go += 1;
+                continue;
+            }
+            let missing = missing_of(self.objects(), &checkpoint.snapshot_id(), whole)?;
+            // Its files may have been let go, and removed, while we looked.
+            if !missing.is_empty() && checkpoint.let_go()?.is_none() {
+                lost.add(checkpoint.id(), missing);
             }
         }
+        report.lost.extend(lost.into_states(self));
         if checkpoints.flawed() > 0 {
             let what = format!(
                 "{} records cannot be read as checkpoints",
@@ -142,10 +233,40 @@ impl Workspace {
             );
             report.incomplete.push(Incomplete {
                 trail: self.files().dir().to_owned(),
-                checkpoint: None,
                 error: Error::new(ErrorKind::Corrupt, what),
             });
         }
         Ok(())
+    }
+}
+
+/// What is lost, by path and object: many checkpoints have the same.
+#[derive(Default)]
+struct Lost(BTreeMap<(PathBuf, ObjectId), (Missing, Vec<CheckpointId>)>);
+
+impl Lost {
+    fn add(&mut self, checkpoint: CheckpointId, missing: Vec<Missing>) {
+        for missing in missing {
+            let key = (missing.path.clone(), missing.object);
+            let known = self.0.entry(key).or_insert_with(|| (missing, Vec::new()));
+            if known.1.last() != Some(&checkpoint) {
+                known.1.push(checkpoint);
+            }
+        }
+    }
+
+    fn into_states(self, workspace: &Workspace) -> impl Iterator<Item = LostState> {
+        let lost = self.0.into_values();
+        lost.map(|(missing, checkpoints)| LostState {
+            workspace: workspace.clone(),
+            path: match missing.path.as_os_str().is_empty() {
+                true => PathBuf::from("."),
+                false => missing.path,
+            },
+            is_dir: missing.is_listing,
+            object: missing.object,
+            checkpoints,
+            error: missing.error,
+        })
     }
 }

@@ -14,6 +14,7 @@ mod change;
 pub(crate) mod desk;
 mod faults;
 mod lives;
+mod mending;
 mod once;
 mod places;
 pub(crate) mod tree;
