@@ -50,7 +50,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::random::Randomness;
 use crate::storage::Storage;
 use entry::Entry;
-use format::List;
+use format::{Kind, List};
 use outlet::Limits;
 use shelf::{Packs, Shelf};
 
@@ -129,6 +129,9 @@ impl Objects {
         if !self.contains(id)? {
             return Ok(false);
         }
+        if !self.is_list(id)? {
+            return Ok(true);
+        }
         let Entry::List(list) = self.fetch(id)? else {
             return Ok(true);
         };
@@ -141,6 +144,22 @@ impl Objects {
             }
         }
         Ok(true)
+    }
+
+    /// Returns whether a copy of an object is a list of chunks. Only its header is
+    /// read.
+    fn is_list(&self, id: &ObjectId) -> Result<bool> {
+        let shelf = &self.0.shelf;
+        for pack in self.0.shelf.packs()?.iter() {
+            let places = shelf.find(pack, id).unwrap_or_default();
+            for at in places {
+                let kind = shelf.kind(pack, at);
+                if kind.is_ok_and(|kind| kind == Some(Kind::List)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Returns whether there is a copy of an object that can be read to its end.

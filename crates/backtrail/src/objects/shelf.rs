@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::ObjectId;
 use super::codec::Codec;
 use super::entry::{Entry, proven_id, read_entry};
+use super::format::{BLOCK_HEADER, Block, Kind};
 use super::name::PackName;
 use super::pack::{Look, Pack};
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::{Storage, StorageFile};
+use crate::storage::{Storage, StorageFile, read_full};
 
 /// How many packs are kept open; a store may have more than a process may open.
 const OPEN_FILES: usize = 48;
@@ -193,6 +194,15 @@ impl Shelf {
             self.mark_broken(pack, at);
         }
         Ok(entry)
+    }
+
+    /// Returns what kind of entry the header at a place says that there is.
+    pub(super) fn kind(&self, pack: &Pack, at: u32) -> io::Result<Option<Kind>> {
+        let file = self.file(pack.name)?;
+        let mut header = [0; BLOCK_HEADER];
+        let len = read_full(file.as_ref(), &mut header, at.into())?;
+        let block = Block::parse(&header[..len], pack.salt(), at.into());
+        Ok(block.map(|block| block.kind))
     }
 
     /// Remembers that what stands at a place is not what it should be.
