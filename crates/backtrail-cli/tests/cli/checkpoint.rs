@@ -404,8 +404,13 @@ fn verify_finds_a_damaged_object_and_names_the_checkpoint() {
     }
     let ran = cli.run(&["verify"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
-    assert!(ran.stdout.contains(&id), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&id[..8]), "{}", ran.stdout);
     assert!(ran.stdout.contains("in 1 workspace\n"), "{}", ran.stdout);
+    let lost = &cli.run(&["verify", "--json"]).json()["lost"][0];
+    assert_eq!(
+        (&lost["path"], &lost["checkpoints"]),
+        (&json!("."), &json!([id]))
+    );
     let ran = cli.run(&["cat", "x", "a"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
     // What is kept from now on is whole again.

@@ -18,6 +18,7 @@ mod house;
 mod import;
 mod kill;
 mod kit;
+mod mending;
 mod moves;
 mod notes;
 mod processes;

@@ -90,12 +90,13 @@ fn print(repair: &SnapshotsRepair, ui: &Ui) -> std::io::Result<()> {
 
 /// Says what it comes to, in one line.
 fn sum(repair: &SnapshotsRepair) -> String {
-    let (would, were) = match repair.dry_run {
-        true => ("would be", "are"),
-        false => ("were", "were"),
-    };
     let mut parts = Vec::new();
     let objects = repair.recaptured.len() as u64;
+    let would = match (repair.dry_run, objects) {
+        (true, _) => "would be",
+        (false, 1) => "was",
+        (false, _) => "were",
+    };
     if objects > 0 {
         parts.push(format!(
             "{} {would} captured again",
@@ -105,7 +106,7 @@ fn sum(repair: &SnapshotsRepair) -> String {
     if repair.damaged_trails > 0 {
         let trails = count(repair.damaged_trails, "trail");
         parts.push(match repair.dry_run {
-            true => format!("{trails} of workspaces {were} damaged and would be repaired"),
+            true => format!("{trails} of workspaces would be repaired"),
             false => format!("{trails} of workspaces repaired; the old files stay"),
         });
     }

@@ -39,23 +39,24 @@ impl Lost {
 
 fn text(state: &LostState) -> String {
     let path = visible_path(&state.path);
-    let what = match state.is_dir {
-        true => format!("all that was in {path}"),
-        false => path,
-    };
     let root = tilde(state.workspace.root());
+    let what = match (state.is_dir, path.as_str()) {
+        (true, ".") => format!("all files of {root}"),
+        (true, _) => format!("all that was in {path}/ of {root}"),
+        (false, _) => format!("{path} of {root}"),
+    };
     let first = state.checkpoints.first();
     let first = first.map_or_else(String::new, |id| id.prefix(8));
     let more = state.checkpoints.len().saturating_sub(1) as u64;
     let checkpoints = match (more, state.checkpoints.last()) {
-        (0, _) | (_, None) => format!("checkpoint {first}"),
+        (0, _) | (_, None) => format!("in checkpoint {first}"),
         (_, Some(last)) => format!(
-            "{}, {first} to {}",
+            "in {}, {first} to {}",
             count(more + 1, "checkpoint"),
             last.prefix(8)
         ),
     };
-    format!("{what} in {root}, of {checkpoints}")
+    format!("{what}, {checkpoints}")
 }
 
 impl fmt::Display for Lost {
