@@ -9,12 +9,13 @@ use crate::session::load::Way;
 
 /// How the program is called.
 pub(crate) const USAGE: &str = "\
-usage: backtrail-bench [trail|session|snapshot] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
+usage: backtrail-bench [trail|session|snapshot|store] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
        backtrail-bench profile WHAT [--count N] [--dir DIR]
 
   trail        measure the session log: durable, group, append, stream (and tail), process
   session      measure sessions: context, moves, turns, load, payload
   snapshot     measure snapshots of a workspace: first, unchanged, changed, diff, rewind, history
+  store        measure the store as a whole: fork, verify, gc
   --quick      fewer rounds and a tenth of the sizes
   --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)
@@ -97,6 +98,7 @@ impl Args {
                 Some("trail") => args.area = Some(Area::Trail),
                 Some("session") => args.area = Some(Area::Session),
                 Some("snapshot") => args.area = Some(Area::Snapshot),
+                Some("store") => args.area = Some(Area::Store),
                 Some("--quick") => args.quick = true,
                 Some("--json") => args.json = true,
                 Some("--only") => args.only = Some(text(value()?)?),
@@ -184,6 +186,7 @@ mod tests {
         assert_eq!(args.task, Task::Profile { what, count });
         assert_eq!(parse("session").unwrap().area, Some(Area::Session));
         assert_eq!(parse("snapshot").unwrap().area, Some(Area::Snapshot));
+        assert_eq!(parse("store").unwrap().area, Some(Area::Store));
         for way in Way::ALL {
             let task = parse(&format!("load-child {way} /f")).unwrap().task;
             let file = "/f".into();

@@ -1,7 +1,7 @@
 //! Measures Backtrail against what it replaces, in one run, as ratios.
 //!
 //! ```text
-//! cargo run --release -p backtrail-bench -- [trail|session|snapshot] [--quick] [--only NAME]
+//! cargo run --release -p backtrail-bench -- [trail|session|snapshot|store] [--quick] [--only NAME]
 //!                                           [--dir DIR] [--bin PATH] [--json]
 //! ```
 //!
@@ -24,6 +24,7 @@ mod profile;
 mod report;
 mod session;
 mod snapshot;
+mod store;
 mod trail;
 
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::report::Entry;
 use crate::snapshot::Subjects;
 use crate::trail::fixture::{Made, make_session};
-use crate::{session, snapshot, trail};
+use crate::{session, snapshot, store, trail};
 
 /// One part of the measurements.
 pub(crate) struct Part {
@@ -26,17 +26,19 @@ pub(crate) enum Area {
     Trail,
     Session,
     Snapshot,
+    Store,
 }
 
 impl Area {
     /// What waits for the disk comes first, before anything fills the page cache.
-    const ALL: [Self; 3] = [Self::Trail, Self::Session, Self::Snapshot];
+    const ALL: [Self; 4] = [Self::Trail, Self::Session, Self::Snapshot, Self::Store];
 
     fn parts(self) -> &'static [Part] {
         match self {
             Self::Trail => &trail::PARTS,
             Self::Session => &session::PARTS,
             Self::Snapshot => &snapshot::PARTS,
+            Self::Store => &store::PARTS,
         }
     }
 }
@@ -161,10 +163,12 @@ mod tests {
 
     #[test]
     fn an_area_means_its_parts_and_none_means_all() {
-        let [trail, session, snapshot] = ["trail", "session", "snapshot"].map(wanted);
+        let [trail, session, snapshot, store] =
+            ["trail", "session", "snapshot", "store"].map(wanted);
         assert!(trail.contains(&"append") && session.contains(&"turns"));
         assert!(snapshot.contains(&"history"));
-        assert_eq!(wanted(""), [trail, session, snapshot].concat());
+        assert!(store.contains(&"gc"));
+        assert_eq!(wanted(""), [trail, session, snapshot, store].concat());
         assert_eq!(wanted("session --only append"), [""; 0]);
     }
 }

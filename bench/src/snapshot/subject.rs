@@ -70,6 +70,18 @@ impl Subjects {
         Ok(Ok(subjects))
     }
 
+    /// Returns a store that keeps the large tree.
+    pub(crate) fn large_store(&self) -> Result<PathBuf> {
+        Ok(self.large.kept()?.ours.store.clone())
+    }
+
+    /// Returns a store that keeps the small tree, the tree, and how many files it has.
+    pub(crate) fn small_kept(&self) -> Result<(PathBuf, PathBuf, usize)> {
+        let tree = &self.small.tree;
+        let store = self.small.kept()?.ours.store.clone();
+        Ok((store, tree.root.clone(), tree.extent.files))
+    }
+
     pub(super) fn each(&self) -> [&Subject; 2] {
         [&self.large, &self.small]
     }

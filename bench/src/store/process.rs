@@ -1,0 +1,84 @@
+//! Whole processes: what they take, and what they tell.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::Result;
+use crate::machine;
+
+/// How often a process is asked how much memory it took.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What a process took, and told.
+pub(super) struct Ran {
+    pub(super) took: Duration,
+    /// The most memory that it was seen to have taken.
+    pub(super) peak: u64,
+    pub(super) told: Value,
+}
+
+/// Makes a command of ours, on a store.
+pub(super) fn backtrail(bin: &Path, store: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(bin);
+    command
+        .env_remove("BACKTRAIL_HOME")
+        .env_remove("BACKTRAIL_SESSION")
+        .arg("--store")
+        .arg(store)
+        .arg("--json")
+        .args(words);
+    command
+}
+
+/// Runs a command that tells JSON, and looks at its memory all the time.
+pub(super) fn run(command: &mut Command) -> Result<Ran> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let start = Instant::now();
+    let mut child = command.spawn()?;
+    let mut out = child.stdout.take().ok_or("there is no output")?;
+    let reading = std::thread::spawn(move || {
+        let mut told = Vec::new();
+        out.read_to_end(&mut told).map(|_| told)
+    });
+    let mut peak = 0;
+    let status = loop {
+        // Gone from one moment to the next.
+        peak = machine::peak_memory(child.id()).map_or(peak, |now| now.max(peak));
+        match child.try_wait()? {
+            Some(status) => break status,
+            None => sleep(PAUSE),
+        }
+    };
+    let took = start.elapsed();
+    let told = reading.join().map_err(|_| "reading failed")??;
+    if !status.success() {
+        let told = String::from_utf8_lossy(&told);
+        return Err(format!("{command:?} failed: {status}: {}", told.trim_end()).into());
+    }
+    Ok(Ran {
+        took,
+        peak,
+        told: serde_json::from_slice(&told)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_tells_and_takes_is_known() {
+        let ran = run(Command::new("sh").args(["-c", "sleep 0.05; echo '{\"a\":1}'"])).unwrap();
+        assert_eq!(ran.told["a"], 1);
+        assert!(ran.peak > 0 && ran.took >= Duration::from_millis(50));
+        assert!(run(Command::new("false").arg("x")).is_err());
+    }
+}
