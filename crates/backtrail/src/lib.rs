@@ -201,6 +201,7 @@
 mod context;
 mod error;
 mod escape;
+mod gc;
 mod ids;
 mod json;
 mod legacy;
@@ -219,6 +220,7 @@ mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
 pub use error::{Error, ErrorKind, Reason, Result};
+pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};

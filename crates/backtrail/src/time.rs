@@ -23,6 +23,9 @@ use crate::error::{Error, ErrorKind};
 pub struct Timestamp(jiff::Timestamp);
 
 impl Timestamp {
+    /// The first moment that a calendar has.
+    pub(crate) const MIN: Self = Self(jiff::Timestamp::MIN);
+
     /// Returns the moment that many milliseconds after 1970 began, if a
     /// calendar has it.
     pub fn from_millis(millis: i64) -> Option<Self> {

@@ -120,7 +120,7 @@ fn take_appendable(held: &mut HashMap<u64, Hold>) -> Option<(Arc<dyn StorageFile
 }
 
 /// Opens a pack and takes its lock, if it is there and nobody has it.
-fn take(shelf: &Shelf, name: PackName) -> io::Result<Option<Arc<dyn StorageFile>>> {
+pub(super) fn take(shelf: &Shelf, name: PackName) -> io::Result<Option<Arc<dyn StorageFile>>> {
     let file = match shelf.storage.open_append(&name.path(&shelf.dir)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -172,7 +172,7 @@ fn try_begin(shelf: &Arc<Shelf>, limits: Limits, name: PackName) -> io::Result<O
 }
 
 /// Begins a pack, and the directory with the first one.
-fn begin(objects: &Objects, limits: Limits) -> Result<Outlet> {
+pub(super) fn begin(objects: &Objects, limits: Limits) -> Result<Outlet> {
     let shelf = &objects.0.shelf;
     let failed = |error| Error::io("cannot begin a pack of objects", &shelf.dir, error);
     match shelf.storage.create_dir(&shelf.dir) {

@@ -12,11 +12,14 @@
 //! read it, by [`Objects::read`] or [`Objects::verify`]; from then on it does
 //! not, and is stored again by whoever puts it.
 //!
-//! Nothing is ever removed here.
+//! Objects are removed by a [`Sweep`] alone, and by pack: readers that find one gone
+//! list the packs again.
 
 mod blocks;
+mod carry;
 mod codec;
 mod entry;
+mod extents;
 mod format;
 mod held;
 mod id;
@@ -25,6 +28,10 @@ mod name;
 mod outlet;
 mod pack;
 mod shelf;
+mod stock;
+mod sweep;
+mod tally;
+mod tidy;
 mod verify;
 mod writer;
 
@@ -42,6 +49,8 @@ use std::sync::Arc;
 
 pub use id::ObjectId;
 pub(crate) use inventory::Inventory;
+pub(crate) use stock::{Mark, Stock};
+pub(crate) use sweep::{LeftBecause, Sweep, Swept, Watch};
 #[allow(unused_imports, reason = "named by those who call `verify`")]
 pub(crate) use verify::{Damage, Depth, Verified};
 pub(crate) use writer::{ObjectWriter, SHORT_STREAM};
@@ -51,9 +60,12 @@ use crate::random::Randomness;
 use crate::storage::Storage;
 use entry::Entry;
 use format::{Kind, List};
+use name::PackName;
 use outlet::Limits;
 use shelf::{Packs, Shelf};
 
+/// How often packs are listed for one object, at the most.
+const LISTINGS: u32 = 64;
 /// How deep lists may name lists. Ours name none.
 const DEPTH: u32 = 4;
 
@@ -172,7 +184,6 @@ impl Objects {
     }
 
     /// Returns how many bytes the objects take on disk.
-    #[cfg(test)]
     pub(crate) fn size(&self) -> Result<u64> {
         let shelf = &self.0.shelf;
         let mut size = 0;
@@ -244,18 +255,43 @@ impl Objects {
 
     /// Finds an object: in the packs that are known, in those that there are
     /// now, and at last in what damage has left of them.
+    ///
+    /// A pack that is gone was removed after what is needed of it was copied, but the
+    /// copy may be in one that the listing did not have yet. So they are listed until
+    /// the listing stays the same.
     fn fetch(&self, id: &ObjectId) -> Result<Entry> {
         let shelf = &self.0.shelf;
-        let looks = [Shelf::packs, Shelf::refresh, Shelf::look_closely];
         let mut worst = None;
-        for look in looks {
-            if let Some(entry) = self.fetch_from(&look(shelf)?, id, &mut worst) {
+        let mut packs = shelf.packs()?;
+        // Where others write without a pause, it never does.
+        for _ in 0..LISTINGS {
+            if let Some(entry) = self.fetch_from(&packs, id, &mut worst) {
                 return Ok(entry);
             }
+            let now = shelf.refresh()?;
+            if is_same(&now, &packs) {
+                break;
+            }
+            packs = now;
+        }
+        if let Some(entry) = self.fetch_from(&shelf.look_closely()?, id, &mut worst) {
+            return Ok(entry);
         }
         Err(worst.or_else(|| shelf.newer()).unwrap_or_else(|| {
             let what = format!("object {id} is not there");
             Error::new(ErrorKind::Corrupt, what).at_path(&shelf.dir)
+        }))
+    }
+
+    /// Returns whether a pack other than one has an object whole.
+    fn is_beside(&self, id: &ObjectId, but: PackName) -> Result<bool> {
+        let shelf = &self.0.shelf;
+        let packs = shelf.refresh()?;
+        let mut others = packs.iter().filter(|pack| pack.name.stem != but.stem);
+        Ok(others.any(|pack| {
+            let places = shelf.find(pack, id).unwrap_or_default();
+            let mut places = places.into_iter();
+            places.any(|at| matches!(shelf.entry(pack, at, id), Ok(Some(_))))
         }))
     }
 
@@ -281,6 +317,11 @@ impl Objects {
         }
         None
     }
+}
+
+/// Returns whether two listings are of the same packs, as they were.
+fn is_same(a: &Packs, b: &Packs) -> bool {
+    a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Arc::ptr_eq(a, b))
 }
 
 /// Says which object it was whose chunk could not be read.

@@ -7,7 +7,7 @@ use super::ObjectId;
 use super::entry::{proven_id, read_entry};
 use super::format::{Block, Kind, MAGIC, PACK_HEADER, Record, Tail, encode_commit, encode_seal};
 use super::name::PackName;
-use super::pack::{Pack, Rest};
+use super::pack::{Look, Pack, Rest};
 use super::shelf::Shelf;
 use crate::error::{Error, Result};
 use crate::storage::{StorageFile, append_all};
@@ -147,6 +147,14 @@ impl Outlet {
         Ok(())
     }
 
+    pub(super) fn name(&self) -> PackName {
+        self.name
+    }
+
+    pub(super) fn file(&self) -> Arc<dyn StorageFile> {
+        Arc::clone(&self.file)
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.end >= self.limits.seal_at
     }
@@ -161,8 +169,31 @@ impl Outlet {
         self.finished(committed)
     }
 
-    /// Does the same, and gives the pack the sorted index that lets it be
-    /// searched in place. It is not appended to again.
+    /// Does the same, and goes on with the pack without giving its lock back; `None`
+    /// where it was sealed.
+    pub(super) fn commit_and_go_on(self) -> Result<Option<Self>> {
+        if self.records.is_empty() {
+            return Ok(Some(self));
+        }
+        let (shelf, limits) = (Arc::clone(&self.shelf), self.limits);
+        let (file, name) = (Arc::clone(&self.file), self.name);
+        self.commit()?;
+        let go_on = || match Pack::look(file.as_ref(), name, &shelf.codec)? {
+            Look::Pack(mut pack) if !pack.is_sealed() => {
+                shelf.apply_settled(&mut pack);
+                let pack = Arc::from(pack);
+                Self::go_on(&shelf, limits, Arc::clone(&file), pack).map(Some)
+            }
+            _ => Ok(None),
+        };
+        go_on().map_err(|error| {
+            let what = "cannot append to a pack of objects";
+            Error::io(what, &name.path(&shelf.dir), error)
+        })
+    }
+
+    /// Makes all that was added durable, and gives the pack the sorted index that
+    /// lets it be searched in place. It is not appended to again.
     pub(super) fn seal(mut self) -> Result<()> {
         let sealed = self.try_seal();
         self.finished(sealed)

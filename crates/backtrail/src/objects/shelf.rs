@@ -90,10 +90,26 @@ impl Shelf {
             }
         }
         let packs = Packs::from(packs);
+        self.forget_others(&packs);
         let mut known = self.known();
         known.packs = Some(Arc::clone(&packs));
         (known.empty, known.newer) = (empty, newer);
         Ok(packs)
+    }
+
+    /// Closes the files of packs that are gone: open, they would take their space.
+    fn forget_others(&self, packs: &Packs) {
+        let there: HashSet<u64> = packs.iter().map(|pack| pack.name.stem).collect();
+        lock(&self.files).retain(|(stem, _)| there.contains(stem));
+        let mut known = self.known();
+        known.settled.retain(|stem, _| there.contains(stem));
+        known.broken.retain(|(stem, _)| there.contains(stem));
+        known.closely.retain(|(stem, _)| there.contains(stem));
+    }
+
+    /// Closes the file of a pack that is gone.
+    pub(super) fn forget(&self, name: PackName) {
+        lock(&self.files).retain(|(stem, _)| *stem != name.stem);
     }
 
     /// Reads every block of every pack for entries that damage hides.

@@ -72,15 +72,16 @@ impl SpeakerLock {
         }
         let lock = Self { file };
         // Only a courtesy to whoever finds the session locked.
-        lock.leave_word(me).ok();
+        leave_word(lock.file.as_ref(), me).ok();
         Ok(lock)
     }
+}
 
-    fn leave_word(&self, me: &Holder) -> io::Result<()> {
-        let word = serde_json::to_vec(me).map_err(io::Error::other)?;
-        self.file.truncate(0)?;
-        append_all(self.file.as_ref(), &word)
-    }
+/// Says in a lock's file who holds it.
+pub(crate) fn leave_word(file: &dyn StorageFile, me: &Holder) -> io::Result<()> {
+    let word = serde_json::to_vec(me).map_err(io::Error::other)?;
+    file.truncate(0)?;
+    append_all(file, &word)
 }
 
 impl Drop for SpeakerLock {
@@ -108,7 +109,8 @@ pub(crate) fn speaker(files: &SessionFiles) -> Result<Option<Option<Holder>>> {
     }
 }
 
-fn read_holder(file: &dyn StorageFile) -> Option<Holder> {
+/// Reads who holds a lock, as far as they left word.
+pub(crate) fn read_holder(file: &dyn StorageFile) -> Option<Holder> {
     let mut word = [0; 1024];
     let len = read_full(file, &mut word, 0).ok()?;
     serde_json::from_slice(&word[..len]).ok()

@@ -79,7 +79,7 @@ pub(crate) use first::OPENING;
 pub(crate) use fork::fork;
 pub(crate) use import::import;
 pub(crate) use info::present_at;
-pub(crate) use lock::{AppendGuard, AppendLock, lies_in_store};
+pub(crate) use lock::{AppendGuard, AppendLock, leave_word, lies_in_store, read_holder};
 pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
 pub(crate) use outgoing::move_out;

@@ -40,7 +40,6 @@ impl Store {
 
     /// Holds the store's lock alone: nobody relies on an object that no record
     /// names.
-    #[expect(dead_code, reason = "the clean-up comes next")]
     pub(crate) fn alone_with_objects(&self) -> Result<Keeping> {
         self.hold(|file| file.lock())
     }
@@ -62,7 +61,8 @@ impl Store {
         Ok(Keeping(lock.1))
     }
 
-    fn lock_file(&self, name: &str) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
+    /// Opens a lock file among the objects, making it where it is missing.
+    pub(crate) fn lock_file(&self, name: &str) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
         let dir = self.root().join(OBJECTS);
         match self.storage().create_dir(&dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

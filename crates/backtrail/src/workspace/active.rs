@@ -72,6 +72,15 @@ impl Workspace {
 
     /// Returns the turns and runs that are under way.
     pub fn active(&self) -> Result<Vec<Activity>> {
+        self.look_who(true)
+    }
+
+    /// Returns the turns and runs that are under way, and changes nothing.
+    pub(crate) fn at_work(&self) -> Result<Vec<Activity>> {
+        self.look_who(false)
+    }
+
+    fn look_who(&self, sweeps: bool) -> Result<Vec<Activity>> {
         let storage = self.store().storage();
         let Some(lock) = AppendLock::open_existing(self.files())? else {
             return Ok(Vec::new());
@@ -90,7 +99,9 @@ impl Workspace {
             };
             if file.try_lock().unwrap_or(false) {
                 // Its process is gone.
-                storage.remove_file(&path).ok();
+                if sweeps {
+                    storage.remove_file(&path).ok();
+                }
             } else if let Some(activity) = read_word(file.as_ref()) {
                 all.push(activity);
             }

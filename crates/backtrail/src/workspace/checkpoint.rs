@@ -211,13 +211,13 @@ impl Checkpoint {
     /// Opens the snapshot. Fails with [`LetGo`](crate::ErrorKind::LetGo) where its
     /// files were let go.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        let opened = self.workspace.open_snapshot(&self.snapshot);
-        opened.map_err(|error| self.workspace.say_let_go(self.id, error))
+        self.workspace.must_be_kept(self.id)?;
+        self.workspace.open_snapshot(&self.snapshot)
     }
 
     /// Returns when and why its files were let go, if they were.
     pub fn let_go(&self) -> Result<Option<LetGo>> {
-        Ok(self.workspace.all_let_go()?.remove(&self.id))
+        self.workspace.let_go_of(self.id)
     }
 
     /// Returns what changed since the checkpoint before it; nothing for the first.

@@ -88,9 +88,9 @@ impl From<Spot> for TrailPlace {
 
 /// The record that a step was given up.
 #[derive(Debug, Serialize, Deserialize)]
-struct GivenUp {
+pub(crate) struct GivenUp {
     at: Timestamp,
-    of: CheckpointId,
+    pub(crate) of: CheckpointId,
 }
 
 /// What ends a step.

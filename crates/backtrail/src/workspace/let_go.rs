@@ -10,16 +10,19 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
+use super::checkpoint::Checkpoint;
 use super::journal::body;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::CheckpointId;
 use crate::session::append_entry;
 use crate::time::Timestamp;
-use crate::trail::RecordKind;
+use crate::trail::{RecordKind, RecordRef};
 
 const LET_GO: &str = "let_go";
 /// How many checkpoints one record names, at the most.
 const IN_ONE: usize = 1000;
+/// How many checkpoints an error names, before and after one that was let go.
+const NEAR: usize = 2;
 
 /// When and why the files of a checkpoint were let go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +69,20 @@ struct Stored {
     checkpoints: Vec<CheckpointId>,
 }
 
+/// Reads the record: when and why, and of which checkpoints.
+pub(crate) fn read(record: &RecordRef<'_>) -> Result<(LetGo, Vec<CheckpointId>), Reason> {
+    let stored: Stored = serde_json::from_slice(record.bytes())
+        .map_err(|error| Reason::Syntax(error.to_string()))?;
+    let let_go = LetGo {
+        at: stored.at,
+        because: stored.because,
+    };
+    Ok((let_go, stored.checkpoints))
+}
+
 impl Workspace {
     /// Says that the files of checkpoints are let go. Durable when it returns. The
     /// caller holds the snapshot lock, and nothing is half done.
-    #[expect(dead_code, reason = "the clean-up comes next")]
     pub(crate) fn let_go(&self, ids: &[CheckpointId], because: LetGoBecause) -> Result<()> {
         for ids in ids.chunks(IN_ONE) {
             let body = body(&Stored {
@@ -94,33 +107,69 @@ impl Workspace {
                 continue;
             }
             // One that cannot be read is named by `verify`, and stops the clean-up.
-            if let Ok(stored) = serde_json::from_slice::<Stored>(record.bytes()) {
-                let let_go = LetGo {
-                    at: stored.at,
-                    because: stored.because,
-                };
-                gone.extend(stored.checkpoints.into_iter().map(|id| (id, let_go)));
+            if let Ok((let_go, checkpoints)) = read(&record) {
+                gone.extend(checkpoints.into_iter().map(|id| (id, let_go)));
             }
         }
         Ok(gone)
     }
 
-    /// Says of something that cannot be read that it was let go, if it was.
-    pub(crate) fn say_let_go(&self, id: CheckpointId, error: Error) -> Error {
-        if error.kind() != ErrorKind::Corrupt {
-            return error;
+    /// Returns when and why the files of a checkpoint were let go, if they were.
+    pub(crate) fn let_go_of(&self, id: CheckpointId) -> Result<Option<LetGo>> {
+        // Letting go comes after the checkpoint: the newest records tell.
+        let mut records = match self.trail().records_back() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            records => records?,
+        };
+        while let Some(record) = records.next()? {
+            match record.kind() {
+                RecordKind::LetGo => {
+                    if let Ok((let_go, ids)) = read(&record)
+                        && ids.contains(&id)
+                    {
+                        return Ok(Some(let_go));
+                    }
+                }
+                RecordKind::Checkpoint | RecordKind::Done
+                    if record.id().is_some_and(|found| found == id.to_string()) =>
+                {
+                    return Ok(None);
+                }
+                _ => {}
+            }
         }
-        match self.all_let_go().map(|mut gone| gone.remove(&id)) {
-            Ok(Some(let_go)) => {
+        Ok(None)
+    }
+
+    /// Refuses a checkpoint whose files were let go, naming the nearest ones that
+    /// have theirs.
+    pub(crate) fn must_be_kept(&self, id: CheckpointId) -> Result<()> {
+        match self.let_go_of(id)? {
+            Some(let_go) => {
                 let what = format!(
                     "the files of checkpoint {} were let go at {}: {}",
                     id.prefix(8),
                     let_go.at,
                     let_go.because
                 );
-                Error::new(ErrorKind::LetGo, what).at_path(self.root())
+                let error = Error::new(ErrorKind::LetGo, what).at_path(self.root());
+                Err(error.with_points(self.kept_near(id)))
             }
-            _ => error,
+            None => Ok(()),
         }
+    }
+
+    /// Returns the labels or ids of the checkpoints around one that have their files.
+    fn kept_near(&self, id: CheckpointId) -> Vec<String> {
+        let gone = self.all_let_go().unwrap_or_default();
+        let all = self.checkpoints().into_iter().flatten().flatten();
+        let all: Vec<Checkpoint> = all.collect();
+        let place = all.iter().position(|kept| kept.id == id).unwrap_or(0);
+        let is_kept = |kept: &&Checkpoint| !gone.contains_key(&kept.id);
+        let before = all[..place].iter().rev().filter(is_kept).take(NEAR);
+        let after = all[place..].iter().filter(is_kept).take(NEAR);
+        let near = before.collect::<Vec<_>>().into_iter().rev().chain(after);
+        near.map(|kept| kept.label.clone().unwrap_or_else(|| kept.id.prefix(8)))
+            .collect()
     }
 }

@@ -12,6 +12,7 @@ mod example;
 mod faults;
 mod follow;
 mod format;
+mod gc;
 mod history;
 mod import;
 mod kit;

@@ -14,7 +14,7 @@ mod actors;
 mod elsewhere;
 mod every_step;
 mod killed;
-mod kit;
+pub(crate) mod kit;
 mod odd;
 mod oracle;
 mod others;

@@ -1,0 +1,128 @@
+//! Marking all that a state is made of.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::objects::{Mark, ObjectId, SHORT_STREAM, Stock};
+use crate::snapshot::entry::Node;
+use crate::snapshot::node::{Listing, read_listing, read_root};
+
+/// How much came to be live.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Marked {
+    pub(super) objects: u64,
+    pub(super) bytes: u64,
+}
+
+/// Marks a snapshot and all that is in it as live; returns how much was not before.
+/// `missing` hears of contents that are not stored, below which there is nothing.
+pub(super) fn mark_snapshot(
+    stock: &mut Stock,
+    snapshot: &ObjectId,
+    missing: &mut dyn FnMut(ObjectId),
+) -> Result<Marked> {
+    let mut marking = Marking {
+        stock,
+        missing,
+        marked: Marked::default(),
+        waiting: Vec::new(),
+    };
+    marking.live(snapshot);
+    if marking.stock.mark(snapshot, Mark::Walked).is_some() {
+        let root = read_root(snapshot, &marking.stock.read(snapshot)?)?;
+        marking.waiting.push(root.listing);
+        marking.walk()?;
+    }
+    Ok(marking.marked)
+}
+
+struct Marking<'a> {
+    stock: &'a mut Stock,
+    missing: &'a mut dyn FnMut(ObjectId),
+    marked: Marked,
+    /// Listings that are not looked into yet.
+    waiting: Vec<ObjectId>,
+}
+
+impl Marking<'_> {
+    /// Marks an object as live, and returns whether it was not.
+    fn live(&mut self, id: &ObjectId) -> bool {
+        let marked = self.stock.mark(id, Mark::Live);
+        self.marked.bytes += marked.unwrap_or(0);
+        self.marked.objects += u64::from(marked.is_some());
+        marked.is_some()
+    }
+
+    fn walk(&mut self) -> Result<()> {
+        while let Some(id) = self.waiting.pop() {
+            self.live(&id);
+            // The same bytes may be a file's content: that says nothing about this.
+            if self.stock.mark(&id, Mark::Walked).is_none() {
+                continue;
+            }
+            match read_listing(&id, &self.stock.read(&id)?)? {
+                Listing::Branch(children) => {
+                    self.waiting.extend(children.iter().map(|child| child.id));
+                }
+                Listing::Leaf(entries) => {
+                    for entry in entries {
+                        self.node(&entry.node)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        match node {
+            Node::Dir(dir) => self.waiting.push(dir.listing),
+            Node::File { content, size, .. } => {
+                let is_new = self.live(content);
+                // Only a long one can be in chunks.
+                if *size >= SHORT_STREAM as u64 {
+                    self.open(content)?;
+                } else if is_new && !self.stock.holds(content) {
+                    self.must_be_there(content)?;
+                }
+            }
+            Node::Link { .. } | Node::LeftOut(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Marks the chunks that a content is in, and theirs.
+    fn open(&mut self, content: &ObjectId) -> Result<()> {
+        let mut waiting = vec![*content];
+        while let Some(id) = waiting.pop() {
+            self.live(&id);
+            if self.stock.mark(&id, Mark::Opened).is_none() {
+                continue;
+            }
+            match self.stock.chunks(&id) {
+                Ok(chunks) => waiting.extend(chunks),
+                // What is there and cannot be read may name chunks.
+                Err(error) if self.stock.holds(&id) => return Err(error),
+                Err(error) if error.kind() == ErrorKind::Corrupt => (self.missing)(id),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of a content that is not stored; one may have come just now.
+    fn must_be_there(&mut self, content: &ObjectId) -> Result<()> {
+        if !self.stock.is_stored(content)? {
+            (self.missing)(*content);
+        }
+        Ok(())
+    }
+}
+
+/// Says that a state cannot be read, and what names it.
+pub(super) fn unreadable(named_by: &str, error: &Error) -> Error {
+    let what = format!("the files of {named_by} cannot be read: {error}");
+    let mut stopped = Error::new(error.kind(), what);
+    if let Some(path) = error.path() {
+        stopped = stopped.at_path(path);
+    }
+    error.byte().into_iter().fold(stopped, Error::at_byte)
+}

@@ -1,0 +1,317 @@
+//! What the workspaces' trails say about objects: all of them, or nothing at all.
+//!
+//! A record, a line or a directory that cannot be read may name objects that nobody
+//! else names. So it stops everything, by name: nothing is removed because it could
+//! not be read (F21).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+
+use serde::Deserialize;
+
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::ids::{CheckpointId, SessionId, WorkspaceId};
+use crate::objects::ObjectId;
+use crate::session::{SessionFiles, SessionReader, is_absent};
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::trail::lines::STREAM_BUFFER;
+use crate::trail::opener::Opener;
+use crate::trail::reader::{Found, TrailReader};
+use crate::trail::{RecordKind, RecordRef, Sums, trail_number};
+use crate::workspace::Why;
+use crate::workspace::journal::{Begun, GivenUp};
+use crate::workspace::let_go;
+use crate::workspace::stored::Stored;
+
+/// The trails of all workspaces, as far as they were read.
+#[derive(Debug)]
+pub(super) struct Trails {
+    store: Store,
+    pub(super) workspaces: BTreeMap<WorkspaceId, Told>,
+}
+
+/// A checkpoint, as far as it matters here.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    pub(super) id: CheckpointId,
+    pub(super) snapshot: ObjectId,
+    pub(super) why: Why,
+    pub(super) is_labelled: bool,
+    pub(super) session: Option<SessionId>,
+    /// When it was made; not before anything that stands before it, as clocks go
+    /// back.
+    pub(super) at: Timestamp,
+}
+
+/// What the trails of one workspace say.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// How far each trail was read.
+    read: BTreeMap<u32, u64>,
+    /// In the order in which they were made.
+    pub(super) kept: Vec<Kept>,
+    known: HashSet<CheckpointId>,
+    pub(super) let_go: HashSet<CheckpointId>,
+    rewinds: HashMap<CheckpointId, Begun>,
+    given_up: HashSet<CheckpointId>,
+    pub(super) marks: Vec<ObjectId>,
+    latest: Option<Timestamp>,
+}
+
+/// A state that must stay whole, and what names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Root {
+    pub(super) snapshot: ObjectId,
+    pub(super) named_by: String,
+}
+
+/// The record of a mark.
+#[derive(Debug, Deserialize)]
+struct Mark {
+    snapshot: ObjectId,
+}
+
+impl Trails {
+    pub(super) fn new(store: &Store) -> Self {
+        Self {
+            store: store.clone(),
+            workspaces: BTreeMap::new(),
+        }
+    }
+
+    /// Reads what is new, and returns the workspaces in which something is.
+    pub(super) fn catch_up(&mut self) -> Result<Vec<WorkspaceId>> {
+        let mut changed = Vec::new();
+        for id in self.list()? {
+            if self.catch_up_with(&id)? {
+                changed.push(id);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Reads what is new of one workspace, and returns whether anything is.
+    pub(super) fn catch_up_with(&mut self, id: &WorkspaceId) -> Result<bool> {
+        let files = self.store.workspace_files(id);
+        let told = self.workspaces.entry(id.clone()).or_default();
+        let is_first = told.read.is_empty();
+        let read = told.read(&files, !is_first);
+        if is_first && !told.read.is_empty() {
+            must_be_whole(&self.store, &files)?;
+        }
+        read
+    }
+
+    /// Returns the workspaces. What else lies beside them must hold no trail.
+    fn list(&self) -> Result<Vec<WorkspaceId>> {
+        let (dir, storage) = (self.store.workspaces_dir(), self.store.storage());
+        let names = match storage.list(dir) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io("cannot list the workspaces", dir, error)),
+        };
+        let mut ids = Vec::new();
+        for name in names {
+            let path = dir.join(&name);
+            match storage.list(&path) {
+                Ok(inside) => match name.to_str().and_then(|name| name.parse().ok()) {
+                    Some(id) => ids.push(id),
+                    None if inside.iter().any(|name| trail_number(name).is_some()) => {
+                        let what = "a directory among the workspaces holds a trail and has no \
+                                    name of one; what it names cannot be told";
+                        return Err(Error::new(ErrorKind::Corrupt, what).at_path(&path));
+                    }
+                    None => {}
+                },
+                // A lock, say.
+                Err(error) if is_absent(&error) => {}
+                Err(error) => return Err(Error::io("cannot list the trails", &path, error)),
+            }
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Takes checkpoints for let go, to find out what that would do.
+    pub(super) fn pretend_let_go(&mut self, id: &WorkspaceId, checkpoints: Vec<CheckpointId>) {
+        if let Some(told) = self.workspaces.get_mut(id) {
+            told.let_go.extend(checkpoints);
+        }
+    }
+
+    /// Returns all states of a workspace that must stay whole.
+    pub(super) fn roots(&self, id: &WorkspaceId) -> Vec<Root> {
+        let told = self.workspaces.get(id);
+        told.map_or_else(Vec::new, |told| told.roots(id))
+    }
+}
+
+/// Refuses trails that are damaged, and not repaired.
+fn must_be_whole(store: &Store, files: &SessionFiles) -> Result<()> {
+    let report = SessionReader::new(store, files.clone()).verify()?;
+    let head = files.trail_path(files.head()?);
+    let is_tail = |file, reason: &Reason| *reason == Reason::Unfinished && file == head;
+    let mut damage = report.damage.first().iter();
+    // What a dead writer left at the end names nothing: nobody was told of it.
+    match damage.find(|damage| !is_tail(damage.file.clone(), &damage.reason)) {
+        Some(damage) => Err(damage.clone().into()),
+        None => Ok(()),
+    }
+}
+
+impl Told {
+    /// Reads what is new. What is damaged there stops it, if it `is_new` to whoever
+    /// looked at the trails as a whole.
+    fn read(&mut self, files: &SessionFiles, is_new: bool) -> Result<bool> {
+        let mut changed = false;
+        for trail in files.trails()? {
+            let path = files.trail_path(trail);
+            let file = files.open_read(trail)?;
+            let len = file.len();
+            let len = len.map_err(|error| Error::io("cannot read the trail", &path, error))?;
+            let from = self.read.get(&trail).copied();
+            if from == Some(len) {
+                continue;
+            }
+            if from.is_some_and(|from| from > len) {
+                let what = "the trail was longer a moment ago";
+                return Err(Error::new(ErrorKind::Corrupt, what).at_path(&path));
+            }
+            changed = true;
+            let from = from.unwrap_or(0);
+            let reader = TrailReader::forwards(file, &path, from, STREAM_BUFFER, Sums::Check);
+            let to = self.read_on(files, trail, reader, is_new)?;
+            self.read.insert(trail, to.unwrap_or(from));
+        }
+        Ok(changed)
+    }
+
+    /// Reads on, and returns where the last whole line ends.
+    fn read_on(
+        &mut self,
+        files: &SessionFiles,
+        trail: u32,
+        mut reader: TrailReader,
+        is_new: bool,
+    ) -> Result<Option<u64>> {
+        let mut to = None;
+        while let Some(found) = reader.advance()? {
+            match found {
+                Found::Record => self.take(files, trail, &reader.record(), is_new)?,
+                Found::Damage(damage) if damage.reason == Reason::Unfinished => {}
+                Found::Damage(damage) if is_new => return Err(damage.into()),
+                Found::Damage(_) => {}
+            }
+            to = reader.last_line().map(|(begin, end, ended)| match ended {
+                true => end,
+                false => begin,
+            });
+        }
+        Ok(to)
+    }
+
+    fn take(
+        &mut self,
+        files: &SessionFiles,
+        trail: u32,
+        record: &RecordRef<'_>,
+        is_new: bool,
+    ) -> Result<()> {
+        let flawed = |reason: Reason| {
+            let kind = record.kind().as_str();
+            let what = format!("record {} ({kind}) of the workspace cannot be read", record.seq());
+            let path = files.trail_path(trail);
+            Error::new(ErrorKind::Corrupt, what).at_path(&path).because(reason)
+        };
+        let syntax = |error: serde_json::Error| flawed(Reason::Syntax(error.to_string()));
+        self.latest = self.latest.max(record.at());
+        match record.kind() {
+            RecordKind::Opener => {
+                match Opener::read(record, files.id(), trail).map_err(flawed) {
+                    Ok(opener) => refuse_newer(&opener, files, trail)?,
+                    Err(error) if is_new => return Err(error),
+                    Err(_) => {}
+                }
+            }
+            RecordKind::Checkpoint => {
+                self.keep(Stored::read(record).map_err(flawed)?);
+                // A checkpoint has what was marked.
+                self.marks.clear();
+            }
+            RecordKind::Done => self.keep(Stored::read(record).map_err(flawed)?),
+            RecordKind::Rewind => {
+                let begun = Begun::read(record).map_err(flawed)?;
+                self.rewinds.insert(begun.id, begun);
+            }
+            RecordKind::GivenUp => {
+                let given_up: GivenUp = serde_json::from_slice(record.bytes()).map_err(syntax)?;
+                self.given_up.insert(given_up.of);
+            }
+            RecordKind::LetGo => self.let_go.extend(let_go::read(record).map_err(flawed)?.1),
+            RecordKind::Mark => {
+                let mark: Mark = serde_json::from_slice(record.bytes()).map_err(syntax)?;
+                self.marks.push(mark.snapshot);
+            }
+            RecordKind::MarksCleared => self.marks.clear(),
+            RecordKind::Other(name) => return Err(flawed(Reason::UnsupportedType(name.to_owned()))),
+            // These name no object.
+            RecordKind::Note
+            | RecordKind::Message
+            | RecordKind::Compaction
+            | RecordKind::Spawned
+            | RecordKind::Run => {}
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, stored: Stored) {
+        // A repair writes again what it could read.
+        if !self.known.insert(stored.id) {
+            return;
+        }
+        let at = self.latest.max(Some(stored.at)).unwrap_or(stored.at);
+        self.latest = Some(at);
+        self.kept.push(Kept {
+            id: stored.id,
+            snapshot: stored.snapshot,
+            why: stored.why,
+            is_labelled: stored.label.is_some(),
+            session: stored.session.map(|place| place.id),
+            at,
+        });
+    }
+
+    /// Returns the steps that were begun and of which no end is known.
+    pub(super) fn open_steps(&self) -> impl Iterator<Item = &Begun> {
+        let ended = |id| self.known.contains(&id) || self.given_up.contains(&id);
+        self.rewinds.values().filter(move |begun| !ended(begun.id))
+    }
+
+    fn roots(&self, workspace: &WorkspaceId) -> Vec<Root> {
+        let mut roots = Vec::new();
+        let mut add = |snapshot, named_by| roots.push(Root { snapshot, named_by });
+        let is_let_go = |id| self.let_go.contains(&id);
+        for kept in self.kept.iter().filter(|kept| !is_let_go(kept.id)) {
+            add(kept.snapshot, format!("checkpoint {}", kept.id.prefix(8)));
+        }
+        for begun in self.open_steps() {
+            let named = format!("a {} that was not finished in workspace {workspace}", begun.why);
+            add(begun.before, named.clone());
+            add(begun.after, named);
+        }
+        for mark in &self.marks {
+            add(*mark, format!("a mark in workspace {workspace}"));
+        }
+        roots
+    }
+}
+
+fn refuse_newer(opener: &Opener, files: &SessionFiles, trail: u32) -> Result<()> {
+    if !opener.is_newer() {
+        return Ok(());
+    }
+    let what = "a trail was written by a newer version; use the program that wrote it";
+    let path = files.trail_path(trail);
+    Err(Error::new(ErrorKind::NewerFormat, what).at_path(&path))
+}

@@ -1,0 +1,96 @@
+//! What nothing names goes, what is named stays, and a dry run says so beforehand.
+
+use std::time::Duration;
+
+use backtrail::{CheckpointOptions, ErrorKind, GcOptions, LetGoBecause, Point, Why};
+
+use super::kit::{Bench, DAY, noise, packs};
+
+const OLD: Duration = Duration::from_secs(30 * 86_400);
+
+/// Makes ten states, forty days apart from the last of them, with a large file of
+/// several chunks in some.
+fn ten_states() -> Bench {
+    let mut bench = Bench::new();
+    bench.write("same", noise(1, 5000));
+    for n in 0..10 {
+        if n % 3 == 0 {
+            bench.write("large", noise(100 + n / 6, 3 << 20));
+        }
+        bench.write(&format!("dir-{n}/deep/file"), noise(200 + n, 700));
+        bench.state(300 + n, Why::Manual);
+    }
+    bench.clock.advance(40 * DAY);
+    bench.state(400, Why::Manual);
+    bench
+}
+
+#[test]
+fn nothing_to_do_is_said_and_nothing_is_touched() {
+    let bench = ten_states();
+    let before = packs(&bench.objects_dir());
+    let report = bench.gc();
+    assert!(report.is_empty(), "{report:#?}");
+    assert_eq!(report.kept.states, 11);
+    assert_eq!(packs(&bench.objects_dir()), before);
+    assert!(!bench.check().contains(&true));
+}
+
+#[test]
+fn what_was_let_go_is_gone_and_all_else_is_whole() {
+    let bench = ten_states();
+    let before: u64 = packs(&bench.objects_dir()).values().sum();
+    let options = GcOptions::new().older_than(OLD);
+    let dry = bench.store.gc(&options.clone().dry_run(true)).unwrap();
+    assert!(dry.dry_run);
+    assert_eq!(packs(&bench.objects_dir()).values().sum::<u64>(), before);
+    assert!(!bench.check().contains(&true), "a dry run changes nothing");
+
+    let report = bench.store.gc(&options).unwrap();
+    let after: u64 = packs(&bench.objects_dir()).values().sum();
+    assert_eq!(report.freed, before - after);
+    assert_eq!(dry.freed, report.freed, "a dry run is exact");
+    assert_eq!(dry.objects, report.objects);
+    assert_eq!((dry.packs_removed, dry.packs_rewritten), (report.packs_removed, report.packs_rewritten));
+    assert!(report.freed > 3 << 20, "{report:#?}");
+    let [told] = &report.let_go[..] else { panic!("{report:#?}") };
+    assert_eq!((told.states, told.checkpoints), (10, 10));
+    assert_eq!(told.because, LetGoBecause::Age);
+    assert_eq!(told.oldest, bench.kept[0].0.at());
+    let gone = bench.check();
+    assert_eq!(gone, [vec![true; 10], vec![false]].concat());
+    // Once more: there is nothing left.
+    assert!(bench.store.gc(&options).unwrap().is_empty());
+    assert!(bench.gc().is_empty());
+}
+
+#[test]
+fn who_asks_for_what_was_let_go_is_told_so_and_what_is_near() {
+    let mut bench = ten_states();
+    bench.clock.advance(40 * DAY);
+    bench.write("file", "labelled");
+    bench.keep_with(CheckpointOptions::new().label("safe"));
+    bench.store.gc(&GcOptions::new().older_than(OLD)).unwrap();
+    let gone = &bench.kept[5].0;
+    let error = gone.snapshot().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::LetGo);
+    assert!(error.points().contains(&"safe".to_owned()), "{:?}", error.points());
+    let error = bench.workspace.snapshot(&Point::checkpoint(gone.id())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::LetGo);
+    // The checkpoints themselves are all there.
+    assert_eq!(bench.workspace.checkpoints().unwrap().count(), 12);
+}
+
+#[test]
+fn two_cannot_clean_up_at_once_and_the_second_is_told_who_does() {
+    use backtrail::{LocalStorage, Storage};
+    let bench = ten_states();
+    bench.gc();
+    let lock = LocalStorage.open_append(&bench.objects_dir().join("gc.lock")).unwrap();
+    assert!(lock.try_lock().unwrap());
+    let error = bench.store.gc(&GcOptions::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.to_string().contains("another gc is running in process"), "{error}");
+    // A dry run keeps nobody from anything.
+    bench.store.gc(&GcOptions::new().dry_run(true)).unwrap();
+}
