@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
-    cat, checkpoint, compact, config, context, diff, export, fork, import, list, log, pin, record,
+    cat, checkpoint, compact, config, context, diff, export, fork, gc, import, list, log, pin, record,
     redo, repair, restore, rewind, run, show, stats, status, steps, tag, title, undo, verify,
 };
 
@@ -74,5 +74,6 @@ pub(crate) enum Command {
     Export(export::Args),
     Verify(verify::Args),
     Repair(repair::Args),
+    Gc(gc::Args),
     Config(config::Args),
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use backtrail::ErrorKind;
 
+use crate::shell::quote;
+
 /// A failure, with the ways out. Hints are data, printed last.
 #[derive(Debug)]
 pub(crate) struct CommandError {
@@ -155,6 +157,10 @@ impl From<backtrail::Error> for CommandError {
         match error.kind() {
             ErrorKind::Conflict => command.hint("read what was said since, then decide anew"),
             ErrorKind::DiskFull => command.hint("free some space, then do it again"),
+            ErrorKind::LetGo if !error.points().is_empty() => {
+                let near: Vec<String> = error.points().iter().map(|near| quote(near)).collect();
+                command.hint(format!("nearest that have their files: {}", near.join(", ")))
+            }
             _ => command,
         }
     }

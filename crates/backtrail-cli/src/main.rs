@@ -1,5 +1,6 @@
 //! The command `backtrail`.
 
+mod amount;
 mod args;
 mod commands;
 mod error;

@@ -154,6 +154,9 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
     if let Some(start) = checkpoint.begun_by() {
         value["begun_by"] = json!(start);
     }
+    if let Ok(Some(let_go)) = checkpoint.let_go() {
+        value["let_go"] = json!({"at": let_go.at, "because": let_go.because});
+    }
     value
 }
 

@@ -101,8 +101,12 @@ fn is_counted(checkpoint: &backtrail::Result<Checkpoint>) -> bool {
 /// Returns whether a checkpoint changed one of some paths. What cannot be told
 /// counts as if it did: it must not be hidden.
 fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> bool {
-    let touched = || checkpoint.changes_before()?.only(paths);
-    paths.is_empty() || damage.note(touched()).is_none_or(|diff| !diff.is_empty())
+    if paths.is_empty() {
+        return true;
+    }
+    let touched = checkpoint.changes_before().and_then(|diff| diff.only(paths));
+    let is_let_go = touched.as_ref().is_err_and(|error| error.kind() == ErrorKind::LetGo);
+    is_let_go || damage.note(touched).is_none_or(|diff| !diff.is_empty())
 }
 
 /// What of the log cannot be told.
@@ -220,7 +224,13 @@ fn print(
             break;
         }
         looked_at += 1;
-        let diff = damage.note(line.changes(paths));
+        let changes = line.changes(paths);
+        let is_let_go = changes.as_ref().is_err_and(|error| error.kind() == ErrorKind::LetGo);
+        if is_let_go {
+            rows.push(let_go_row(line, ids));
+            continue;
+        }
+        let diff = damage.note(changes);
         let told = diff.as_ref().map(Option::as_ref);
         if !paths.is_empty() && told.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
             continue;
@@ -282,6 +292,23 @@ fn now_row(
         change: told(diff.as_ref(), damage),
         id: String::new(),
     }))
+}
+
+/// Makes a line of something whose files were let go.
+fn let_go_row(line: &Line, id_length: usize) -> Row {
+    let is_gone = line.after.let_go().is_ok_and(|let_go| let_go.is_some());
+    Row {
+        kind: line.kind.clone(),
+        at: when::brief(line.after.at()),
+        about: line.about.clone(),
+        ended: line.ended,
+        change: match is_gone {
+            true => "files let go".to_owned(),
+            // What it began with has none any more.
+            false => count(line.after.files(), "file"),
+        },
+        id: line.after.id().prefix(id_length),
+    }
 }
 
 /// Makes a line; its change is `None` where it cannot be told.

@@ -8,6 +8,7 @@ pub(crate) mod context;
 pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod fork;
+pub(crate) mod gc;
 mod here;
 pub(crate) mod import;
 pub(crate) mod list;
@@ -89,6 +90,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Export(args) => export::run(args, global, ui),
         Command::Verify(args) => verify::run(args, global, ui),
         Command::Repair(args) => repair::run(args, global, ui),
+        Command::Gc(args) => gc::run(args, global, ui),
         Command::Config(args) => config::run(args, global, ui),
         Command::Checkpoint(args) => checkpoint::run(args, global, ui),
         Command::Log(args) => log::run(args, global, ui),

@@ -58,6 +58,9 @@ fn warn_of_strays(workspace: &Workspace, ui: &Ui) {
     }
 }
 
+/// A store larger than this is worth a word.
+const LARGE: u64 = 20 << 30;
+
 struct Status {
     workspace: Workspace,
     session: Option<SessionInfo>,
@@ -87,6 +90,8 @@ impl Status {
             last = Some(checkpoint);
         }
         let changed = match &last {
+            // Its session may have been purged.
+            Some(last) if last.let_go()?.is_some() => None,
             Some(last) => {
                 let before = last.snapshot()?;
                 let compared = progress::while_shown(ui, |progress| {
@@ -158,6 +163,14 @@ impl Status {
         let store = tilde(self.workspace.store().root());
         line("store", format!("{store}, {}", size(self.store_bytes)))?;
         out.flush()?;
+        if self.store_bytes > LARGE {
+            let what = format!("the store has passed {}", size(LARGE));
+            let gc = format!("{} gc", ui.program());
+            let hint = format!(
+                "see what can be let go: {gc} --older-than 30d --dry-run, or {gc} --max-size 20G --dry-run"
+            );
+            ui.warning(&what, Some(&hint));
+        }
         if self
             .changed
             .as_ref()

@@ -12,6 +12,7 @@ mod report;
 mod size;
 mod trails;
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub use report::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 use crate::error::Result;
 use crate::ids::WorkspaceId;
 use crate::objects::{LeftBecause, ObjectId, Stock, Sweep, Swept, Watch};
-use crate::store::{Keeping, Store};
+use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::{LetGoBecause, Workspace, by_id};
 use choose::{Around, Never, State, by_worth, states};
@@ -325,7 +326,8 @@ impl Watch for Watching {
         Ok(())
     }
 
-    fn alone(&self) -> Result<Keeping> {
-        self.store.alone_with_objects()
+    fn alone(&self) -> Result<Box<dyn Any>> {
+        let alone = self.store.alone_with_objects()?;
+        Ok(Box::new(alone))
     }
 }

@@ -43,6 +43,8 @@ mod damage_tests;
 mod kit;
 #[cfg(test)]
 mod objects_tests;
+#[cfg(test)]
+mod sweep_tests;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -81,10 +83,28 @@ struct Inner {
 }
 
 impl Objects {
-    /// Opens the objects in `dir`, which need not be there yet; nothing is read
-    /// before something is asked for.
+    /// Opens the objects in `dir`, with packs as long as usual.
+    #[cfg(test)]
     pub(crate) fn new(storage: Arc<dyn Storage>, random: Arc<dyn Randomness>, dir: &Path) -> Self {
-        Self::with_limits(storage, random, dir, Limits::DEFAULT)
+        Self::with_packs_of(Self::DEFAULT_PACK, storage, random, dir)
+    }
+
+    /// The length of a pack that is sealed.
+    pub(crate) const DEFAULT_PACK: u64 = Limits::DEFAULT.seal_at;
+
+    /// Opens the objects in `dir`, which need not be there yet; nothing is read
+    /// before something is asked for. Packs are sealed at a length.
+    pub(crate) fn with_packs_of(
+        pack: u64,
+        storage: Arc<dyn Storage>,
+        random: Arc<dyn Randomness>,
+        dir: &Path,
+    ) -> Self {
+        let limits = Limits {
+            seal_at: pack,
+            ..Limits::DEFAULT
+        };
+        Self::with_limits(storage, random, dir, limits)
     }
 
     fn with_limits(

@@ -5,6 +5,7 @@
 //! goes while nobody relies on an object that no record names, and after what was
 //! recorded until then was read.
 
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +20,6 @@ use super::stock::{Fate, Mark, Stock};
 use super::{ObjectId, Objects};
 use crate::error::{Error, Result};
 use crate::storage::StorageFile;
-use crate::store::Keeping;
 
 /// How often a pack is tried whose objects come to be named meanwhile.
 const TRIES: u32 = 5;
@@ -29,8 +29,9 @@ pub(crate) trait Watch {
     /// Marks what was recorded since it was asked last.
     fn catch_up(&mut self, stock: &mut Stock) -> Result<()>;
 
-    /// Waits until nobody relies on an object that no record names.
-    fn alone(&self) -> Result<Keeping>;
+    /// Waits until nobody relies on an object that no record names; that stays so
+    /// until what is returned is dropped.
+    fn alone(&self) -> Result<Box<dyn Any>>;
 }
 
 /// What a sweep did, or would do.

@@ -1,6 +1,6 @@
 //! What would be done to files and conversation, worked out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::capture::capture;
@@ -18,7 +18,7 @@ use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::{Difference, Snapshot, shown};
 use crate::time::Timestamp;
-use crate::workspace::Workspace;
+use crate::workspace::{Checkpoint, Workspace};
 use crate::workspace::timeline::{FileStepKind, Timeline};
 
 /// What would be done.
@@ -122,7 +122,7 @@ impl<'a> Found<'a> {
 impl Drafting<'_> {
     /// `own` is the session whose conversation goes back.
     fn draft(&self, options: &Rewind, own: Option<&SessionId>) -> Result<FileDraft> {
-        let target = self.workspace.open_snapshot(&self.goal.target)?;
+        let target = self.open(&self.goal.target)?;
         let whose = self.goal.whose.find(self.workspace.store())?;
         let mut present = self.found.snapshot().clone();
         let none = BTreeMap::new();
@@ -241,7 +241,7 @@ impl Drafting<'_> {
         target: &Snapshot,
     ) -> Result<Wants> {
         let mut wants = Wants::default();
-        let after = self.workspace.open_snapshot(after)?;
+        let after = self.open(after)?;
         for change in after.differences(target, None)? {
             let now = present.walk_down_to(&change, [after.id(), target.id()])?;
             if is_same(&now, &change.after) {
@@ -257,6 +257,15 @@ impl Drafting<'_> {
             });
         }
         Ok(wants)
+    }
+
+    /// Opens a state that is needed, unless it was let go.
+    fn open(&self, id: &ObjectId) -> Result<Snapshot> {
+        let mut named = self.timeline.checkpoints.iter().rev();
+        if let Some(kept) = named.find(|kept| kept.snapshot_id() == *id) {
+            self.workspace.must_be_kept(kept.id())?;
+        }
+        self.workspace.open_snapshot(id)
     }
 
     /// Names what was asked for by its path and was not captured then.
@@ -298,11 +307,22 @@ impl Drafting<'_> {
         let present = self.found.snapshot();
         let now = self.workspace.store().now();
         let intervals = intervals(self.timeline, since, present.id(), now);
+        let gone = self.let_go_states()?;
         trace.follow(&intervals, &|id| match *id == present.id() {
             true => Ok(present.clone()),
+            // A part of it may be there still: it tells nothing about the rest.
+            false if gone.contains(id) => Err(Error::new(ErrorKind::LetGo, "it was let go")),
             false => self.workspace.open_snapshot(id),
         })?;
         Ok(trace)
+    }
+
+    /// Returns the states whose files were let go.
+    fn let_go_states(&self) -> Result<HashSet<ObjectId>> {
+        let let_go = self.workspace.all_let_go()?;
+        let checkpoints = self.timeline.checkpoints.iter();
+        let gone = checkpoints.filter(|kept| let_go.contains_key(&kept.id()));
+        Ok(gone.map(Checkpoint::snapshot_id).collect())
     }
 
     /// Stores what no snapshot has and is to be replaced.

@@ -38,6 +38,7 @@ pub struct StoreOptions {
     random: Arc<dyn Randomness>,
     durability: Durability,
     rotation: u64,
+    pack_size: u64,
     snapshot_cap: u64,
     global_excludes: Option<PathBuf>,
     program: Option<String>,
@@ -52,6 +53,7 @@ impl Default for StoreOptions {
             random: Arc::new(OsRandomness),
             durability: Durability::default(),
             rotation: Self::DEFAULT_ROTATION,
+            pack_size: Objects::DEFAULT_PACK,
             snapshot_cap: Self::DEFAULT_SNAPSHOT_CAP,
             global_excludes: None,
             program: None,
@@ -107,6 +109,14 @@ impl StoreOptions {
         self
     }
 
+    /// Sets the length past which a pack of objects goes on in a new file; 64 MiB
+    /// unless it is set.
+    #[must_use]
+    pub fn pack_size(mut self, bytes: u64) -> Self {
+        self.pack_size = bytes.clamp(1 << 10, 1 << 29);
+        self
+    }
+
     /// Sets the length past which snapshots leave a file out.
     #[must_use]
     pub fn snapshot_cap(mut self, bytes: u64) -> Self {
@@ -154,7 +164,8 @@ impl StoreOptions {
     }
 
     fn store(self, root: PathBuf) -> Store {
-        let objects = Objects::new(
+        let objects = Objects::with_packs_of(
+            self.pack_size,
             Arc::clone(&self.storage),
             Arc::clone(&self.random),
             &root.join(OBJECTS),

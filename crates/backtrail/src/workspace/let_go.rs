@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,17 @@ impl fmt::Display for LetGoBecause {
     }
 }
 
+/// What was let go, as of a length of the newest trail: every look at a state asks.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    of: Option<(u32, u64)>,
+    all: Arc<HashMap<CheckpointId, LetGo>>,
+}
+
+fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The record.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
@@ -96,12 +108,25 @@ impl Workspace {
     }
 
     /// Returns all checkpoints whose files were let go.
-    pub(crate) fn all_let_go(&self) -> Result<HashMap<CheckpointId, LetGo>> {
-        let mut gone = HashMap::new();
-        let mut records = match self.trail().records() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(gone),
-            records => records?,
+    pub fn all_let_go(&self) -> Result<Arc<HashMap<CheckpointId, LetGo>>> {
+        let head = match self.files().head() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Arc::default()),
+            head => head?,
         };
+        let len = self.files().open_read(head)?.len();
+        let len = len.map_err(|error| self.failed("cannot read the trail", error))?;
+        let mut known = lock(&self.0.let_go);
+        if known.of != Some((head, len)) {
+            // What is appended meanwhile makes it longer than that.
+            known.all = Arc::new(self.read_let_go()?);
+            known.of = Some((head, len));
+        }
+        Ok(Arc::clone(&known.all))
+    }
+
+    fn read_let_go(&self) -> Result<HashMap<CheckpointId, LetGo>> {
+        let mut gone = HashMap::new();
+        let mut records = self.trail().records()?;
         while let Some(record) = records.next()? {
             if record.kind() != RecordKind::LetGo {
                 continue;
@@ -116,29 +141,7 @@ impl Workspace {
 
     /// Returns when and why the files of a checkpoint were let go, if they were.
     pub(crate) fn let_go_of(&self, id: CheckpointId) -> Result<Option<LetGo>> {
-        // Letting go comes after the checkpoint: the newest records tell.
-        let mut records = match self.trail().records_back() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            records => records?,
-        };
-        while let Some(record) = records.next()? {
-            match record.kind() {
-                RecordKind::LetGo => {
-                    if let Ok((let_go, ids)) = read(&record)
-                        && ids.contains(&id)
-                    {
-                        return Ok(Some(let_go));
-                    }
-                }
-                RecordKind::Checkpoint | RecordKind::Done
-                    if record.id().is_some_and(|found| found == id.to_string()) =>
-                {
-                    return Ok(None);
-                }
-                _ => {}
-            }
-        }
-        Ok(None)
+        Ok(self.all_let_go()?.get(&id).copied())
     }
 
     /// Refuses a checkpoint whose files were let go, naming the nearest ones that

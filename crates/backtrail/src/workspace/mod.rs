@@ -29,7 +29,7 @@ pub(crate) mod timeline;
 mod verify;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::ids::{SessionId, WorkspaceId};
@@ -85,6 +85,7 @@ struct Inner {
     root: PathBuf,
     /// What was read of snapshots, where that is kept.
     read: Option<Arc<Remembered>>,
+    let_go: Mutex<let_go::Known>,
 }
 
 impl Workspace {
@@ -95,6 +96,7 @@ impl Workspace {
             id,
             root,
             read: None,
+            let_go: Mutex::default(),
         }))
     }
 
@@ -110,6 +112,7 @@ impl Workspace {
             id: id.clone(),
             root: root.clone(),
             read: Some(Arc::new(Remembered::new(Arc::new(store.objects().clone())))),
+            let_go: Mutex::default(),
         }))
     }
 

@@ -1,0 +1,228 @@
+//! `backtrail gc`: keep the store small.
+
+use std::io::Write;
+use std::time::Duration;
+
+use backtrail::{ErrorKind, GcOptions, GcReport, LetGoStates};
+use serde_json::{Value, json};
+
+use super::{Answer, relative, require_store};
+use crate::amount::{read_age, read_bytes};
+use crate::args::Global;
+use crate::error::{CommandError, Result};
+use crate::home::tilde;
+use crate::text::{count, grouped, path_json, size};
+use crate::ui::{Ui, unwritable};
+use crate::when;
+
+/// Remove from the store what nothing needs any more
+///
+/// Without a limit, only what no checkpoint reaches is removed: leftovers, and what was let go
+/// before. With one, the files of old checkpoints are let go first, those around tool calls before
+/// all others, the oldest first. The checkpoints stay and say so. Labelled ones, and the newest of
+/// each session and workspace, always keep their files. Everything else goes on meanwhile.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Let go of the files of checkpoints that are older than this: 30d, 12h, 2w
+    #[arg(long, value_name = "AGE", value_parser = read_age)]
+    older_than: Option<Duration>,
+
+    /// Let go of files until the store has at most this size: 20G, 500M
+    #[arg(long, value_name = "SIZE", value_parser = read_bytes)]
+    max_size: Option<u64>,
+
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let store = require_store(global)?;
+    let mut options = GcOptions::new().dry_run(args.dry_run);
+    if let Some(age) = args.older_than {
+        options = options.older_than(age);
+    }
+    if let Some(bytes) = args.max_size {
+        options = options.max_size(bytes);
+    }
+    let report = store.gc(&options).map_err(|error| stopped(error, ui))?;
+    let told = Told {
+        report: &report,
+        store: &store,
+    };
+    if ui.json() {
+        ui.print_json(&told.to_json())?;
+    } else {
+        told.print(ui).map_err(|error| unwritable(&error))?;
+    }
+    told.warn(ui);
+    let is_damaged = report.left.iter().any(|left| left.damaged.is_some());
+    Ok(match is_damaged || report.over > 0 {
+        true => Answer::No,
+        false => Answer::Done,
+    })
+}
+
+/// Says what to do about what stopped it.
+fn stopped(error: backtrail::Error, ui: &Ui) -> CommandError {
+    let kind = error.kind();
+    let command = CommandError::from(error);
+    match kind {
+        ErrorKind::Corrupt => command
+            .so("gc stopped: what it cannot read may need what it would remove")
+            .hint(format!("see what is damaged: {} verify", ui.program())),
+        ErrorKind::Locked => command.hint("it does the same; let it finish"),
+        _ => command,
+    }
+}
+
+/// What is told of a clean-up.
+struct Told<'a> {
+    report: &'a GcReport,
+    store: &'a backtrail::Store,
+}
+
+impl Told<'_> {
+    fn to_json(&self) -> Value {
+        let report = self.report;
+        json!({
+            "dry_run": report.dry_run,
+            "let_go": report.let_go.iter().map(|told| json!({
+                "workspace": told.workspace,
+                "root": path_json(&told.root),
+                "because": told.because,
+                "states": told.states,
+                "checkpoints": told.checkpoints,
+                "oldest": told.oldest,
+                "newest": told.newest,
+            })).collect::<Vec<_>>(),
+            "kept": {
+                "states": report.kept.states,
+                "labelled": report.kept.labelled,
+                "newest": report.kept.newest,
+                "in_use": report.kept.in_use,
+            },
+            "packs_removed": report.packs_removed,
+            "packs_rewritten": report.packs_rewritten,
+            "objects": report.objects,
+            "freed_bytes": report.freed,
+            "store_bytes": report.store_bytes,
+            "over_bytes": report.over,
+            "missing": report.missing,
+            "left": report.left.iter().map(|left| json!({
+                "file": path_json(relative(self.store, &left.file)),
+                "damaged": left.damaged,
+            })).collect::<Vec<_>>(),
+            "skipped": report.skipped.iter().map(|(root, why)| json!({
+                "root": path_json(root),
+                "why": why,
+            })).collect::<Vec<_>>(),
+        })
+    }
+
+    fn print(&self, ui: &Ui) -> std::io::Result<()> {
+        let report = self.report;
+        let mut out = ui.out();
+        for told in &report.let_go {
+            writeln!(out, "{}", let_go(told, report.dry_run))?;
+        }
+        if report.packs_removed + report.packs_rewritten == 0 && report.freed == 0 {
+            writeln!(out, "nothing to free: all that is stored is needed")?;
+        } else {
+            let freed = match report.dry_run {
+                true => "would free",
+                false => "freed",
+            };
+            let packs = self.packs();
+            writeln!(out, "{freed} {}: {packs}", size(report.freed))?;
+        }
+        writeln!(out, "{}", self.stays())?;
+        out.flush()
+    }
+
+    fn packs(&self) -> String {
+        let report = self.report;
+        let objects = match report.objects {
+            1 => "1 object".to_owned(),
+            n => format!("{} objects", grouped(n)),
+        };
+        let mut parts = vec![objects];
+        if report.packs_removed > 0 {
+            parts.push(format!("{} removed", count(report.packs_removed, "pack")));
+        }
+        if report.packs_rewritten > 0 {
+            let packs = count(report.packs_rewritten, "pack");
+            parts.push(format!("{packs} written anew"));
+        }
+        parts.join(", ")
+    }
+
+    fn stays(&self) -> String {
+        let (report, kept) = (self.report, self.report.kept);
+        let has = match report.dry_run {
+            true => "would have",
+            false => "has",
+        };
+        let mut text = format!("the store {has} {}", size(report.store_bytes));
+        if kept.states > 0 {
+            text += &format!(" with {}", count(kept.states, "file state"));
+        }
+        let always = [
+            (kept.labelled, "labelled"),
+            (kept.newest, "the newest of a session or workspace"),
+            (kept.in_use, "in use"),
+        ];
+        let always: Vec<String> = always
+            .into_iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("{n} {what}"))
+            .collect();
+        if !always.is_empty() {
+            text += &format!("; always kept: {}", always.join(", "));
+        }
+        text
+    }
+
+    /// Says what is not as one would wish.
+    fn warn(&self, ui: &Ui) {
+        let report = self.report;
+        let verify = format!("see what is damaged: {} verify", ui.program());
+        for left in &report.left {
+            let file = relative(self.store, &left.file).display();
+            match left.damaged {
+                Some(id) => {
+                    let what = format!("{file} stays: object {id} in it is needed and damaged");
+                    ui.warning(&what, Some(&verify));
+                }
+                None => ui.status(&format!("{file} is in use and stays for now")),
+            }
+        }
+        for (root, why) in &report.skipped {
+            let what = format!("nothing of {} was let go: {why}", tilde(root));
+            ui.warning(&what, None);
+        }
+        if report.missing > 0 {
+            let contents = count(report.missing, "content");
+            let what = format!("{contents} of kept files cannot be found in the store");
+            ui.warning(&what, Some(&verify));
+        }
+        if report.over > 0 {
+            let over = size(report.over);
+            let what = format!("the store is still {over} larger than asked for");
+            let hint = "sessions, labelled checkpoints and the newest of each are never let go";
+            ui.warning(&what, Some(hint));
+        }
+    }
+}
+
+/// Writes which files were let go.
+fn let_go(told: &LetGoStates, dry_run: bool) -> String {
+    let verb = if dry_run { "would let go" } else { "let go" };
+    let files = count(told.checkpoints, "checkpoint");
+    let (from, to) = (when::brief(told.oldest), when::brief(told.newest));
+    let when = match from == to {
+        true => from,
+        false => format!("{from} to {to}"),
+    };
+    format!("{verb} of the files of {files} in {} ({when})", tilde(&told.root))
+}

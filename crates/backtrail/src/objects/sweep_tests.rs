@@ -1,0 +1,292 @@
+//! Removing objects: what is named stays, whatever stops the sweep, and the sweep
+//! after it leaves nothing else behind (F30).
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+
+use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
+
+use super::kit::*;
+use super::*;
+
+/// Says what is named, and what comes to be named at each time it is asked.
+#[derive(Default)]
+struct Names {
+    later: VecDeque<Vec<Vec<u8>>>,
+}
+
+impl Watch for Names {
+    fn catch_up(&mut self, stock: &mut Stock) -> Result<()> {
+        mark(stock, &self.later.pop_front().unwrap_or_default());
+        Ok(())
+    }
+
+    fn alone(&self) -> Result<Box<dyn Any>> {
+        Ok(Box::new(()))
+    }
+}
+
+fn mark(stock: &mut Stock, contents: &[Vec<u8>]) {
+    for content in contents {
+        let id = ObjectId::of(content);
+        stock.mark(&id, Mark::Live);
+        for chunk in stock.chunks(&id).unwrap() {
+            stock.mark(&chunk, Mark::Live);
+        }
+    }
+}
+
+fn sweep(objects: &Objects, named: &[Vec<u8>]) -> Result<Swept> {
+    let mut stock = objects.take_stock()?;
+    mark(&mut stock, named);
+    Sweep::run(&mut stock, &mut Names::default())
+}
+
+fn dry(objects: &Objects, named: &[Vec<u8>]) -> Swept {
+    let mut stock = objects.look_over().unwrap();
+    mark(&mut stock, named);
+    stock.would_sweep().unwrap()
+}
+
+/// Stores contents in several packs, some of them twice; half of them are named.
+fn filled() -> (MemoryStorage, Vec<Vec<u8>>) {
+    let memory = memory();
+    let all: Vec<Vec<u8>> = (0..24).map(|n| noise(n, 100 + 40 * n as usize)).collect();
+    for some in all.chunks(4) {
+        store(&open(&memory, some[0][0].into()), some).unwrap();
+    }
+    // Two that write at once do not rely on each other.
+    let writers = [91, 92].map(|seed| open(&memory, seed).writer().unwrap());
+    for writer in &writers {
+        for content in 200..204 {
+            writer.put(&text(content, 300)).unwrap();
+        }
+    }
+    finish(writers);
+    let twice = (200..204).map(|n| text(n, 300));
+    let named = all.iter().step_by(2).cloned().chain(twice.step_by(2));
+    (memory.clone(), named.collect())
+}
+
+/// Asserts that exactly these objects are there, each once, and nothing is left over.
+#[track_caller]
+fn assert_exactly(memory: &MemoryStorage, named: &[Vec<u8>]) {
+    let objects = open(memory, 301);
+    assert_stored(&objects, named);
+    let verified = assert_sound(&objects);
+    assert_eq!(verified.objects, named.len() as u64);
+    assert_eq!(verified.leftovers, 0);
+    let stray = pack_files(memory).into_iter().find(|path| {
+        let name = path.file_name().unwrap();
+        PackName::parse(name).is_none()
+    });
+    assert_eq!(stray, None);
+    assert_eq!(pack_files(memory).len() as u64, verified.packs);
+}
+
+#[test]
+fn what_nothing_names_goes_and_all_else_is_there_once() {
+    let (memory, named) = filled();
+    let foretold = dry(&open(&memory, 4), &named);
+    let before = open(&memory, 4).size().unwrap();
+    let swept = sweep(&open(&memory, 5), &named).unwrap();
+    assert_exactly(&memory, &named);
+    let after = open(&memory, 4).size().unwrap();
+    assert_eq!(swept.freed, before - after);
+    assert_eq!(swept.left_bytes, after);
+    assert_eq!(foretold, swept, "a dry run is exact");
+    assert!(swept.rewritten > 2 && swept.objects > 12, "{swept:?}");
+    // Nothing is touched where there is nothing to do.
+    let files = pack_files(&memory);
+    let again = sweep(&open(&memory, 6), &named).unwrap();
+    assert_eq!((again.removed, again.rewritten, again.freed), (0, 0, 0));
+    assert_eq!(pack_files(&memory), files);
+    sweep(&open(&memory, 7), &[]).unwrap();
+    assert_eq!(pack_files(&memory), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_dry_run_is_exact_whatever_is_named() {
+    for seed in 0..40 {
+        let (memory, _) = filled();
+        let mut contents: Vec<Vec<u8>> =
+            (0..24).map(|n| noise(n, 100 + 40 * n as usize)).collect();
+        let mut dice = noise(1000 + seed, 64).into_iter();
+        contents.retain(|_| dice.next().unwrap() % 3 > 0);
+        let foretold = dry(&open(&memory, 4), &contents);
+        let swept = sweep(&open(&memory, 5), &contents).unwrap();
+        assert_eq!(foretold, swept, "{seed}");
+        assert_exactly(&memory, &contents);
+    }
+}
+
+#[test]
+fn f30_a_sweep_that_is_stopped_at_any_step_loses_nothing_and_the_next_leaves_nothing() {
+    let faults = [
+        Fault::Crash { when: When::Before },
+        Fault::Crash { when: When::After },
+        Fault::Tear {
+            numerator: 1,
+            denominator: 2,
+        },
+    ];
+    let mut losses = vec![Loss::Unsynced, Loss::Nothing, Loss::Tail { keep_bytes: 60 }];
+    losses.extend((0..6).map(|seed| Loss::Shuffled { seed }));
+    for fault in faults {
+        for n in 0.. {
+            let (memory, named) = filled();
+            let disk = FaultyStorage::new(memory.clone()).counting(Count::Writes);
+            disk.arm(n, fault);
+            let swept = sweep(&Disk::of(disk.clone()).objects(5, SMALL), &named);
+            let context = format!("{fault:?} at {n}: {:?}", disk.log().last());
+            let killed = losses.iter().map(|loss| memory.crash(*loss));
+            for after in killed.chain([memory.kill()]) {
+                let recovers = || {
+                    assert_stored(&open(&after, 6), &named);
+                    assert_sound(&open(&after, 7));
+                    sweep(&open(&after, 8), &named).unwrap();
+                    assert_exactly(&after, &named);
+                    assert_exactly(&after.crash(Loss::Unsynced), &named);
+                };
+                if std::panic::catch_unwind(AssertUnwindSafe(recovers)).is_err() {
+                    panic!("{context}");
+                }
+            }
+            if !disk.fired() {
+                assert!(n > 30, "only {n} steps");
+                swept.unwrap();
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_fails_is_said_and_loses_nothing() {
+    for n in 0.. {
+        let (memory, named) = filled();
+        let disk = FaultyStorage::new(memory.clone()).counting(Count::All);
+        disk.arm(n, Fault::Error(5));
+        sweep(&Disk::of(disk.clone()).objects(5, SMALL), &named).ok();
+        assert_stored(&open(&memory, 6), &named);
+        assert_stored(&open(&memory.crash(Loss::Unsynced), 6), &named);
+        sweep(&open(&memory, 8), &named).unwrap();
+        assert_exactly(&memory, &named);
+        if !disk.fired() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_comes_to_be_named_meanwhile_stays() {
+    // Before the lock is had, and after.
+    for asked in 0..20 {
+        let (memory, named) = filled();
+        let late = noise(1, 140);
+        let mut names = Names::default();
+        names.later.resize(asked, Vec::new());
+        names.later.push_back(vec![late.clone()]);
+        let objects = open(&memory, 5);
+        let mut stock = objects.take_stock().unwrap();
+        mark(&mut stock, &named);
+        let stands = |objects: &Objects| objects.contains(&ObjectId::of(&late)).unwrap();
+        Sweep::run(&mut stock, &mut names).unwrap();
+        if !names.later.is_empty() || !stands(&open(&memory, 6)) {
+            // It was gone when it came to be named: its writer would have found that.
+            assert!(asked > 2, "{asked}");
+            continue;
+        }
+        assert_stored(&open(&memory, 6), &[named, vec![late]].concat());
+    }
+}
+
+#[test]
+fn of_two_copies_the_damaged_one_goes_and_a_damaged_single_one_stays_with_its_pack() {
+    let memory = memory();
+    let both = vec![text(1, 400), text(2, 400)];
+    let writers = [91, 92].map(|seed| open(&memory, seed).writer().unwrap());
+    for writer in &writers {
+        both.iter().for_each(|content| drop(writer.put(content).unwrap()));
+    }
+    finish(writers);
+    let damage = |path: &Path| {
+        let mut bytes = memory.read(path).unwrap();
+        // Within the first entry.
+        bytes[40] ^= 1;
+        memory.write(path, &bytes).unwrap();
+    };
+    let packs = pack_files(&memory);
+    for damaged in &packs {
+        let before: Vec<_> = packs.iter().map(|path| memory.read(path).unwrap()).collect();
+        damage(damaged);
+        sweep(&open(&memory, 5), &both).unwrap();
+        assert_exactly(&memory, &both);
+        for path in pack_files(&memory) {
+            memory.write(&path, &[]).unwrap();
+        }
+        for (path, bytes) in packs.iter().zip(&before) {
+            memory.write(path, bytes).unwrap();
+        }
+    }
+    // Now the only copy of something that is named.
+    sweep(&open(&memory, 5), &both).unwrap();
+    let [pack] = &pack_files(&memory)[..] else {
+        panic!("one pack is enough");
+    };
+    let whole = memory.read(pack).unwrap();
+    damage(pack);
+    let one = &both[..1];
+    let swept = sweep(&open(&memory, 6), &both).unwrap();
+    assert_eq!(swept.freed, 0, "nothing is dead, so nothing is copied");
+    let swept = sweep(&open(&memory, 6), one).unwrap();
+    let [left] = &swept.left[..] else {
+        panic!("{swept:?}");
+    };
+    assert_eq!(left.path, *pack);
+    assert_eq!(left.why, LeftBecause::Damaged(ObjectId::of(&both[0])));
+    assert_eq!(memory.read(pack).unwrap().len(), whole.len());
+}
+
+#[test]
+fn who_knows_the_packs_as_they_were_reads_all_that_stays() {
+    let (memory, named) = filled();
+    let old = open(&memory, 4);
+    assert_stored(&old, &named);
+    sweep(&open(&memory, 5), &named).unwrap();
+    assert_stored(&old, &named);
+    // Packs that are gone do not count as stored, and take no space.
+    memory.set_space(Some(0));
+    sweep(&open(&memory, 6), &[]).unwrap();
+    store(&open(&memory, 7), &[noise(70, 500)]).unwrap_err();
+    store(&old, &[named[0].clone(), noise(70, 500)]).unwrap();
+    assert_stored(&open(&memory, 8), &[named[0].clone(), noise(70, 500)]);
+}
+
+#[test]
+fn the_pack_of_a_writer_at_work_is_left_alone() {
+    let memory = memory();
+    store(&open(&memory, 1), &[noise(1, 100), noise(2, 100)]).unwrap();
+    let objects = open(&memory, 2);
+    let writer = objects.writer().unwrap();
+    writer.put(&noise(3, 100)).unwrap();
+    let swept = sweep(&open(&memory, 3), &[noise(1, 100)]).unwrap();
+    assert_eq!(swept.left.len(), 1);
+    assert_eq!(swept.left[0].why, LeftBecause::Busy);
+    writer.finish().unwrap();
+    assert_stored(&open(&memory, 4), &[noise(1, 100), noise(3, 100)]);
+    sweep(&open(&memory, 5), &[noise(1, 100), noise(3, 100)]).unwrap();
+    assert_exactly(&memory, &[noise(1, 100), noise(3, 100)]);
+}
+
+#[test]
+fn chunks_stay_with_the_content_that_is_made_of_them() {
+    let memory = memory();
+    let large = noise(1, 6 << 20);
+    store(&open(&memory, 1), &[large.clone(), noise(2, 6 << 20)]).unwrap();
+    sweep(&open(&memory, 2), &[large.clone()]).unwrap();
+    assert_stored(&open(&memory, 3), &[large]);
+    assert_eq!(assert_sound(&open(&memory, 3)).damages, 0);
+    assert!(open(&memory, 3).size().unwrap() < 7 << 20);
+}
