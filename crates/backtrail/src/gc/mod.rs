@@ -6,6 +6,8 @@
 //! one that no record names; see `objects/sweep.rs`.
 
 mod choose;
+#[cfg(test)]
+mod gc_tests;
 mod lock;
 mod mark;
 mod report;

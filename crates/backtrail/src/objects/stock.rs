@@ -280,6 +280,7 @@ impl Stock {
         if self.marks[Mark::Safe as usize].get(rows.start) {
             return Fate::Double;
         }
+        let is_only = rows.len() == 1;
         let candidates = rows.filter(|row| {
             let stocked = &self.packs[self.rows[*row].pack as usize];
             !stocked.is_busy && !stocked.is_removed && !self.broken.get(*row)
@@ -291,6 +292,7 @@ impl Stock {
             (stocked.dead, !stocked.name.is_sealed, row.pack, row.at)
         });
         match best {
+            Some(best) if is_it(&best) && !is_only => Fate::StaysOf(best),
             Some(best) if is_it(&best) => Fate::Stays,
             Some(best) => Fate::DoubleOf(best),
             // All are broken: this one stays what it is.
@@ -328,8 +330,10 @@ impl Stock {
 pub(super) enum Fate {
     /// Nothing names it.
     Dead,
-    /// It is the one copy that stays.
+    /// It is the one copy that there is, and stays.
     Stays,
+    /// It is the one of several that stays, if it is right.
+    StaysOf(usize),
     /// Another copy was made and checked.
     Double,
     /// Another one stays, which is to be checked before this one goes.

@@ -254,8 +254,8 @@ impl<'a> Sweep<'a> {
         }))
     }
 
-    /// Returns what stays of a pack. Where another copy is the one that stays, it is
-    /// read and checked.
+    /// Returns what stays of a pack. Where there are several copies, the one that
+    /// stays is read and checked.
     fn staying(&mut self, source: &Source) -> Vec<Extent> {
         let mut staying = Vec::new();
         for extent in &source.extents {
@@ -264,9 +264,10 @@ impl<'a> Sweep<'a> {
                 match self.stock.fate(source.number, &record.id, record.at) {
                     Fate::Dead | Fate::Double => break false,
                     Fate::Stays => break true,
+                    Fate::StaysOf(row) if self.stock.check(row, &record.id) => break true,
                     Fate::DoubleOf(row) if self.stock.check(row, &record.id) => break false,
                     // That one is broken, and will not be proposed again.
-                    Fate::DoubleOf(_) => {}
+                    Fate::DoubleOf(_) | Fate::StaysOf(_) => {}
                 }
             };
             if stays {

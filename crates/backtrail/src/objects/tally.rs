@@ -63,7 +63,8 @@ impl Stock {
     fn would_stay(&self, number: usize, extents: &[Extent]) -> Vec<Extent> {
         let stays = |extent: &&Extent| {
             let record = extent.record;
-            self.fate(number, &record.id, record.at) == Fate::Stays
+            let fate = self.fate(number, &record.id, record.at);
+            matches!(fate, Fate::Stays | Fate::StaysOf(_))
         };
         let mut seen = HashSet::new();
         let staying = extents.iter().filter(stays);

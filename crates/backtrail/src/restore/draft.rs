@@ -321,8 +321,12 @@ impl Drafting<'_> {
     fn let_go_states(&self) -> Result<HashSet<ObjectId>> {
         let let_go = self.workspace.all_let_go()?;
         let checkpoints = self.timeline.checkpoints.iter();
-        let gone = checkpoints.filter(|kept| let_go.contains_key(&kept.id()));
-        Ok(gone.map(Checkpoint::snapshot_id).collect())
+        let (gone, kept): (Vec<&Checkpoint>, Vec<&Checkpoint>) =
+            checkpoints.partition(|kept| let_go.contains_key(&kept.id()));
+        // The same state may have come again.
+        let kept: HashSet<ObjectId> = kept.into_iter().map(Checkpoint::snapshot_id).collect();
+        let gone = gone.into_iter().map(Checkpoint::snapshot_id);
+        Ok(gone.filter(|id| !kept.contains(id)).collect())
     }
 
     /// Stores what no snapshot has and is to be replaced.
