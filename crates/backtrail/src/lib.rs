@@ -231,9 +231,9 @@ pub use message::{
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
 pub use restore::{
-    Attempt, ChangedBy, ChatMove, Conflict, Kept, KeptBecause, NotRestored, OnConflict,
-    PlannedChange, PlannedKind, Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook,
-    Verb,
+    Attempt, ChangedBy, ChatMove, Choice, Conflict, Kept, KeptBecause, Merge, NotRestored,
+    OnConflict, Overlap, Part, PlannedChange, PlannedKind, Recovered, Rewind, RewindPlan,
+    RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
     Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, History, HistoryItem,

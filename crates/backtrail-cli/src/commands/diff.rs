@@ -236,7 +236,7 @@ fn print_unified(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
 }
 
 /// Colours a unified diff, and shows what could command a terminal.
-fn paint(text: &[u8], out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn paint(text: &[u8], out: &mut impl Write) -> io::Result<()> {
     let mut in_hunk = false;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\n").unwrap_or(line);

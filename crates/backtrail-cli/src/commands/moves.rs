@@ -6,6 +6,8 @@ mod conflicts;
 mod data;
 mod lists;
 mod outcome;
+mod overlaps;
+mod patch;
 mod running;
 mod scope;
 mod stepping;
@@ -21,6 +23,7 @@ use backtrail::{
 pub(super) use self::alone::{Alone, no_files};
 pub(super) use self::data::{step_json, verb_name};
 use self::outcome::{Outcome, Stage};
+pub(super) use self::patch::InParts;
 use self::running::Running;
 pub(super) use self::scope::{Scope, workspace_of};
 pub(super) use self::stepping::Stepping;
@@ -52,16 +55,16 @@ pub(crate) struct How {
     pub(super) dry_run: bool,
 
     /// Leave files as they are that someone else changed
-    #[arg(long, conflicts_with = "overwrite")]
+    #[arg(long, conflicts_with_all = ["merge", "overwrite"])]
     keep: bool,
+
+    /// Of files that someone else changed, take back the lines and keep theirs
+    #[arg(long, conflicts_with = "overwrite")]
+    merge: bool,
 
     /// Take files back that someone else changed, too; theirs can be brought back
     #[arg(long)]
     overwrite: bool,
-
-    /// Take back some lines of a file and keep others: not there yet
-    #[arg(long, hide = true)]
-    merge: bool,
 }
 
 impl What {
@@ -89,34 +92,21 @@ impl What {
 }
 
 impl How {
-    /// Refuses what is not there yet.
-    pub(super) fn check(&self) -> Result<()> {
-        if !self.merge {
-            return Ok(());
-        }
-        Err(CommandError::invalid("--merge is not there yet")
-            .hint("leave what someone else changed as it is: --keep")
-            .hint("take it back, too; theirs can be brought back: --overwrite"))
-    }
-
     fn settle(&self, options: Rewind) -> Rewind {
-        match (self.keep, self.overwrite) {
-            (true, _) => options.keep(),
-            (_, true) => options.overwrite(),
+        match (self.keep, self.merge, self.overwrite) {
+            (true, ..) => options.keep(),
+            (_, true, _) => options.merge(),
+            (.., true) => options.overwrite(),
             _ => options,
         }
     }
 
-    /// Returns whether what someone else changed stops everything.
-    fn stops(&self) -> bool {
-        !self.keep && !self.overwrite
-    }
-
     /// Writes the options as they are typed to do it in earnest.
     pub(super) fn flags(&self) -> &'static str {
-        match (self.keep, self.overwrite) {
-            (true, _) => " --keep",
-            (_, true) => " --overwrite",
+        match (self.keep, self.merge, self.overwrite) {
+            (true, ..) => " --keep",
+            (_, true, _) => " --merge",
+            (.., true) => " --overwrite",
             _ => "",
         }
     }
@@ -186,10 +176,18 @@ impl Asked<'_> {
         match self.outcome() {
             Ok(Some(outcome)) => self.tell(&outcome),
             Ok(None) => self.nothing(),
-            Err(error) => Err(match error.kind() {
-                ErrorKind::NotFound | ErrorKind::Ambiguous => wrong(error),
-                _ => self.failed(error),
-            }),
+            Err(error) => Err(self.error(error, wrong)),
+        }
+    }
+
+    fn error(
+        &self,
+        error: backtrail::Error,
+        wrong: impl FnOnce(backtrail::Error) -> CommandError,
+    ) -> CommandError {
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::Ambiguous => wrong(error),
+            _ => self.failed(error),
         }
     }
 
@@ -222,7 +220,7 @@ impl Asked<'_> {
 
     /// Says what was done, or would be, and how to take it back.
     fn tell(&self, outcome: &Outcome) -> Result<Answer> {
-        let stopped = self.how.stops() && !outcome.conflicts.is_empty();
+        let stopped = outcome.is_stopped;
         let no = stopped || outcome.is_futile();
         let answer = if no { Answer::No } else { Answer::Done };
         if outcome.moves_files() && !stopped {

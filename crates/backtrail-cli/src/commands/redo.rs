@@ -36,6 +36,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         what: &args.what,
         how: &args.how,
         here: &args.here,
+        paths: &[],
     };
     stepping.go(global, ui)
 }

@@ -7,7 +7,7 @@ use backtrail::{Point, Rewind};
 use super::Answer;
 use super::cat::within;
 use super::here::Here;
-use super::moves::{Asked, Doing, How};
+use super::moves::{Asked, Doing, How, InParts};
 use super::recovery::Finish;
 use crate::args::Global;
 use crate::error::{CommandError, Result};
@@ -29,6 +29,10 @@ pub(crate) struct Args {
     #[arg(value_name = "PATHS", required = true)]
     paths: Vec<PathBuf>,
 
+    /// Show each hunk, and ask which ones to take back; only on a terminal
+    #[arg(long, short = 'p', conflicts_with_all = ["dry_run", "keep", "merge", "overwrite"])]
+    patch: bool,
+
     #[command(flatten)]
     how: How,
 
@@ -37,7 +41,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    args.how.check()?;
+    if args.patch {
+        InParts::can_ask(ui)?;
+    }
     let workspace = args.here.require(global, ui, Finish::ToWrite)?;
     let paths = args.paths.iter().map(|path| within(workspace.root(), path));
     let paths = paths.collect::<Result<Vec<_>>>()?;
@@ -52,11 +58,15 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         behind: args.here.flag(),
         place: None,
     };
-    asked.go(|error| match error.path().map(Path::is_relative) {
+    let wrong = |error: backtrail::Error| match error.path().map(Path::is_relative) {
         // A path that never was; all else that is not found is the point.
         Some(true) => args.never_was(&paths, error, ui),
         _ => args.here.wrong_point(&workspace, &args.point, ui, error),
-    })
+    };
+    match args.patch {
+        true => InParts(&asked).go(wrong),
+        false => asked.go(wrong),
+    }
 }
 
 impl Args {
@@ -78,6 +88,7 @@ impl Args {
         let paths = paths.strip_prefix("-- ").unwrap_or(&paths);
         let point = quote(&self.point.to_string());
         let (here, how) = (self.here.flag(), self.how.flags());
-        format!("restore {point}{how}{here} -- {paths}")
+        let patch = if self.patch { " --patch" } else { "" };
+        format!("restore {point}{patch}{how}{here} -- {paths}")
     }
 }

@@ -2,16 +2,19 @@
 
 mod choose;
 
+use std::path::{Path, PathBuf};
+
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 
+use super::cat::within;
 use super::here::Here;
-use super::moves::{Alone, Asked, Doing, How, What, no_files, workspace_of};
+use super::moves::{Alone, Asked, Doing, How, InParts, What, no_files, workspace_of};
 use super::recovery::Finish;
 use super::{Answer, open_store, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
-use crate::shell::quote;
+use crate::shell::{arguments, quote};
 use crate::text::one_line;
 use crate::ui::Ui;
 
@@ -28,6 +31,15 @@ pub(crate) struct Args {
     #[arg(value_name = "POINT")]
     point: Option<Point>,
 
+    /// With --patch, only these files and directories, from the current directory
+    #[arg(value_name = "PATHS", requires = "patch")]
+    paths: Vec<PathBuf>,
+
+    /// Show each hunk, and ask which ones to take back; only on a terminal, and
+    /// the conversation stays
+    #[arg(long, short = 'p', conflicts_with_all = ["chat", "dry_run", "keep", "merge", "overwrite"])]
+    patch: bool,
+
     #[command(flatten)]
     what: What,
 
@@ -39,7 +51,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    args.how.check()?;
+    if args.patch {
+        InParts::can_ask(ui)?;
+    }
     let Some(point) = &args.point else {
         let workspace = args.here.require(global, ui, Finish::ToWrite)?;
         return match choose::choose(&workspace, &args.here, ui)? {
@@ -96,25 +110,41 @@ impl Args {
             Some(id) => format!(" {}", short(id)),
             None => self.here.flag(),
         };
+        let paths = self.paths.iter().map(|path| within(workspace.root(), path));
+        let paths = paths.collect::<Result<Vec<_>>>()?;
         let asked = Asked {
             ui,
             workspace,
             doing: Doing::Rewind(point),
-            options: self.what.options(),
+            options: self.what.options().paths(&paths),
             how: &self.how,
-            moves_both: self.what.is_both(),
+            moves_both: self.what.is_both() && !self.patch,
             line: self.line(point),
             behind,
             place: None,
         };
-        asked.go(|error| self.wrong_point(workspace, point, ui, error))
+        let wrong = |error: backtrail::Error| match error.path().map(Path::is_relative) {
+            // A path that never was; all else that is not found is the point.
+            Some(true) if self.patch => error.into(),
+            _ => self.wrong_point(workspace, point, ui, error),
+        };
+        match self.patch {
+            true => InParts(&asked).go(wrong),
+            false => asked.go(wrong),
+        }
     }
 
     /// Writes the command as it is typed to do it in earnest.
     fn line(&self, point: &Point) -> String {
         let point = quote(&point.to_string());
         let (what, how, here) = (self.what.flags(), self.how.flags(), self.here.flag());
-        format!("rewind {point}{what}{how}{here}")
+        let patch = if self.patch { " --patch" } else { "" };
+        let paths = self.paths.iter().map(|path| path.to_string_lossy());
+        let paths = match self.paths.is_empty() {
+            true => String::new(),
+            false => format!(" {}", arguments(&paths.collect::<Vec<_>>())),
+        };
+        format!("rewind {point}{patch}{what}{how}{here}{paths}")
     }
 
     /// Says what a point that is not of this workspace may have meant.

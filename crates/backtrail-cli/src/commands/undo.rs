@@ -1,5 +1,7 @@
 //! `backtrail undo`.
 
+use std::path::PathBuf;
+
 use backtrail::Verb;
 
 use super::Answer;
@@ -20,6 +22,11 @@ pub(crate) struct Args {
     #[arg(value_name = "REF")]
     reference: Option<String>,
 
+    /// Take back these files and directories alone, of the newest step that changed
+    /// any of them; all else stays, the conversation too
+    #[arg(long, value_name = "PATHS", num_args = 1.., conflicts_with = "chat")]
+    paths: Vec<PathBuf>,
+
     #[command(flatten)]
     what: What,
 
@@ -37,6 +44,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         what: &args.what,
         how: &args.how,
         here: &args.here,
+        paths: &args.paths,
     };
     stepping.go(global, ui)
 }

@@ -6,7 +6,7 @@ use super::draft::{Draft, Found};
 use super::execute::{Execution, must_stand};
 use super::goal::Goal;
 use super::options::{OnConflict, Rewind};
-use super::plan::{Attempt, ChatMove, RewindPlan, RewindReport};
+use super::plan::{Attempt, ChatMove, Conflict, RewindPlan, RewindReport};
 use super::steps::Finder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
@@ -169,6 +169,9 @@ impl Workspace {
         planned: Option<Planned>,
         speaker: Option<Session>,
     ) -> Result<Attempt> {
+        if options.pick.as_ref().is_some_and(|pick| !pick.is_made()) {
+            return Err(Error::invalid("nothing was chosen"));
+        }
         let speaker = self.speaker_for(&goal, speaker)?;
         if let Some(planned) = &planned {
             must_stand(speaker.as_ref(), planned.chat.as_ref())?;
@@ -186,7 +189,7 @@ impl Workspace {
         };
         let found = snapshot.as_ref().map(Found::Stored);
         let draft = Draft::new(&remembering, &goal, &options, found)?;
-        if options.on_conflict == OnConflict::Stop && !draft.conflicts().is_empty() {
+        if draft.is_stopped(options.on_conflict) {
             let present = snapshot.map(|snapshot| snapshot.id());
             let plan = self.planned(goal, options, draft, present, speaker)?;
             return Ok(Attempt::InConflict(Box::new(plan)));
@@ -290,17 +293,21 @@ pub(super) fn apply(plan: RewindPlan) -> Result<RewindReport> {
 
 /// Says that somebody else changed what would be taken back.
 pub(super) fn in_conflict(plan: &RewindPlan) -> Error {
-    let paths = plan.conflicts();
+    let merges = plan.options.on_conflict == OnConflict::Merge;
+    let stops = |conflict: &&Conflict| !merges || conflict.is_unmerged();
+    let paths: Vec<&Conflict> = plan.conflicts().iter().filter(stops).collect();
     let (is, it) = match paths.len() {
         1 => ("1 path was".to_owned(), "it"),
         n => (format!("{n} paths were"), "them"),
     };
     let first = paths.first().map(|conflict| conflict.path.clone());
     let first = first.unwrap_or_default();
-    let what = format!(
-        "{is} changed by someone else ({}); nothing was touched: keep {it}, or overwrite {it}",
-        crate::snapshot::shown(&first)
-    );
+    let which = crate::snapshot::shown(&first);
+    let what = match merges {
+        false => "changed by someone else",
+        true => "changed by someone else in the same places",
+    };
+    let what = format!("{is} {what} ({which}); nothing was touched: keep {it}, or overwrite {it}");
     Error::new(ErrorKind::Conflict, what).at_path(&first)
 }
 

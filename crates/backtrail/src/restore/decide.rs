@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::merge::Lines;
 use super::plan::{Kept, KeptBecause, NotRestored, PlannedChange, PlannedKind};
 use super::thing::Thing;
 use super::trace::Trace;
@@ -24,8 +25,10 @@ pub(super) struct Decided {
 
 #[derive(Debug, Clone)]
 pub(super) struct Action {
-    now: Option<Node>,
-    then: Option<Node>,
+    pub(super) now: Option<Node>,
+    pub(super) then: Option<Node>,
+    /// How many lines go and come, where it is merged.
+    merged: Option<Lines>,
 }
 
 /// What is known about a path on its own.
@@ -67,6 +70,7 @@ impl Decided {
         let action = Action {
             now: want.before,
             then: want.after,
+            merged: None,
         };
         self.actions.insert(want.path, action);
     }
@@ -78,6 +82,14 @@ impl Decided {
             path: named(path),
             because,
         });
+    }
+
+    /// Lets a path become something else than what it was.
+    pub(super) fn replace(&mut self, path: &Path, then: Option<Node>, merged: Option<Lines>) {
+        if let Some(action) = self.actions.get_mut(path) {
+            action.then = then;
+            action.merged = merged;
+        }
     }
 
     /// Names a path that cannot become what it was.
@@ -189,6 +201,7 @@ impl Decided {
             let action = Action {
                 now: None,
                 then: Some(then),
+                merged: None,
             };
             self.actions.insert(dir.to_owned(), action);
         }
@@ -234,6 +247,15 @@ impl Decided {
         self.actions.get(path).is_some_and(Action::shows_by_content)
     }
 
+    /// Returns whether something is done at a path as it is told.
+    pub(super) fn is_touched(&self, told: &Path) -> bool {
+        let path = match told == Path::new(".") {
+            true => Path::new(""),
+            false => told,
+        };
+        self.actions.contains_key(path)
+    }
+
     /// Returns how many files and links there are that are touched.
     pub(super) fn touched(&self) -> u64 {
         let is_file =
@@ -256,7 +278,10 @@ impl Action {
                     content: target, ..
                 }),
             ) if content == target => PlannedKind::Mode,
-            _ => PlannedKind::Restore,
+            _ => match self.merged {
+                Some(Lines { removed, returned }) => PlannedKind::Merge { removed, returned },
+                None => PlannedKind::Restore,
+            },
         }
     }
 

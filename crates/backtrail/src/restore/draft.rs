@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::capture::capture;
-use super::decide::{Decided, named};
-use super::goal::{FileGoal, Goal, OwnWork, Scope, index_since};
+use super::decide::Decided;
+use super::goal::{FileGoal, Goal, OwnWork, Scope, place_of};
+use super::judge::Judge;
+use super::merge::Merger;
 use super::options::{OnConflict, Rewind};
-use super::plan::{ChangedBy, ChatMove, Conflict, KeptBecause};
+use super::plan::{ChatMove, Conflict, Merge};
 use super::thing::Thing;
 use super::trace::{Trace, may_be};
-use super::whose::{Doing, Who, Whose, intervals};
+use super::whose::{Took, Whose, intervals};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::SessionId;
+use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::{Difference, Snapshot, shown};
-use crate::time::Timestamp;
 use crate::workspace::{Checkpoint, Workspace};
 use crate::workspace::timeline::{FileStepKind, Timeline};
 
@@ -76,6 +77,21 @@ impl Draft {
 
     pub(super) fn conflicts(&self) -> &[Conflict] {
         self.files.as_ref().map_or(&[], |files| &files.conflicts)
+    }
+
+    /// Returns whether a conflict stops everything.
+    pub(super) fn is_stopped(&self, on_conflict: OnConflict) -> bool {
+        match on_conflict {
+            OnConflict::Stop => !self.conflicts().is_empty(),
+            OnConflict::Merge => self.conflicts().iter().any(Conflict::is_unmerged),
+            OnConflict::Keep | OnConflict::Overwrite => false,
+        }
+    }
+
+    /// Returns whether what others did to the same path is kept anywhere.
+    pub(super) fn merges(&self) -> bool {
+        let mut conflicts = self.conflicts().iter();
+        conflicts.any(|conflict| conflict.merge == Some(Merge::Merged))
     }
 
     /// Returns whether nothing would be done.
@@ -145,10 +161,34 @@ impl Drafting<'_> {
             now: self.workspace.store().now(),
         };
         self.name_uncaptured(&mut decided, &target)?;
+        self.name_unchanged(&mut decided, &target)?;
         // What is not touched anyway is in nobody's way.
         decided.fit(&present, &target)?;
-        let conflicts = judge.all(&mut decided, options.on_conflict);
-        if options.on_conflict == OnConflict::Keep {
+        let makes_new = options.on_conflict == OnConflict::Merge || options.pick.is_some();
+        let writer = match self.found {
+            Found::Stored(_) if makes_new => Some(self.workspace.objects().writer()?),
+            _ => None,
+        };
+        let merger = Merger {
+            trace: &trace,
+            whose: &whose,
+            until: self.until()?,
+            present: &present,
+            objects: self.workspace.objects(),
+            writer: writer.as_ref(),
+        };
+        let mut conflicts = judge.all(&mut decided, options.on_conflict, &merger)?;
+        if let Some(pick) = &options.pick {
+            pick.choose(&mut decided, &present, &merger)?;
+            let is_chosen = |conflict: &Conflict| decided.is_touched(&conflict.path);
+            conflicts.retain(is_chosen);
+        }
+        if let Some(writer) = writer {
+            // All that the step will need is in the store before it is begun.
+            writer.finish()?;
+        }
+        let settles = matches!(options.on_conflict, OnConflict::Keep | OnConflict::Merge);
+        if settles || options.pick.is_some() {
             // Directories stay for what is kept in them.
             decided.fit(&present, &target)?;
         }
@@ -173,7 +213,7 @@ impl Drafting<'_> {
         if !is_whole || !of_several {
             return Ok(others);
         }
-        let since = index_since(self.timeline, self.goal)?;
+        let since = place_of(self.timeline, self.goal.since)?;
         let steps = self.timeline.steps().done.into_iter();
         let steps = steps.filter(|step| step.before >= since && step.kind != FileStepKind::Move);
         for step in steps {
@@ -227,11 +267,17 @@ impl Drafting<'_> {
                 })
             }
             Scope::ChangedUntilNow => Ok(Wants {
-                differences: present.differences(target, None)?,
+                differences: present.differences(target, self.only().as_deref())?,
                 ..Wants::default()
             }),
             Scope::Changed(after) => self.wants_of_step(after, present, target),
         }
+    }
+
+    /// Returns the paths of a step that are asked for; `None` means all.
+    fn only(&self) -> Option<Vec<&Path>> {
+        let paths = self.goal.only.iter().map(PathBuf::as_path);
+        (!self.goal.only.is_empty()).then(|| paths.collect())
     }
 
     fn wants_of_step(
@@ -242,7 +288,7 @@ impl Drafting<'_> {
     ) -> Result<Wants> {
         let mut wants = Wants::default();
         let after = self.open(after)?;
-        for change in after.differences(target, None)? {
+        for change in after.differences(target, self.only().as_deref())? {
             let now = present.walk_down_to(&change, [after.id(), target.id()])?;
             if is_same(&now, &change.after) {
                 continue;
@@ -268,6 +314,14 @@ impl Drafting<'_> {
         self.workspace.open_snapshot(id)
     }
 
+    /// Returns the last state that what is taken back led to.
+    fn until(&self) -> Result<usize> {
+        match self.goal.until {
+            Some(until) => place_of(self.timeline, until),
+            None => Ok(usize::MAX),
+        }
+    }
+
     /// Names what was asked for by its path and was not captured then.
     fn name_uncaptured(&self, decided: &mut Decided, target: &Snapshot) -> Result<()> {
         let Scope::Whole(paths) = &self.goal.scope else {
@@ -279,6 +333,20 @@ impl Drafting<'_> {
                 && !named
             {
                 decided.cannot(path, format!("was not captured then ({})", then.reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names what was asked for by its path and is no part of the step.
+    fn name_unchanged(&self, decided: &mut Decided, target: &Snapshot) -> Result<()> {
+        let Scope::Changed(after) = &self.goal.scope else {
+            return Ok(());
+        };
+        for path in &self.goal.only {
+            let after = self.workspace.open_snapshot(after)?;
+            if after.differences(target, Some(&[path]))?.is_empty() {
+                decided.cannot(path, "was not changed by that step");
             }
         }
         Ok(())
@@ -300,13 +368,16 @@ impl Drafting<'_> {
         between: [ObjectId; 2],
         stored: &BTreeMap<PathBuf, Thing>,
     ) -> Result<Trace> {
-        let since = index_since(self.timeline, self.goal)?;
+        let since = place_of(self.timeline, self.goal.since)?;
         let base = self.timeline.checkpoints[since].snapshot()?;
         let mut trace = Trace::new(&base, between, &wants.differences)?;
         trace.know(stored);
         let present = self.found.snapshot();
         let now = self.workspace.store().now();
-        let intervals = intervals(self.timeline, since, present.id(), now);
+        let mut intervals = intervals(self.timeline, since, present.id(), now);
+        for interval in &mut intervals {
+            interval.took = self.took(interval.n)?;
+        }
         let gone = self.let_go_states()?;
         trace.follow(&intervals, &|id| match *id == present.id() {
             true => Ok(present.clone()),
@@ -327,6 +398,34 @@ impl Drafting<'_> {
         let kept: HashSet<ObjectId> = kept.into_iter().map(Checkpoint::snapshot_id).collect();
         let gone = gone.into_iter().map(Checkpoint::snapshot_id);
         Ok(gone.filter(|id| !kept.contains(id)).collect())
+    }
+
+    /// Returns what a merge took back that led to a state.
+    fn took(&self, n: usize) -> Result<Option<Took>> {
+        let checkpoint = self.timeline.checkpoints.get(n);
+        let begun = checkpoint.and_then(|checkpoint| self.timeline.moves.get(&checkpoint.id()));
+        let Some((begun, merge)) = begun.and_then(|begun| Some((begun, begun.merge.as_ref()?)))
+        else {
+            return Ok(None);
+        };
+        let index = |id: CheckpointId| self.timeline.index_of(id);
+        let Some(since) = index(merge.since) else {
+            return Ok(None);
+        };
+        let Some(own) = OwnWork::merged(merge.whose, begun.of_session.as_ref()) else {
+            return Ok(None);
+        };
+        Ok(Some(match own {
+            OwnWork::Nobodys => Took::Back {
+                to: begun.to.and_then(index).unwrap_or(0),
+                after: since,
+            },
+            own => Took::Work {
+                whose: own.find(self.workspace.store())?,
+                since,
+                until: merge.until.and_then(index).unwrap_or(usize::MAX),
+            },
+        }))
     }
 
     /// Stores what no snapshot has and is to be replaced.
@@ -357,86 +456,6 @@ impl Drafting<'_> {
             opened,
             refused,
         })
-    }
-}
-
-/// Finds out which paths somebody else changed.
-struct Judge<'a> {
-    trace: &'a Trace,
-    whose: &'a Whose,
-    moved_on: &'a BTreeSet<PathBuf>,
-    root: &'a Path,
-    now: Timestamp,
-}
-
-impl Judge<'_> {
-    /// Finds all conflicts, and does with them what was asked for.
-    fn all(&self, decided: &mut Decided, on_conflict: OnConflict) -> Vec<Conflict> {
-        let paths = decided.actions.keys();
-        let mut conflicts: Vec<Conflict> = paths.filter_map(|path| self.one(path)).collect();
-        let shows: Vec<bool> = (0..conflicts.len())
-            .map(|n| {
-                let path = &conflicts[n].path;
-                let next = conflicts.get(n + 1);
-                let below = next.is_some_and(|next| next.path.starts_with(path));
-                !(below && decided.shows_by_content(path))
-            })
-            .collect();
-        if on_conflict == OnConflict::Keep {
-            for conflict in &conflicts {
-                decided.keep(&conflict.path, KeptBecause::Conflict);
-            }
-        }
-        let mut shows = shows.into_iter();
-        conflicts.retain(|_| shows.next().is_some_and(|shows| shows));
-        for conflict in &mut conflicts {
-            conflict.path = named(&conflict.path);
-        }
-        conflicts
-    }
-
-    fn one(&self, path: &Path) -> Option<Conflict> {
-        let by = self.trace.by(path);
-        let moved_on = self.moved_on.contains(path);
-        let is_other = |doing: &&Doing| !self.whose.is_own(doing);
-        let other = match self.whose {
-            Whose::Nobodys => by.last().filter(|_| moved_on),
-            _ => by.iter().rev().find(is_other),
-        };
-        let other = other.or(by.last().filter(|_| moved_on));
-        // Where nobody was seen at it, it changed all the same.
-        let unseen = Doing {
-            who: Who::Person,
-            at: self.now,
-            unsaved: true,
-            words: None,
-        };
-        let doing = other.or(moved_on.then_some(&unseen))?;
-        let own = by.iter().rev().find(|doing| self.whose.is_own(doing));
-        Some(Conflict {
-            path: path.to_owned(),
-            changed_by: match &doing.who {
-                Who::Session(place) => ChangedBy::Session(place.id.clone()),
-                Who::Person | Who::Unnamed => ChangedBy::Person,
-            },
-            at: match doing.unsaved {
-                true => self.changed_at(path).unwrap_or(doing.at),
-                false => doing.at,
-            },
-            unsaved: doing.unsaved,
-            also: own.and_then(|own| own.words.clone()),
-        })
-    }
-
-    /// Returns when a file says that it changed.
-    #[allow(
-        clippy::unnecessary_cast,
-        reason = "the fields' types differ between platforms"
-    )]
-    fn changed_at(&self, path: &Path) -> Option<Timestamp> {
-        let stat = rustix::fs::lstat(self.root.join(path)).ok()?;
-        let millis = (stat.st_mtime as i64).checked_mul(1000)?;
-        Timestamp::from_millis(millis.checked_add(stat.st_mtime_nsec as i64 / 1_000_000)?)
     }
 }
 

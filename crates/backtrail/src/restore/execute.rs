@@ -25,7 +25,7 @@ use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
-use crate::workspace::journal::{Begun, BegunChat, Ending};
+use crate::workspace::journal::{Begun, BegunChat, BegunMerge, Ending};
 use crate::workspace::making::State;
 use crate::workspace::stored::Stored;
 use crate::workspace::{Activity, Checkpoint, SessionPlace, Why, Workspace};
@@ -97,6 +97,7 @@ impl Execution<'_> {
             chat: self.begun_chat()?,
             makes_root: !workspace.root_exists()?,
             about: self.goal.about.clone(),
+            merge: self.begun_merge(),
         };
         if let Some(progress) = &self.progress {
             progress.update(ScanProgress::moving(draft.decided.actions.len() as u64));
@@ -211,6 +212,16 @@ impl Execution<'_> {
         }))
     }
 
+    /// Says what is taken back, where something is merged.
+    fn begun_merge(&self) -> Option<BegunMerge> {
+        let files = self.goal.files.as_ref().filter(|_| self.draft.merges())?;
+        Some(BegunMerge {
+            whose: files.whose.as_merged(),
+            since: files.since,
+            until: files.until,
+        })
+    }
+
     fn move_chat(&self, begun: &Begun) -> Result<Option<SessionPlace>> {
         let (Some(speaker), Some(chat)) = (&self.speaker, &begun.chat) else {
             return Ok(None);
@@ -239,6 +250,7 @@ impl Execution<'_> {
             to: self.goal.to.clone().filter(|_| files.is_some()),
             now,
             restored: Vec::new(),
+            merged: Vec::new(),
             deleted: Vec::new(),
             kept: Vec::new(),
             not_restored: Vec::new(),
@@ -260,7 +272,8 @@ impl Execution<'_> {
 impl RewindReport {
     fn take_files(&mut self, draft: FileDraft, left: Vec<NotRestored>) {
         let is_left = |path: &PathBuf| left.iter().any(|left| left.path == *path);
-        (self.restored, self.deleted) = split(&draft.decided);
+        (self.restored, self.deleted, self.merged) = split(&draft.decided);
+        self.merged.retain(|change| !is_left(&change.path));
         self.restored.retain(|path| !is_left(path));
         self.deleted.retain(|path| !is_left(path));
         self.kept = draft.decided.kept;
@@ -272,17 +285,17 @@ impl RewindReport {
     }
 }
 
-/// Returns what is restored, and what is deleted.
-fn split(decided: &Decided) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let (deleted, restored): (Vec<_>, Vec<_>) = decided
-        .changes()
-        .into_iter()
-        .partition(|change| change.kind == PlannedKind::Delete);
-    let paths = |changes: Vec<PlannedChange>| {
-        let paths = changes.into_iter();
-        paths.map(|change| change.path).collect()
-    };
-    (paths(restored), paths(deleted))
+/// Returns what is restored, what is deleted, and what is merged.
+fn split(decided: &Decided) -> (Vec<PathBuf>, Vec<PathBuf>, Vec<PlannedChange>) {
+    let (mut restored, mut deleted, mut merged) = (Vec::new(), Vec::new(), Vec::new());
+    for change in decided.changes() {
+        match change.kind {
+            PlannedKind::Delete => deleted.push(change.path),
+            PlannedKind::Merge { .. } => merged.push(change),
+            _ => restored.push(change.path),
+        }
+    }
+    (restored, deleted, merged)
 }
 
 /// Says that the next who comes goes on.

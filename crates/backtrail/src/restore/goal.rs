@@ -13,7 +13,7 @@ use crate::session::{Step, is_prompt, not_ours};
 use crate::snapshot::shown;
 use crate::store::Store;
 use crate::trail::Because;
-use crate::workspace::journal::TrailPlace;
+use crate::workspace::journal::{MergedWork, TrailPlace};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, Point, SessionPlace, Why, Workspace};
 
@@ -43,8 +43,13 @@ pub(super) struct FileGoal {
     pub(super) target: ObjectId,
     /// Which paths of it.
     pub(super) scope: Scope,
+    /// Which paths of a step, if any are named.
+    pub(super) only: Vec<PathBuf>,
     /// The checkpoint after which everybody's changes count.
     pub(super) since: CheckpointId,
+    /// The checkpoint that the step ended with, which is taken back; `None` where all
+    /// is up to now.
+    pub(super) until: Option<CheckpointId>,
     pub(super) whose: OwnWork,
 }
 
@@ -84,6 +89,27 @@ impl OwnWork {
             Self::Everyones => Whose::Everyones,
         })
     }
+
+    /// Returns whose work it is as the record of a merge says it.
+    pub(super) fn as_merged(&self) -> MergedWork {
+        match self {
+            Self::Nobodys => MergedWork::Move,
+            Self::One(_) => MergedWork::Session,
+            Self::Sessions => MergedWork::Sessions,
+            Self::Everyones => MergedWork::Everyone,
+        }
+    }
+
+    /// Returns whose work a merge took back; `None` where that cannot be told.
+    pub(super) fn merged(work: MergedWork, session: Option<&SessionId>) -> Option<Self> {
+        match work {
+            MergedWork::Move => Some(Self::Nobodys),
+            MergedWork::Session => session.cloned().map(Self::One),
+            MergedWork::Sessions => Some(Self::Sessions),
+            MergedWork::Everyone => Some(Self::Everyones),
+            MergedWork::Other => None,
+        }
+    }
 }
 
 impl Verb {
@@ -121,16 +147,17 @@ impl Goal {
             None => OwnWork::Everyones,
         };
         let checkpoint = moment.checkpoint;
-        let is_restore = !options.paths.is_empty();
+        let is_restore = !options.paths.is_empty() || options.pick.is_some();
         let store = workspace.store();
         let chat = place.as_ref().filter(|_| options.chat && !is_restore);
         let owner = match &place {
             Some(place) => Some(belongs_to(store, &place.id)?),
             None => None,
         };
-        let about = match is_restore {
-            true => named_paths(&options.paths),
-            false => format!("to {}", target_words(workspace, &checkpoint)?),
+        let about = match &options.pick {
+            Some(pick) => format!("parts of {}", named_paths(&pick.paths())),
+            None if is_restore => named_paths(&options.paths),
+            None => format!("to {}", target_words(workspace, &checkpoint)?),
         };
         Ok(Self {
             verb: if is_restore {
@@ -144,7 +171,9 @@ impl Goal {
             files: Some(FileGoal {
                 target: checkpoint.snapshot_id(),
                 scope: Scope::Whole(options.paths.clone()),
+                only: Vec::new(),
                 since: checkpoint.id(),
+                until: None,
                 whose,
             }),
             // One that cannot be read any more keeps no file from moving.
@@ -287,7 +316,7 @@ pub(super) fn target_words(workspace: &Workspace, checkpoint: &Checkpoint) -> Re
     Ok(format!("checkpoint {}", checkpoint.id().prefix(8)))
 }
 
-fn named_paths(paths: &[PathBuf]) -> String {
+pub(super) fn named_paths(paths: &[PathBuf]) -> String {
     let name = |path: &PathBuf| match shown(path) {
         name if name.is_empty() => ".".to_owned(),
         name => name,
@@ -341,10 +370,10 @@ fn tool_calls_between(
     Ok(calls)
 }
 
-/// Returns the place of the checkpoint that everybody's changes are counted from.
-pub(super) fn index_since(timeline: &Timeline, goal: &FileGoal) -> Result<usize> {
-    timeline.index_of(goal.since).ok_or_else(|| {
-        let what = format!("checkpoint {} is not there any more", goal.since);
+/// Returns the place of a checkpoint that something is counted from.
+pub(super) fn place_of(timeline: &Timeline, id: CheckpointId) -> Result<usize> {
+    timeline.index_of(id).ok_or_else(|| {
+        let what = format!("checkpoint {id} is not there any more");
         Error::new(ErrorKind::NotFound, what)
     })
 }

@@ -12,12 +12,16 @@ mod decide;
 mod draft;
 mod execute;
 mod goal;
+mod judge;
+mod merge;
 mod options;
+mod parts;
 mod plan;
 mod recover;
 mod steps;
 mod thing;
 mod trace;
+mod traced;
 mod whose;
 
 #[cfg(test)]
@@ -66,7 +70,8 @@ mod trees_tests;
 
 pub use act::{Touch, TouchHook};
 pub use options::{OnConflict, Rewind};
+pub use parts::{Choice, Part};
 pub use plan::{
-    Attempt, ChangedBy, ChatMove, Conflict, Kept, KeptBecause, NotRestored, PlannedChange,
-    PlannedKind, Recovered, RewindPlan, RewindReport, Verb,
+    Attempt, ChangedBy, ChatMove, Conflict, Kept, KeptBecause, Merge, NotRestored, Overlap,
+    PlannedChange, PlannedKind, Recovered, RewindPlan, RewindReport, Unmerged, Verb,
 };

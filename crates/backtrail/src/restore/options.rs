@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::parts::Pick;
 use crate::snapshot::Progress;
 
 /// What is taken back, and what becomes of conflicts.
@@ -12,6 +13,7 @@ pub struct Rewind {
     pub(super) chat: bool,
     pub(super) on_conflict: OnConflict,
     pub(super) paths: Vec<PathBuf>,
+    pub(super) pick: Option<Pick>,
     pub(super) progress: Option<Arc<dyn Progress>>,
 }
 
@@ -26,6 +28,9 @@ pub enum OnConflict {
     Keep,
     /// It becomes what it was; undo brings back what it is now.
     Overwrite,
+    /// What is taken back goes, line by line, and what others did stays. Where that
+    /// overlaps, or is no text, it stops everything before anything is touched.
+    Merge,
 }
 
 impl Rewind {
@@ -35,6 +40,7 @@ impl Rewind {
             chat,
             on_conflict: OnConflict::Stop,
             paths: Vec::new(),
+            pick: None,
             progress: None,
         }
     }
@@ -73,11 +79,30 @@ impl Rewind {
         self.on_conflict(OnConflict::Overwrite)
     }
 
-    /// Takes back these files and directories alone, relative to the workspace.
+    /// Takes back what is to be taken back, and keeps what others did to the same
+    /// files.
+    #[must_use]
+    pub fn merge(self) -> Self {
+        self.on_conflict(OnConflict::Merge)
+    }
+
+    /// Takes back these files and directories alone, relative to the workspace; the
+    /// conversation stays.
     #[must_use]
     pub fn paths<P: Into<PathBuf>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.paths = paths.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Lets somebody choose what is taken back, of the files alone: see
+    /// [`RewindPlan::parts`](super::RewindPlan::parts) and
+    /// [`RewindPlan::choose`](super::RewindPlan::choose). What is chosen is taken
+    /// back, whoever changed it; until something is, nothing is.
+    #[must_use]
+    pub fn in_parts(mut self) -> Self {
+        self.pick = Some(Pick::default());
+        self.chat = false;
+        self.overwrite()
     }
 
     /// Sets who is told how far the look at the files is.

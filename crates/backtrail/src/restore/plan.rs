@@ -52,6 +52,13 @@ pub enum PlannedKind {
     Delete,
     /// Its mode alone becomes what it was.
     Mode,
+    /// Some of its lines become what they were; what others did to it stays.
+    Merge {
+        /// How many lines go.
+        removed: u64,
+        /// How many lines come back.
+        returned: u64,
+    },
 }
 
 /// A path that somebody else changed.
@@ -68,6 +75,63 @@ pub struct Conflict {
     pub unsaved: bool,
     /// What those whose work is taken back did to it as well: the turn or run.
     pub also: Option<String>,
+    /// What a merge came to; `None` where none was asked for.
+    pub merge: Option<Merge>,
+}
+
+impl Conflict {
+    /// Returns the places where lines of both sides overlap.
+    pub fn overlaps(&self) -> &[Overlap] {
+        match &self.merge {
+            Some(Merge::Stopped(unmerged)) => &unmerged.overlaps,
+            _ => &[],
+        }
+    }
+
+    /// Returns whether a merge was asked for, and could not be made.
+    pub fn is_unmerged(&self) -> bool {
+        matches!(self.merge, Some(Merge::Stopped(_)))
+    }
+}
+
+/// What a merge of one path came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Merge {
+    /// What is taken back goes, and what others did stays.
+    Merged,
+    /// There is nothing in it to take back: it stays as it is.
+    Kept,
+    /// It cannot be done, and stops everything.
+    Stopped(Unmerged),
+}
+
+/// Why a path cannot be merged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unmerged {
+    /// Why, in a few words.
+    pub why: String,
+    /// Where lines overlap, if that is why.
+    pub overlaps: Vec<Overlap>,
+}
+
+/// Lines that would be taken back, and that somebody else changed as well, or lines
+/// beside them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Overlap {
+    /// The number of the first of these lines, in what is there once all that came
+    /// later is taken back: counted from 1.
+    pub line: u64,
+    /// The lines as they are now.
+    pub now: Vec<u8>,
+    /// The lines as those whose work is taken back left them.
+    pub left: Vec<u8>,
+    /// The lines as they were before that.
+    pub was: Vec<u8>,
+    /// The turn or run that changed them last, in words, of those that are taken back.
+    pub by: Option<String>,
 }
 
 /// Who changed something.
@@ -182,6 +246,11 @@ impl RewindPlan {
         self.draft.conflicts()
     }
 
+    /// Returns whether a conflict stops it: nothing can be done as it is asked for.
+    pub fn is_stopped(&self) -> bool {
+        self.draft.is_stopped(self.options.on_conflict)
+    }
+
     /// Returns what stays as it is although the point has it otherwise.
     pub fn kept(&self) -> &[Kept] {
         let files = self.draft.files.as_ref();
@@ -273,6 +342,8 @@ pub struct RewindReport {
     pub now: Option<CheckpointId>,
     /// What was restored, came back, or got its mode back.
     pub restored: Vec<PathBuf>,
+    /// What was merged: some lines went or came back, and what others did stayed.
+    pub merged: Vec<PlannedChange>,
     /// What went.
     pub deleted: Vec<PathBuf>,
     /// What stayed as it is although the point has it otherwise.

@@ -5,11 +5,12 @@
 //! newest of all of them comes first.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
-use super::goal::{ChatGoal, FileGoal, Goal, OwnWork, Owner, Scope, belongs_to};
+use super::goal::{ChatGoal, FileGoal, Goal, OwnWork, Owner, Scope, belongs_to, named_paths};
 use super::options::Rewind;
 use super::plan::Verb;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Step, StepKind, Steps, all_steps, newest_step, opener_of, undone_step};
 use crate::time::Timestamp;
@@ -65,6 +66,9 @@ impl<'a> Finder<'a> {
 
     /// Finds the step that undo takes back.
     pub(super) fn to_undo(&self, options: &Rewind) -> Result<Option<Goal>> {
+        if !options.paths.is_empty() {
+            return self.part_of_newest(options).map(Some);
+        }
         let chat = match options.chat {
             true => self.newest_chat()?,
             false => None,
@@ -82,6 +86,42 @@ impl<'a> Finder<'a> {
         Ok(chat.map(|chat| chat.goal(Verb::Undo)))
     }
 
+    /// Finds the newest step that changed any of some paths, and takes back what it did
+    /// to them. That is a step of its own; the one that it is a part of stays.
+    fn part_of_newest(&self, options: &Rewind) -> Result<Goal> {
+        let only: Vec<&Path> = options.paths.iter().map(PathBuf::as_path).collect();
+        for step in self.steps.done.iter().rev() {
+            if !self.changed_at(step, &only)? {
+                continue;
+            }
+            let mut goal = self.undo_of(step, &Rewind::files())?;
+            let Some(files) = &mut goal.files else {
+                continue;
+            };
+            files.only.clone_from(&options.paths);
+            let words = goal.step.as_ref().map_or_else(String::new, Step::to_string);
+            goal.about = Some(format!("{} to before {words}", named_paths(&options.paths)));
+            goal.verb = Verb::Restore;
+            goal.step_id = None;
+            return Ok(goal);
+        }
+        let what = format!(
+            "no step that can be undone changed {}",
+            named_paths(&options.paths)
+        );
+        Err(Error::new(ErrorKind::NotFound, what).at_path(&options.paths[0]))
+    }
+
+    /// Returns whether a step changed any of some paths.
+    fn changed_at(&self, step: &FileStep, only: &[&Path]) -> Result<bool> {
+        let before = self.timeline.checkpoints[step.before].snapshot()?;
+        let after = match step.after {
+            Some(after) => self.timeline.checkpoints[after].snapshot()?,
+            None => self.workspace.look(&before, None)?.0,
+        };
+        Ok(!before.differences(&after, Some(only))?.is_empty())
+    }
+
     /// Returns whether a step of a conversation came after one of files. Within one
     /// session the records tell; clocks go back.
     fn is_newer(&self, chat: &ChatStep, step: &FileStep) -> bool {
@@ -94,6 +134,9 @@ impl<'a> Finder<'a> {
 
     /// Finds the step that redo brings forward again.
     pub(super) fn to_redo(&self, options: &Rewind) -> Result<Option<Goal>> {
+        if !options.paths.is_empty() {
+            return Err(Error::invalid("a step is brought forward again as a whole"));
+        }
         let chat = self.undone_chat()?;
         let newest = self.newest_chat()?;
         if let Some((step, undo)) = self.steps.undone.last()
@@ -158,7 +201,9 @@ impl<'a> Finder<'a> {
         let files = FileGoal {
             target: before.snapshot_id(),
             scope,
+            only: Vec::new(),
             since,
+            until: step.after.map(|after| checkpoints[after].id()),
             whose,
         };
         let chat = match options.chat {
@@ -180,7 +225,9 @@ impl<'a> Finder<'a> {
         let files = FileGoal {
             target: undo.before,
             scope: Scope::Changed(after.unwrap_or(undo.after)),
+            only: Vec::new(),
             since: undo.id,
+            until: None,
             whose: OwnWork::Nobodys,
         };
         let chat = undo

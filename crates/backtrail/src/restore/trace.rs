@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::thing::Thing;
+use super::traced::{Cause, Link, State, Traced};
 use super::whose::{Doing, Interval};
 use crate::error::{ErrorKind, Result};
 use crate::objects::ObjectId;
@@ -16,35 +18,8 @@ pub(super) struct Trace {
     paths: HashMap<PathBuf, Traced>,
     /// What is there now where no snapshot has it.
     stored: BTreeMap<PathBuf, Thing>,
-}
-
-/// What became of one path.
-#[derive(Debug, Default)]
-struct Traced {
-    /// Its state where everything is counted from.
-    base: State,
-    /// Its states since, each with who had changed it then.
-    states: Vec<(State, Vec<Doing>)>,
-    /// Whether ignore rules named it when it came into being.
-    born_ignored: Option<bool>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-enum State {
-    #[default]
-    Absent,
-    There(Thing),
-    /// Something that was left out was there, or above it.
-    Unknown,
-}
-
-impl State {
-    fn of(node: Option<&Node>) -> Self {
-        match node {
-            None => Self::Absent,
-            Some(node) => Thing::of(node).map_or(Self::Unknown, Self::There),
-        }
-    }
+    /// The last state of the workspace that somebody asked for.
+    saved: usize,
 }
 
 impl Trace {
@@ -57,11 +32,10 @@ impl Trace {
     ) -> Result<Self> {
         let mut trace = Self::default();
         for difference in differences {
-            let traced = Traced {
-                base: State::of(base.walk_down_to(difference, between)?.as_ref()),
-                ..Traced::default()
-            };
-            trace.paths.insert(difference.path.clone(), traced);
+            let base = State::of(base.walk_down_to(difference, between)?.as_ref());
+            trace
+                .paths
+                .insert(difference.path.clone(), Traced::new(base));
         }
         Ok(trace)
     }
@@ -92,16 +66,20 @@ impl Trace {
             if id == interval.after {
                 before = Some((id, start));
                 by.clear();
-                self.save(interval.saves);
+                self.save(interval);
                 continue;
             }
             let compared = readable(open(&interval.after))?
                 .map(|end| start.differences(&end, None).map(|found| (end, found)));
             match compared.map(readable).transpose()?.flatten() {
                 Some((end, found)) => {
-                    self.take_in(&found, &by, interval.saves);
-                    by.clear();
-                    self.save(interval.saves);
+                    let cause = Cause {
+                        by: &Rc::from(std::mem::take(&mut by)),
+                        n: interval.n,
+                        took: interval.took.as_ref(),
+                    };
+                    self.take_in(&found, cause, interval.saves);
+                    self.save(interval);
                     before = Some((interval.after, end));
                 }
                 None => before = Some((id, start)),
@@ -111,18 +89,19 @@ impl Trace {
     }
 
     /// Takes note that somebody asked for all that is there to be kept.
-    fn save(&mut self, saves: bool) {
-        if !saves {
+    fn save(&mut self, interval: &Interval) {
+        if !interval.saves {
             return;
         }
+        self.saved = interval.n;
         let states = self.paths.values_mut();
-        for (_, by) in states.filter_map(|traced| traced.states.last_mut()) {
-            by.iter_mut().for_each(|doing| doing.unsaved = false);
+        for known in states.filter_map(|traced| traced.states.last_mut()) {
+            known.by.iter_mut().for_each(|doing| doing.unsaved = false);
         }
     }
 
     /// Takes in what differs. `asked` tells that somebody asked for the later state.
-    fn take_in(&mut self, found: &[Difference], by: &[Doing], asked: bool) {
+    fn take_in(&mut self, found: &[Difference], cause: Cause<'_>, asked: bool) {
         for difference in found {
             let unknown = [&difference.before, &difference.after]
                 .into_iter()
@@ -136,29 +115,29 @@ impl Trace {
             if let Some(traced) = self.paths.get_mut(&difference.path) {
                 if !asked && is_regained(difference) {
                     // Stored because it was in the way; it was there all the time.
-                    traced.regain(State::of(difference.after.as_ref()));
+                    traced.regain(State::of(difference.after.as_ref()), cause.n);
                     continue;
                 }
-                traced.change(State::of(difference.after.as_ref()), by);
-                if difference.before.is_none() && !by.is_empty() {
+                traced.change(State::of(difference.after.as_ref()), cause);
+                if difference.before.is_none() && !cause.by.is_empty() {
                     traced.born_ignored = difference.after.as_ref().map(is_ignored);
                 }
             }
             if unknown {
-                self.lose_sight(difference, by);
+                self.lose_sight(difference, cause);
             }
         }
     }
 
     /// Notes that something above paths was left out, before or after.
-    fn lose_sight(&mut self, difference: &Difference, by: &[Doing]) {
+    fn lose_sight(&mut self, difference: &Difference, cause: Cause<'_>) {
         let ignored = [&difference.before, &difference.after]
             .into_iter()
             .flatten()
             .any(is_ignored);
         for (path, traced) in &mut self.paths {
             if path.starts_with(&difference.path) && *path != difference.path {
-                traced.change(State::Unknown, by);
+                traced.change(State::Unknown, cause);
                 if ignored {
                     traced.born_ignored = Some(true);
                 }
@@ -168,54 +147,34 @@ impl Trace {
 
     /// Returns who changed a path, the last of them last.
     pub(super) fn by(&self, path: &Path) -> &[Doing] {
-        let states = self.paths.get(path).map(|traced| &traced.states);
-        states
-            .and_then(|states| states.last())
-            .map_or(&[], |(_, by)| by)
+        self.paths.get(path).map_or(&[], Traced::by)
+    }
+
+    /// Returns the state of a path where everything is counted from.
+    pub(super) fn base(&self, path: &Path) -> State {
+        let traced = self.paths.get(path);
+        traced.map_or(State::Unknown, |traced| traced.base.clone())
+    }
+
+    /// Returns the changes that led to what is at a path, the last one first.
+    pub(super) fn chain(&self, path: &Path) -> Vec<&Link> {
+        self.paths.get(path).map_or_else(Vec::new, Traced::chain)
+    }
+
+    /// Returns whether what is at a path was stored because no snapshot had it.
+    pub(super) fn is_stored(&self, path: &Path) -> bool {
+        self.stored.contains_key(path)
+    }
+
+    /// Returns the last state of the workspace that somebody asked for.
+    pub(super) fn saved(&self) -> usize {
+        self.saved
     }
 
     /// Returns whether ignore rules named a path when it came into being, where that
     /// was seen.
     pub(super) fn born_ignored(&self, path: &Path) -> Option<bool> {
         self.paths.get(path)?.born_ignored
-    }
-}
-
-impl Traced {
-    fn change(&mut self, state: State, by: &[Doing]) {
-        let before = self.states.last().map(|(_, by)| by.clone());
-        let before = before.unwrap_or_default();
-        let now = if state == self.base {
-            // Whoever brought it back: nothing of anybody's is in it.
-            Vec::new()
-        } else if let Some(then) = self.as_it_was(&state) {
-            then
-        } else if by.is_empty() {
-            // Restored: it is again whose it was then.
-            let then = self.states.iter().rev().find(|(known, _)| *known == state);
-            then.map_or(before, |(_, by)| by.clone())
-        } else {
-            let mut now = before;
-            now.retain(|known| !by.contains(known));
-            now.extend_from_slice(by);
-            now
-        };
-        self.states.push((state, now));
-    }
-
-    /// Takes note of what a path is that was there all the time.
-    fn regain(&mut self, state: State) {
-        let by = self.states.last().map(|(_, by)| by.clone());
-        self.states.push((state, by.unwrap_or_default()));
-    }
-
-    /// Returns who had changed a path that was lost sight of and is the same again.
-    fn as_it_was(&self, state: &State) -> Option<Vec<Doing>> {
-        let is_lost = |(state, _): &&(State, Vec<Doing>)| *state == State::Unknown;
-        self.states.last().filter(is_lost)?;
-        let seen = self.states.iter().rev().find(|known| !is_lost(known));
-        seen.filter(|(known, _)| known == state)
-            .map(|(_, by)| by.clone())
     }
 }
 

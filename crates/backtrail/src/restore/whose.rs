@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use super::traced::Link;
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::objects::ObjectId;
@@ -47,6 +48,40 @@ pub(super) struct Interval {
     pub(super) by: Vec<Doing>,
     /// Whether somebody asked for the state after it to be kept.
     pub(super) saves: bool,
+    /// The place of the state after it.
+    pub(super) n: usize,
+    /// What a merge took back in it.
+    pub(super) took: Option<Took>,
+}
+
+/// What a merge took back.
+#[derive(Debug)]
+pub(super) enum Took {
+    /// What some did after one state and up to another.
+    Work {
+        whose: Whose,
+        since: usize,
+        until: usize,
+    },
+    /// A move: what the first state had came back, and the second had not.
+    Back { to: usize, after: usize },
+}
+
+impl Took {
+    /// Returns whether a change was taken back.
+    pub(super) fn holds(&self, link: &Link) -> bool {
+        match self {
+            Self::Work {
+                whose,
+                since,
+                until,
+            } => {
+                let is_within = *since < link.n && link.n <= *until;
+                is_within && !link.by.is_empty() && link.by.iter().all(|by| whose.is_own(by))
+            }
+            Self::Back { .. } => false,
+        }
+    }
 }
 
 /// A turn or run, with those that are parts of others.
@@ -74,6 +109,8 @@ pub(super) fn intervals(
             after: checkpoints[n].snapshot_id(),
             by: saved_by(&around, checkpoints, n),
             saves: !checkpoints[n].why().moved() && *checkpoints[n].why() != Why::BeforeRewind,
+            n,
+            took: None,
         })
         .collect();
     let last = checkpoints.len();
@@ -83,6 +120,8 @@ pub(super) fn intervals(
         after: present,
         by: unsaved_by(&around, last, now),
         saves: false,
+        n: last,
+        took: None,
     });
     intervals
 }

@@ -12,20 +12,22 @@ pub(crate) mod edit;
 mod edit_tests;
 pub(crate) mod entry;
 mod hunks;
+pub(crate) mod merge;
 pub(crate) mod name;
 pub(crate) mod node;
 #[cfg(test)]
 mod node_tests;
-mod patch;
+pub(crate) mod patch;
 #[cfg(test)]
 mod patch_tests;
+pub(crate) mod pieces;
 pub(crate) mod remembered;
 mod renames;
 pub(crate) mod scan;
 pub(crate) mod source;
 #[cfg(test)]
 mod testing;
-mod text;
+pub(crate) mod text;
 mod tree;
 #[cfg(test)]
 mod tree_tests;

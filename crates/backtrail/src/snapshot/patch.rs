@@ -12,7 +12,7 @@ use super::text::{Hunks, compare, is_binary};
 use crate::error::Result;
 
 /// Larger files are not compared line by line.
-const MAX_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// One change as part of a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,7 +22,7 @@ pub(super) struct Hunks {
 }
 
 /// Returns whether a content is not text.
-pub(super) fn is_binary(content: &[u8]) -> bool {
+pub(crate) fn is_binary(content: &[u8]) -> bool {
     let start = &content[..content.len().min(LOOKED_AT)];
     memchr::memchr(0, start).is_some()
 }
@@ -53,7 +53,7 @@ pub(super) fn compare_within(bounds: Bounds, before: &[u8], after: &[u8], contex
 
 impl Hunks {
     /// Writes changes that are near each other as one hunk.
-    fn write(&mut self, input: &InternedInput<&[u8]>, near: &[Hunk], context: usize) {
+    pub(super) fn write(&mut self, input: &InternedInput<&[u8]>, near: &[Hunk], context: usize) {
         let (Some(first), Some(last)) = (near.first(), near.last()) else {
             return;
         };

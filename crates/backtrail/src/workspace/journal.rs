@@ -56,6 +56,36 @@ pub(crate) struct Begun {
     /// What it does, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<String>,
+    /// What it took back where it kept what others did to the same paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) merge: Option<BegunMerge>,
+}
+
+/// What a merge took back: what some did after one checkpoint and up to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BegunMerge {
+    pub(crate) whose: MergedWork,
+    pub(crate) since: CheckpointId,
+    /// Up to the end where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<CheckpointId>,
+}
+
+/// Whose work a merge took back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MergedWork {
+    /// That of the step's session, with its sub-agents.
+    Session,
+    /// That of every session.
+    Sessions,
+    /// Everything that was saved.
+    Everyone,
+    /// What the move that ended with `since` did.
+    Move,
+    /// A newer version's.
+    #[serde(other)]
+    Other,
 }
 
 /// How a conversation moves with the files.

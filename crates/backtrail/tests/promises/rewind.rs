@@ -15,6 +15,7 @@ mod elsewhere;
 mod every_step;
 mod killed;
 pub(crate) mod kit;
+mod merge;
 mod odd;
 mod oracle;
 mod others;

@@ -15,12 +15,12 @@ const ROWS: usize = 20;
 impl Outcome {
     /// Says in one line what stands in the way.
     pub(super) fn refusal(&self) -> String {
-        let files = count(self.conflicts.len() as u64, "file");
-        let were = if self.conflicts.len() == 1 {
-            "was"
-        } else {
-            "were"
-        };
+        let stopping = self.stopping();
+        let files = count(stopping.len() as u64, "file");
+        if self.merges() {
+            return format!("{files} cannot be merged; nothing was touched");
+        }
+        let were = if stopping.len() == 1 { "was" } else { "were" };
         let since = match self.verb {
             Verb::Rewind | Verb::Restore => "after that point",
             _ => "since",
@@ -28,21 +28,36 @@ impl Outcome {
         format!("{files} {were} changed by someone else {since}; nothing was touched")
     }
 
+    /// Returns whether a merge was asked for.
+    fn merges(&self) -> bool {
+        self.conflicts.iter().any(|one| one.merge.is_some())
+    }
+
+    /// Returns what stands in the way: all that somebody else changed, or of a merge
+    /// what it could not do.
+    fn stopping(&self) -> Vec<&Contested> {
+        let merges = self.merges();
+        let stops = |one: &&Contested| !merges || one.unmerged().is_some();
+        self.conflicts.iter().filter(stops).collect()
+    }
+
     /// Lists who changed what, and the ways on.
     pub(super) fn contested(&self, width: Option<usize>) -> Vec<String> {
-        let shown = &self.conflicts[..self.conflicts.len().min(ROWS)];
-        let rows: Vec<[String; 3]> = shown.iter().map(Contested::columns).collect();
+        let stopping = self.stopping();
+        let shown = &stopping[..stopping.len().min(ROWS)];
+        let rows: Vec<[String; 3]> = shown.iter().map(|one| one.columns()).collect();
         let mut lines = vec![String::new()];
         lines.extend(table(&rows, width.unwrap_or(usize::MAX)));
-        if self.conflicts.len() > ROWS {
-            lines.push(format!("  and {} more", self.conflicts.len() - ROWS));
+        if stopping.len() > ROWS {
+            lines.push(format!("  and {} more", stopping.len() - ROWS));
         }
+        lines.extend(shown.iter().flat_map(|one| one.overlapping(width)));
         lines.push(String::new());
         lines.extend(lists::lines(&self.ways_on(), width));
         lines
     }
 
-    fn ways_on(&self) -> [Item; 2] {
+    fn ways_on(&self) -> Vec<Item> {
         let verb = match self.verb {
             Verb::Rewind => "rewind",
             Verb::Restore => "restore",
@@ -55,31 +70,40 @@ impl Outcome {
             _ => " before".to_owned(),
         };
         let back = super::back(self.verb);
-        match &self.conflicts[..] {
+        let stopping = self.stopping();
+        let (keep, overwrite, theirs) = match &stopping[..] {
             [only] => {
                 let theirs = if only.by.is_none() { "yours" } else { "theirs" };
                 let mut keep = Item::prose("--keep", &format!("leave as it is, {verb} the rest"));
                 keep.words.insert(1, visible_path(&only.path));
                 let overwrite =
                     format!("take the file as it was{then} ({back} brings {theirs} back)");
-                [keep, Item::prose("--overwrite", &overwrite)]
+                (keep, overwrite, theirs)
             }
             _ => {
                 let keep = format!("leave these files as they are, {verb} the rest");
                 let overwrite =
                     format!("take the files as they were{then} ({back} brings these back)");
-                [
-                    Item::prose("--keep", &keep),
-                    Item::prose("--overwrite", &overwrite),
-                ]
+                (Item::prose("--keep", &keep), overwrite, "the others'")
             }
+        };
+        let merge = match (self.verb, &self.step) {
+            (Verb::Redo, _) => format!("bring back its lines, keep {theirs}"),
+            (_, Some(_)) => format!("take back its lines, keep {theirs}"),
+            _ => format!("take back the agent's lines, keep {theirs}"),
+        };
+        let mut ways = vec![keep];
+        if !self.merges() {
+            ways.push(Item::prose("--merge", &merge));
         }
+        ways.push(Item::prose("--overwrite", &overwrite));
+        ways
     }
 }
 
 impl Contested {
-    /// Returns the path, who changed it last, and who else did.
-    fn columns(&self) -> [String; 3] {
+    /// Says who changed it last, and when.
+    pub(super) fn who(&self) -> String {
         let who = match &self.by {
             None => "you".to_owned(),
             Some(id) => format!("session {}", short(id)),
@@ -88,10 +112,15 @@ impl Contested {
             true => "not saved yet".to_owned(),
             false => when::brief(self.at),
         };
+        format!("{who}, {when}")
+    }
+
+    /// Returns the path, who changed it last, and who else did.
+    fn columns(&self) -> [String; 3] {
         let also = self.also.as_ref().map_or_else(String::new, |also| {
             format!("also changed by {}", shortened(&visible(also), 60))
         });
-        [visible_path(&self.path), format!("{who}, {when}"), also]
+        [visible_path(&self.path), self.who(), also]
     }
 }
 

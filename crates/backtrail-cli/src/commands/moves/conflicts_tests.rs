@@ -22,6 +22,7 @@ fn contested(path: &str, by: Option<SessionId>) -> Contested {
         at: then(),
         unsaved: false,
         also: None,
+        merge: None,
     }
 }
 
@@ -54,6 +55,7 @@ fn one_file_in_conflict_is_told_with_who_and_the_ways_on_that_exist() {
             "  src/money.rs   you, 2001-09-09   also changed by turn 7",
             "",
             "  --keep       leave src/money.rs as it is, rewind the rest",
+            "  --merge      take back the agent's lines, keep yours",
             "  --overwrite  take the file as it was at 2001-09-09 (undo brings yours back)",
         ]
     );
@@ -77,6 +79,7 @@ fn who_changed_what_stands_in_columns() {
             "  lib/longer.rs   session 77ab0000, 2001-09-09",
             "",
             "  --keep       leave these files as they are, undo the rest",
+            "  --merge      take back the agent's lines, keep the others'",
             "  --overwrite  take the files as they were before (redo brings these back)",
         ]
     );
@@ -109,7 +112,10 @@ fn data_names_the_person_or_the_session() {
     let conflicts = outcome.to_json()["conflicts"].clone();
     assert_eq!(
         conflicts[0],
-        json!({"path": "a", "changed_by": "person", "at": then(), "unsaved": false, "also": null})
+        json!({
+            "path": "a", "changed_by": "person", "at": then(), "unsaved": false, "also": null,
+            "merge": null,
+        })
     );
     assert_eq!(conflicts[1]["changed_by"], session().as_str());
 }

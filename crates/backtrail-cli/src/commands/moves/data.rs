@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use backtrail::{Step, StepKind, Verb};
+use backtrail::{Merge, Step, StepKind, Verb};
 use serde_json::{Value, json};
 
 use super::outcome::{Contested, Left, Outcome, Stage};
@@ -23,6 +23,11 @@ impl Outcome {
             "from": self.from,
             "to": self.to.as_ref().map(|to| to.id),
             "restored": touched(&self.restored),
+            "merged": self.merged.iter().filter(|_| !stopped).map(|one| json!({
+                "path": text(&one.path),
+                "removed": one.removed,
+                "returned": one.returned,
+            })).collect::<Vec<_>>(),
             "deleted": touched(&self.deleted),
             "kept": left(&self.kept),
             "conflicts": self.conflicts.iter().map(Contested::to_json).collect::<Vec<_>>(),
@@ -58,8 +63,32 @@ impl Contested {
             "at": self.at,
             "unsaved": self.unsaved,
             "also": self.also,
+            "merge": self.merge.as_ref().map(merge_json),
         })
     }
+}
+
+/// Writes what a merge of one path came to; lines are plain text, lossy where they are
+/// not UTF-8.
+fn merge_json(merge: &Merge) -> Value {
+    let (outcome, unmerged) = match merge {
+        Merge::Merged => ("merged", None),
+        Merge::Stopped(unmerged) => ("stopped", Some(unmerged)),
+        _ => ("kept", None),
+    };
+    let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let overlaps = unmerged.into_iter().flat_map(|unmerged| &unmerged.overlaps);
+    json!({
+        "outcome": outcome,
+        "why": unmerged.map(|unmerged| &unmerged.why),
+        "overlaps": overlaps.map(|overlap| json!({
+            "line": overlap.line,
+            "now": lines(&overlap.now),
+            "left": lines(&overlap.left),
+            "was": lines(&overlap.was),
+            "by": overlap.by,
+        })).collect::<Vec<_>>(),
+    })
 }
 
 /// Writes a path as plain text; what is not UTF-8 in it is lost.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use backtrail::{
-    ChangedBy, ChatMove, Checkpoint, CheckpointId, Conflict, Kept, KeptBecause, Move, NotRestored,
-    PlannedKind, RewindPlan, RewindReport, SessionId, Step, Timestamp, ToolUse, Verb, Why,
-    Workspace,
+    ChangedBy, ChatMove, Checkpoint, CheckpointId, Conflict, Kept, KeptBecause, Merge, Move,
+    NotRestored, PlannedChange, PlannedKind, RewindPlan, RewindReport, SessionId, Step, Timestamp,
+    ToolUse, Verb, Why, Workspace,
 };
 use serde_json::Value;
 
@@ -36,10 +36,13 @@ pub(super) struct Outcome {
     pub(super) to: Option<Target>,
     pub(super) now: Option<CheckpointId>,
     pub(super) restored: Vec<PathBuf>,
+    pub(super) merged: Vec<Merged>,
     pub(super) deleted: Vec<PathBuf>,
     pub(super) kept: Vec<Left>,
     pub(super) not_restored: Vec<Left>,
     pub(super) conflicts: Vec<Contested>,
+    /// Whether conflicts stop it.
+    pub(super) is_stopped: bool,
     pub(super) unchanged: u64,
     pub(super) tool_calls: Vec<String>,
     /// Other sessions whose work goes back, and whose conversations stay.
@@ -77,6 +80,14 @@ pub(super) struct Left {
     pub(super) why: String,
 }
 
+/// A file of which some lines go and others come back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Merged {
+    pub(super) path: PathBuf,
+    pub(super) removed: u64,
+    pub(super) returned: u64,
+}
+
 /// A path that somebody else changed.
 #[derive(Debug, Clone)]
 pub(super) struct Contested {
@@ -86,6 +97,7 @@ pub(super) struct Contested {
     pub(super) at: Timestamp,
     pub(super) unsaved: bool,
     pub(super) also: Option<String>,
+    pub(super) merge: Option<Merge>,
 }
 
 /// How a conversation moves.
@@ -110,10 +122,12 @@ impl Outcome {
             to: None,
             now: None,
             restored: Vec::new(),
+            merged: Vec::new(),
             deleted: Vec::new(),
             kept: Vec::new(),
             not_restored: Vec::new(),
             conflicts: Vec::new(),
+            is_stopped: false,
             unchanged: 0,
             tool_calls: Vec::new(),
             others: Vec::new(),
@@ -125,22 +139,25 @@ impl Outcome {
     }
 
     pub(super) fn of_plan(plan: &RewindPlan, stage: Stage, workspace: &Workspace) -> Self {
-        let changes = plan.changes().iter();
-        let (deleted, restored) =
-            changes.partition::<Vec<_>, _>(|change| change.kind == PlannedKind::Delete);
-        let paths = |changes: Vec<&backtrail::PlannedChange>| {
-            let paths = changes.into_iter().map(|change| change.path.clone());
-            paths.collect::<Vec<_>>()
-        };
+        let (mut restored, mut deleted, mut merged) = (Vec::new(), Vec::new(), Vec::new());
+        for change in plan.changes() {
+            match change.kind {
+                PlannedKind::Delete => deleted.push(change.path.clone()),
+                PlannedKind::Merge { .. } => merged.extend(Merged::of(change)),
+                _ => restored.push(change.path.clone()),
+            }
+        }
         Self {
             step: plan.step().map(ToldStep::from),
             session: plan.session().cloned(),
             to: plan.to().map(|to| Target::new(to, workspace)),
-            restored: paths(restored),
-            deleted: paths(deleted),
+            restored,
+            merged,
+            deleted,
             kept: plan.kept().iter().map(Left::from).collect(),
             not_restored: plan.not_restored().iter().map(Left::from).collect(),
             conflicts: plan.conflicts().iter().map(Contested::from).collect(),
+            is_stopped: plan.is_stopped(),
             unchanged: plan.unchanged(),
             tool_calls: names(plan.tool_calls()),
             others: plan.other_sessions().to_vec(),
@@ -167,6 +184,7 @@ impl Outcome {
             chat: report.chat.as_ref().map(Chat::from),
             running: running(&report.active, workspace),
             session: report.session,
+            merged: report.merged.iter().filter_map(Merged::of).collect(),
             restored: report.restored,
             deleted: report.deleted,
             belongs_to: report.belongs_to,
@@ -196,7 +214,7 @@ impl Outcome {
 
     /// Returns whether any path changes, or would.
     pub(super) fn moves_files(&self) -> bool {
-        !self.restored.is_empty() || !self.deleted.is_empty()
+        !self.restored.is_empty() || !self.deleted.is_empty() || !self.merged.is_empty()
     }
 
     /// Returns whether anything moves, or would.
@@ -215,6 +233,19 @@ impl Outcome {
             && self.kept.is_empty()
             && self.not_restored.is_empty()
             && self.belongs_to.is_none()
+    }
+}
+
+impl Merged {
+    fn of(change: &PlannedChange) -> Option<Self> {
+        match change.kind {
+            PlannedKind::Merge { removed, returned } => Some(Self {
+                path: change.path.clone(),
+                removed,
+                returned,
+            }),
+            _ => None,
+        }
     }
 }
 
@@ -276,6 +307,7 @@ impl From<&Conflict> for Contested {
             at: conflict.at,
             unsaved: conflict.unsaved,
             also: conflict.also.clone(),
+            merge: conflict.merge.clone(),
         }
     }
 }

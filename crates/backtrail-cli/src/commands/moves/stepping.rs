@@ -1,15 +1,19 @@
 //! What undo and redo have in common.
 
-use backtrail::Verb;
+use std::path::{Path, PathBuf};
 
-use super::alone::Alone;
+use backtrail::{Rewind, Verb};
+
+use super::alone::{Alone, no_files};
 use super::scope::Scope;
 use super::{Asked, Doing, How, What, verb_name};
 use crate::args::Global;
+use crate::commands::cat::within;
 use crate::commands::here::Here;
 use crate::commands::recovery::Finish;
 use crate::commands::{Answer, short};
 use crate::error::{CommandError, Result};
+use crate::shell::{arguments, quote};
 use crate::ui::Ui;
 
 /// An undo or redo that was asked for.
@@ -19,12 +23,13 @@ pub(in crate::commands) struct Stepping<'a> {
     pub(in crate::commands) what: &'a What,
     pub(in crate::commands) how: &'a How,
     pub(in crate::commands) here: &'a Here,
+    /// The files and directories of the step, if any are named.
+    pub(in crate::commands) paths: &'a [PathBuf],
 }
 
 impl Stepping<'_> {
     /// Does it: in the workspace that is meant, or to a conversation alone.
     pub(in crate::commands) fn go(&self, global: &Global, ui: &Ui) -> Result<Answer> {
-        self.how.check()?;
         let scope = Scope::find(self.reference, self.here, global, ui, Finish::ToWrite)?;
         let (workspace, session, place) = match &scope {
             Scope::Workspace {
@@ -32,6 +37,7 @@ impl Stepping<'_> {
                 session,
                 place,
             } => (workspace, session.as_ref(), place),
+            Scope::Session(_, id) if !self.paths.is_empty() => return Err(no_files(id, ui)),
             Scope::Session(store, id) => {
                 let alone = Alone {
                     ui,
@@ -47,6 +53,8 @@ impl Stepping<'_> {
             Some(id) => format!(" {}{}", short(id), self.here.flag()),
             None => self.here.flag(),
         };
+        let paths = self.paths.iter().map(|path| within(workspace.root(), path));
+        let paths = paths.collect::<Result<Vec<_>>>()?;
         let asked = Asked {
             ui,
             workspace,
@@ -54,19 +62,45 @@ impl Stepping<'_> {
                 Verb::Redo => Doing::Redo(session),
                 _ => Doing::Undo(session),
             },
-            options: self.what.options(),
+            options: match paths.is_empty() {
+                true => self.what.options(),
+                false => Rewind::files().paths(&paths),
+            },
             how: self.how,
-            moves_both: self.what.is_both(),
+            moves_both: self.what.is_both() && paths.is_empty(),
             line: self.line(&behind),
             behind,
             place: place.clone(),
         };
-        asked.go(CommandError::from)
+        asked.go(|error| match error.path().map(Path::is_relative) {
+            Some(true) => self.never_changed(&paths, error, ui),
+            _ => error.into(),
+        })
+    }
+
+    /// Names the way to a path that no step changed.
+    fn never_changed(&self, within: &[PathBuf], error: backtrail::Error, ui: &Ui) -> CommandError {
+        let mut typed = self.paths.iter().zip(within);
+        let typed = typed.find(|(_, path)| Some(path.as_path()) == error.path());
+        let log = self.here.command(ui, "log");
+        let command = CommandError::from(error);
+        match typed.map(|(path, _)| quote(&path.to_string_lossy())) {
+            Some(path) => command.hint(format!("see when it changed: {log} -- {path}")),
+            None => command,
+        }
     }
 
     /// Writes the command as it is typed to do it in earnest.
     fn line(&self, behind: &str) -> String {
         let (verb, what, how) = (verb_name(self.verb), self.what.flags(), self.how.flags());
-        format!("{verb}{behind}{what}{how}")
+        let paths = self.paths.iter().map(|path| path.to_string_lossy());
+        let paths = match self.paths.is_empty() {
+            true => String::new(),
+            false => format!(
+                " --paths {}",
+                arguments(&paths.collect::<Vec<_>>()).trim_start_matches("-- ")
+            ),
+        };
+        format!("{verb}{behind}{what}{how}{paths}")
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use backtrail::{Timestamp, Verb};
 
 use super::lists::{Item, lines, shortened};
-use super::outcome::{Chat, Left, Outcome, Stage, Target};
+use super::outcome::{Chat, Left, Merged, Outcome, Stage, Target};
 use crate::commands::short;
-use crate::text::{clean, count, grouped, one_line};
+use crate::text::{clean, count, grouped, one_line, visible_path};
 use crate::when;
 
 /// What is above and below a prompt of several lines.
@@ -93,10 +93,11 @@ impl Outcome {
     }
 
     fn items(&self) -> Vec<Item> {
-        let words: [&str; 4] = match self.is_planned() {
-            false => ["restored", "deleted", "kept", "not restored"],
+        let words: [&str; 5] = match self.is_planned() {
+            false => ["restored", "merged", "deleted", "kept", "not restored"],
             true => [
                 "would restore",
+                "would merge",
                 "would delete",
                 "would keep",
                 "cannot restore",
@@ -104,9 +105,10 @@ impl Outcome {
         };
         let mut items = Vec::new();
         items.extend(names(words[0], &self.restored));
-        items.extend(names(words[1], &self.deleted));
-        items.extend(by_reason(words[2], &self.kept));
-        items.extend(by_reason(words[3], &self.not_restored));
+        items.extend(self.merged.iter().map(|one| one.item(words[1])));
+        items.extend(names(words[2], &self.deleted));
+        items.extend(by_reason(words[3], &self.kept));
+        items.extend(by_reason(words[4], &self.not_restored));
         let counts = self.verb != Verb::Restore && self.unchanged > 0;
         if counts && (self.to.is_some() || !items.is_empty()) {
             let files = match self.unchanged {
@@ -176,6 +178,22 @@ impl Outcome {
                 format!("go on from there with: {program} fork {}:{seq}", short(id)),
             ],
             None => vec![stays],
+        }
+    }
+}
+
+impl Merged {
+    /// Says how many lines come back and go; what else was there stays.
+    fn item(&self, label: &str) -> Item {
+        let (returned, removed) = (grouped(self.returned), grouped(self.removed));
+        Item {
+            label: label.to_owned(),
+            words: vec![
+                visible_path(&self.path),
+                format!("(+{returned} −{removed} lines;"),
+                "the rest".to_owned(),
+                "stays)".to_owned(),
+            ],
         }
     }
 }

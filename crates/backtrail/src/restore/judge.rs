@@ -1,0 +1,123 @@
+//! Which paths somebody else changed, and what becomes of them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::decide::{Decided, named};
+use super::merge::{Merger, Merging};
+use super::options::OnConflict;
+use super::plan::{ChangedBy, Conflict, KeptBecause};
+use super::trace::Trace;
+use super::whose::{Doing, Who, Whose};
+use crate::error::Result;
+use crate::time::Timestamp;
+
+/// Finds out which paths somebody else changed.
+pub(super) struct Judge<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) whose: &'a Whose,
+    pub(super) moved_on: &'a BTreeSet<PathBuf>,
+    pub(super) root: &'a Path,
+    pub(super) now: Timestamp,
+}
+
+impl Judge<'_> {
+    /// Finds all conflicts, and does with them what was asked for.
+    pub(super) fn all(
+        &self,
+        decided: &mut Decided,
+        on_conflict: OnConflict,
+        merger: &Merger<'_>,
+    ) -> Result<Vec<Conflict>> {
+        let paths = decided.actions.keys();
+        let mut conflicts: Vec<Conflict> = paths.filter_map(|path| self.one(path)).collect();
+        // A directory that comes or goes shows by what is in it.
+        let hides: BTreeSet<PathBuf> = conflicts
+            .windows(2)
+            .filter(|two| two[1].path.starts_with(&two[0].path))
+            .filter(|two| decided.shows_by_content(&two[0].path))
+            .map(|two| two[0].path.clone())
+            .collect();
+        for conflict in &mut conflicts {
+            match on_conflict {
+                OnConflict::Keep => decided.keep(&conflict.path, KeptBecause::Conflict),
+                OnConflict::Merge => {
+                    let is_told = !hides.contains(&conflict.path);
+                    settle(conflict, is_told, decided, merger)?;
+                }
+                OnConflict::Stop | OnConflict::Overwrite => {}
+            }
+        }
+        conflicts.retain(|one| one.is_unmerged() || !hides.contains(&one.path));
+        for conflict in &mut conflicts {
+            conflict.path = named(&conflict.path);
+        }
+        Ok(conflicts)
+    }
+
+    fn one(&self, path: &Path) -> Option<Conflict> {
+        let by = self.trace.by(path);
+        let moved_on = self.moved_on.contains(path);
+        let is_other = |doing: &&Doing| !self.whose.is_own(doing);
+        let other = match self.whose {
+            Whose::Nobodys => by.last().filter(|_| moved_on),
+            _ => by.iter().rev().find(is_other),
+        };
+        let other = other.or(by.last().filter(|_| moved_on));
+        // Where nobody was seen at it, it changed all the same.
+        let unseen = Doing {
+            who: Who::Person,
+            at: self.now,
+            unsaved: true,
+            words: None,
+        };
+        let doing = other.or(moved_on.then_some(&unseen))?;
+        let own = by.iter().rev().find(|doing| self.whose.is_own(doing));
+        Some(Conflict {
+            path: path.to_owned(),
+            changed_by: match &doing.who {
+                Who::Session(place) => ChangedBy::Session(place.id.clone()),
+                Who::Person | Who::Unnamed => ChangedBy::Person,
+            },
+            at: match doing.unsaved {
+                true => self.changed_at(path).unwrap_or(doing.at),
+                false => doing.at,
+            },
+            unsaved: doing.unsaved,
+            also: own.and_then(|own| own.words.clone()),
+            merge: None,
+        })
+    }
+
+    /// Returns when a file says that it changed.
+    #[allow(
+        clippy::unnecessary_cast,
+        reason = "the fields' types differ between platforms"
+    )]
+    fn changed_at(&self, path: &Path) -> Option<Timestamp> {
+        let stat = rustix::fs::lstat(self.root.join(path)).ok()?;
+        let millis = (stat.st_mtime as i64).checked_mul(1000)?;
+        Timestamp::from_millis(millis.checked_add(stat.st_mtime_nsec as i64 / 1_000_000)?)
+    }
+}
+
+/// Merges what somebody else changed as well.
+fn settle(
+    conflict: &mut Conflict,
+    is_told: bool,
+    decided: &mut Decided,
+    merger: &Merger<'_>,
+) -> Result<()> {
+    let Some(action) = decided.actions.get(&conflict.path) else {
+        return Ok(());
+    };
+    let merging = merger.merge(&conflict.path, action.now.as_ref(), action.then.as_ref())?;
+    conflict.merge = Some(merging.told());
+    match merging {
+        Merging::Kept if is_told => decided.keep(&conflict.path, KeptBecause::Conflict),
+        Merging::Kept => drop(decided.actions.remove(&conflict.path)),
+        Merging::Node(node, lines) => decided.replace(&conflict.path, node, Some(lines)),
+        Merging::AsItWas | Merging::Stopped(_) => {}
+    }
+    Ok(())
+}

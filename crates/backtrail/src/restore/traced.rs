@@ -1,0 +1,214 @@
+//! What became of one path: its states, who had changed it in each, and the changes
+//! that led there.
+
+use std::rc::Rc;
+
+use super::thing::Thing;
+use super::whose::{Doing, Took};
+use crate::snapshot::entry::Node;
+
+/// What became of one path.
+#[derive(Debug, Default)]
+pub(super) struct Traced {
+    /// Its state where everything is counted from.
+    pub(super) base: State,
+    /// Its states since.
+    pub(super) states: Vec<Known>,
+    /// All changes; each says which one came before it.
+    links: Vec<Link>,
+    /// Whether ignore rules named it when it came into being.
+    pub(super) born_ignored: Option<bool>,
+}
+
+/// A state that a path had.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) state: State,
+    /// Who had changed it then, the last of them last.
+    pub(super) by: Vec<Doing>,
+    /// The last of the changes that led to it, as far as they are in effect.
+    link: Option<usize>,
+    /// The state of the workspace that it was first seen in.
+    n: usize,
+}
+
+/// A change of a path.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) before: State,
+    pub(super) after: State,
+    /// Who made it; nobody where Backtrail itself restored something.
+    pub(super) by: Rc<[Doing]>,
+    /// The state of the workspace that it led to.
+    pub(super) n: usize,
+    /// Whether a merge took it back: nothing of it is in what is there.
+    pub(super) is_gone: bool,
+    earlier: Option<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum State {
+    #[default]
+    Absent,
+    There(Thing),
+    /// Something that was left out was there, or above it.
+    Unknown,
+}
+
+impl State {
+    pub(super) fn of(node: Option<&Node>) -> Self {
+        match node {
+            None => Self::Absent,
+            Some(node) => Thing::of(node).map_or(Self::Unknown, Self::There),
+        }
+    }
+}
+
+/// What led from one state of the workspace to the next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cause<'a> {
+    pub(super) by: &'a Rc<[Doing]>,
+    /// The state that it led to.
+    pub(super) n: usize,
+    /// What a merge took back.
+    pub(super) took: Option<&'a Took>,
+}
+
+impl Traced {
+    pub(super) fn new(base: State) -> Self {
+        Self {
+            base,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn change(&mut self, state: State, cause: Cause<'_>) {
+        let known = if state == self.base {
+            // Whoever brought it back: nothing of anybody's is in it.
+            self.known(state, Vec::new(), None, cause.n)
+        } else if let Some(then) = self.as_it_was(&state) {
+            then
+        } else if cause.by.is_empty() {
+            // Restored: it is again whose it was then.
+            let then = self.states.iter().rev().find(|known| known.state == state);
+            match then.cloned() {
+                Some(then) => Known { n: cause.n, ..then },
+                None => self.restored(state, cause),
+            }
+        } else {
+            let mut by = self.by().to_vec();
+            by.retain(|known| !cause.by.contains(known));
+            by.extend_from_slice(cause.by);
+            let link = self.link(state.clone(), Rc::clone(cause.by), cause.n);
+            self.known(state, by, Some(link), cause.n)
+        };
+        self.states.push(known);
+    }
+
+    fn known(&self, state: State, by: Vec<Doing>, link: Option<usize>, n: usize) -> Known {
+        Known { state, by, link, n }
+    }
+
+    /// Notes a change on top of what is there.
+    fn link(&mut self, after: State, by: Rc<[Doing]>, n: usize) -> usize {
+        let last = self.states.last();
+        self.links.push(Link {
+            before: last.map_or(&self.base, |known| &known.state).clone(),
+            after,
+            by,
+            n,
+            is_gone: false,
+            earlier: last.and_then(|known| known.link),
+        });
+        self.links.len() - 1
+    }
+
+    /// Takes in a state that Backtrail made, and that was not there before: what a
+    /// merge came to, or what somebody chose, or what was there even earlier.
+    fn restored(&mut self, state: State, cause: Cause<'_>) -> Known {
+        let mut by = self.by().to_vec();
+        let mut came: Rc<[Doing]> = Rc::from([]);
+        match cause.took {
+            Some(Took::Work { .. }) => {
+                self.let_go(cause);
+                let mut all: Vec<Doing> = Vec::new();
+                for link in self.chain().iter().rev().filter(|link| !link.is_gone) {
+                    all.retain(|known| !link.by.contains(known));
+                    all.extend(link.by.iter().cloned());
+                }
+                by = all;
+            }
+            Some(Took::Back { to, after }) => {
+                let gone = self.by_at(*after).to_vec();
+                let back = self.by_at(*to).iter();
+                came = back
+                    .filter(|doing| !gone.contains(doing))
+                    .cloned()
+                    .collect();
+                by.retain(|known| !came.contains(known));
+                by.extend(came.iter().cloned());
+            }
+            None => {}
+        }
+        let link = self.link(state.clone(), came, cause.n);
+        self.known(state, by, Some(link), cause.n)
+    }
+
+    /// Notes which changes a merge took back.
+    fn let_go(&mut self, cause: Cause<'_>) {
+        let mut chain: Vec<Link> = self.chain().into_iter().cloned().collect();
+        chain.reverse();
+        let mut earlier = None;
+        for mut link in chain {
+            link.is_gone |= cause.took.is_some_and(|took| took.holds(&link));
+            link.earlier = earlier;
+            self.links.push(link);
+            earlier = Some(self.links.len() - 1);
+        }
+        if let Some(last) = self.states.last_mut() {
+            last.link = earlier;
+        }
+    }
+
+    /// Takes note of what a path is that was there all the time.
+    pub(super) fn regain(&mut self, state: State, n: usize) {
+        let last = self.states.last();
+        let by = last.map_or_else(Vec::new, |known| known.by.clone());
+        let mut link = last.and_then(|known| known.link);
+        if let Some(at) = link {
+            let known = Link {
+                after: state.clone(),
+                ..self.links[at].clone()
+            };
+            self.links.push(known);
+            link = Some(self.links.len() - 1);
+        }
+        self.states.push(Known { state, by, link, n });
+    }
+
+    /// Returns who had changed a path that was lost sight of and is the same again.
+    fn as_it_was(&self, state: &State) -> Option<Known> {
+        let is_lost = |known: &&Known| known.state == State::Unknown;
+        self.states.last().filter(is_lost)?;
+        let seen = self.states.iter().rev().find(|known| !is_lost(known));
+        seen.filter(|known| known.state == *state).cloned()
+    }
+
+    /// Returns who changed it, the last of them last.
+    pub(super) fn by(&self) -> &[Doing] {
+        self.states.last().map_or(&[], |known| &known.by)
+    }
+
+    /// Returns who had changed it in a state of the workspace.
+    fn by_at(&self, n: usize) -> &[Doing] {
+        let known = self.states.iter().rev().find(|known| known.n <= n);
+        known.map_or(&[], |known| &known.by)
+    }
+
+    /// Returns the changes that led to what is there, the last one first.
+    pub(super) fn chain(&self) -> Vec<&Link> {
+        let first = self.states.last().and_then(|known| known.link);
+        let links = std::iter::successors(first, |at| self.links[*at].earlier);
+        links.map(|at| &self.links[at]).collect()
+    }
+}

@@ -1,0 +1,127 @@
+//! A change of a text in pieces, of which some are taken.
+
+use std::ops::Range;
+
+use imara_diff::{Hunk, InternedInput};
+
+use super::hunks::{self, Bounds};
+use super::text::Hunks;
+
+/// What differs between two texts, piece by piece: between two pieces there are equal
+/// lines.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pieces {
+    before: Vec<u8>,
+    after: Vec<u8>,
+    hunks: Vec<Hunk>,
+}
+
+impl Pieces {
+    pub(crate) fn between(before: Vec<u8>, after: Vec<u8>) -> Self {
+        let input = InternedInput::new(&before[..], &after[..]);
+        let hunks = hunks::hunks(&input, Bounds::USUAL);
+        Self {
+            before,
+            after,
+            hunks,
+        }
+    }
+
+    /// Returns how many pieces there are.
+    pub(crate) fn len(&self) -> usize {
+        self.hunks.len()
+    }
+
+    /// Returns how many lines go, and how many come.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let lines = |range: &Range<u32>| u64::from(range.end - range.start);
+        let hunks = self.hunks.iter();
+        hunks.fold((0, 0), |(gone, made), hunk| {
+            (gone + lines(&hunk.before), made + lines(&hunk.after))
+        })
+    }
+
+    /// Returns the pieces in groups of those that are shown together among `context`
+    /// equal lines.
+    pub(crate) fn groups(&self, context: usize) -> Vec<Range<usize>> {
+        let mut groups: Vec<Range<usize>> = Vec::new();
+        for (n, hunk) in self.hunks.iter().enumerate() {
+            let gap = n
+                .checked_sub(1)
+                .map(|last| hunk.before.start - self.hunks[last].before.end);
+            match groups.last_mut() {
+                Some(group) if gap.is_some_and(|gap| gap as usize <= context * 2) => {
+                    group.end = n + 1;
+                }
+                _ => groups.push(n..n + 1),
+            }
+        }
+        groups
+    }
+
+    /// Shows some pieces that follow each other as one hunk of a patch.
+    pub(crate) fn shown(&self, pieces: Range<usize>, context: usize) -> Vec<u8> {
+        let input = InternedInput::new(&self.before[..], &self.after[..]);
+        let mut written = Hunks::default();
+        if let Some(hunks) = self.hunks.get(pieces) {
+            written.write(&input, hunks, context);
+        }
+        written.bytes
+    }
+
+    /// Returns the text with some of the pieces changed, and the others not.
+    pub(crate) fn with(&self, takes: impl Fn(usize) -> bool) -> Vec<u8> {
+        let input = InternedInput::new(&self.before[..], &self.after[..]);
+        let mut text = Vec::new();
+        let mut at = 0;
+        for (n, hunk) in self.hunks.iter().enumerate() {
+            let (tokens, lines) = match takes(n) {
+                true => (&input.after, &hunk.after),
+                false => (&input.before, &hunk.before),
+            };
+            let same = input.before[at..hunk.before.start as usize].iter();
+            let lines = tokens[lines.start as usize..lines.end as usize].iter();
+            for line in same.chain(lines) {
+                text.extend_from_slice(input.interner[*line]);
+            }
+            at = hunk.before.end as usize;
+        }
+        for line in &input.before[at..] {
+            text.extend_from_slice(input.interner[*line]);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces() -> Pieces {
+        let before = b"a\nb\nc\nd\ne\nf\ng\nh\ni\nj".to_vec();
+        let after = b"A\nb\nC\nd\ne\nf\ng\nh\ni\nj\n".to_vec();
+        Pieces::between(before, after)
+    }
+
+    #[test]
+    fn what_is_taken_changes_and_what_is_not_stays() {
+        let pieces = pieces();
+        assert_eq!((pieces.len(), pieces.counts()), (3, (3, 3)));
+        assert_eq!(pieces.with(|_| true), pieces.after);
+        assert_eq!(pieces.with(|_| false), pieces.before);
+        assert_eq!(pieces.with(|n| n == 1), b"a\nb\nC\nd\ne\nf\ng\nh\ni\nj");
+        assert_eq!(pieces.with(|n| n == 2), b"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n");
+    }
+
+    #[test]
+    fn pieces_near_each_other_are_shown_together() {
+        let pieces = pieces();
+        assert_eq!(pieces.groups(3), [0..2, 2..3]);
+        assert_eq!(pieces.groups(0), [0..1, 1..2, 2..3]);
+        let shown = pieces.shown(1..2, 1);
+        assert_eq!(
+            String::from_utf8_lossy(&shown),
+            "@@ -2,3 +2,3 @@\n b\n-c\n+C\n d\n"
+        );
+    }
+}

@@ -1,0 +1,480 @@
+//! What is taken back goes, what others did to the same files stays; or nothing is
+//! touched.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use backtrail::{
+    Attempt, CheckpointId, Conflict, Merge, PlannedKind, Point, Rewind, RewindPlan, RewindReport,
+    Session,
+};
+
+use super::kit::{Lab, begin, done, end, stopped, turn};
+
+const FIRST: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n";
+
+/// A workspace in which the agent and the person both change `a`.
+struct Desk {
+    lab: Lab,
+    session: Session,
+    first: CheckpointId,
+}
+
+impl Desk {
+    fn new(first: &str) -> Self {
+        let lab = Lab::new(7);
+        lab.write("a", first);
+        lab.write("b", "untouched\n");
+        let session = lab.session();
+        session
+            .append(backtrail::Message::user_text("hello"))
+            .unwrap();
+        let first = lab.keep().id();
+        Self {
+            lab,
+            session,
+            first,
+        }
+    }
+
+    /// The agent replaces a text in a file.
+    fn agent(&self, name: &str, old: &str, new: &str) {
+        turn(&self.session, "work", || self.edit(name, old, new));
+    }
+
+    fn edit(&self, name: &str, old: &str, new: &str) {
+        let text = self.lab.read(name);
+        assert!(text.contains(old), "{text:?} has no {old:?}");
+        self.lab.write(name, text.replacen(old, new, 1));
+    }
+
+    fn start(&self) -> Point {
+        Point::record(self.session.id(), 1)
+    }
+
+    fn rewind(&self, options: Rewind) -> Attempt {
+        let workspace = &self.lab.workspace;
+        let plan = workspace.rewind_plan(&self.start(), options.clone());
+        let plan = plan.unwrap();
+        let attempt = workspace.rewind(&self.start(), options).unwrap();
+        // What is planned is what is done.
+        match &attempt {
+            Attempt::Done(report) => {
+                assert!(!plan.is_stopped(), "{:?}", plan.conflicts());
+                assert_eq!(plan.kept(), report.kept);
+                let merged = plan.changes().iter();
+                let merged = merged.filter(|one| matches!(one.kind, PlannedKind::Merge { .. }));
+                assert!(merged.eq(&report.merged), "{report:#?}");
+            }
+            Attempt::InConflict(other) => {
+                assert!(plan.is_stopped());
+                let told = |plan: &RewindPlan| {
+                    let merges = plan.conflicts().iter().map(|one| one.merge.clone());
+                    merges.collect::<Vec<_>>()
+                };
+                assert_eq!(told(&plan), told(other));
+            }
+        }
+        attempt
+    }
+
+    fn merge(&self) -> RewindReport {
+        done(self.rewind(Rewind::files().merge()))
+    }
+
+    /// Merges, which must stop at `name` with nothing touched, and returns why.
+    fn stops_at(&self, name: &str) -> Conflict {
+        let before = self.lab.tree();
+        match self.rewind(Rewind::files().merge()) {
+            Attempt::Done(report) => panic!("it was done: {report:#?}"),
+            Attempt::InConflict(plan) => {
+                assert!(self.lab.tree() == before, "something was touched");
+                let stops = plan.conflicts().iter().filter(|one| one.is_unmerged());
+                let stops: Vec<&Conflict> = stops.collect();
+                assert_eq!(stops.len(), 1, "{stops:#?}");
+                assert_eq!(stops[0].path, Path::new(name));
+                stops[0].clone()
+            }
+        }
+    }
+}
+
+fn why(conflict: &Conflict) -> &str {
+    match &conflict.merge {
+        Some(Merge::Stopped(unmerged)) => &unmerged.why,
+        merge => panic!("{merge:?}"),
+    }
+}
+
+fn chmod(desk: &Desk, name: &str, mode: u32) {
+    fs::set_permissions(desk.lab.path(name), Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(desk: &Desk, name: &str) -> u32 {
+    let meta = fs::metadata(desk.lab.path(name)).unwrap();
+    meta.permissions().mode() & 0o777
+}
+
+#[test]
+fn the_agents_lines_go_and_the_persons_stay() {
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "two\n", "agent\n");
+    desk.edit("a", "six\n", "person\n");
+    assert_eq!(
+        stopped(desk.rewind(Rewind::files())),
+        [Path::new("a").to_owned()]
+    );
+    let before = desk.lab.tree();
+    let report = desk.merge();
+    assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
+    let merged = &report.merged[0];
+    assert_eq!(merged.path, Path::new("a"));
+    let lines = PlannedKind::Merge {
+        removed: 1,
+        returned: 1,
+    };
+    assert_eq!(merged.kind, lines);
+    assert!(report.restored.is_empty() && report.kept.is_empty());
+    assert_eq!(report.conflicts[0].merge, Some(Merge::Merged));
+    // Taken back, it is exactly what it was.
+    done(
+        desk.lab
+            .workspace
+            .undo(None, Rewind::files())
+            .unwrap()
+            .unwrap(),
+    );
+    assert!(desk.lab.tree() == before);
+    done(
+        desk.lab
+            .workspace
+            .redo(None, Rewind::files())
+            .unwrap()
+            .unwrap(),
+    );
+    assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
+    desk.lab.verify();
+}
+
+#[test]
+fn over_several_turns_each_is_taken_out_from_between_what_the_person_did() {
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "one\n", "agent 1\none\n");
+    desk.edit("a", "four\n", "person 1\n");
+    desk.lab.keep();
+    desk.agent("a", "person 1\n", "agent over person\n");
+    desk.agent("a", "seven\n", "agent 3\n");
+    desk.edit("a", "three\n", "");
+    desk.merge();
+    assert_eq!(desk.lab.read("a"), "one\ntwo\nperson 1\nfive\nsix\nseven\n");
+}
+
+#[test]
+fn without_a_conflict_a_merge_is_a_plain_rewind() {
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "two\n", "agent\n");
+    desk.agent("b", "untouched\n", "agent\n");
+    let report = desk.merge();
+    assert!(report.conflicts.is_empty() && report.merged.is_empty());
+    assert_eq!(desk.lab.read("a"), FIRST);
+    assert_eq!(desk.lab.read("b"), "untouched\n");
+}
+
+#[test]
+fn what_only_the_person_did_is_kept_and_the_rest_goes_back() {
+    let desk = Desk::new(FIRST);
+    desk.agent("b", "untouched\n", "agent\n");
+    desk.edit("a", "one\n", "person\n");
+    desk.lab.write("new/of/person", "mine\n");
+    desk.lab.keep();
+    let report = desk.merge();
+    assert_eq!(desk.lab.read("a"), FIRST.replace("one", "person"));
+    assert_eq!(desk.lab.read("new/of/person"), "mine\n");
+    assert_eq!(desk.lab.read("b"), "untouched\n");
+    assert_eq!(report.kept.len(), 2, "{report:#?}");
+}
+
+#[test]
+fn lines_that_overlap_or_touch_stop_it_and_are_shown() {
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "two\n", "agent\n");
+    desk.edit("a", "agent\n", "person over agent\n");
+    let conflict = desk.stops_at("a");
+    let [overlap] = conflict.overlaps() else {
+        panic!("{conflict:#?}");
+    };
+    assert_eq!(overlap.line, 2);
+    assert_eq!(overlap.now, b"person over agent\n");
+    assert_eq!(overlap.left, b"agent\n");
+    assert_eq!(overlap.was, b"two\n");
+    assert_eq!(overlap.by.as_deref(), Some("the turn \"work\""));
+
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "two\n", "agent\n");
+    desk.edit("a", "three\n", "beside it\n");
+    desk.stops_at("a");
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "two\n", "agent\n");
+    desk.edit("a", "four\n", "not beside it\n");
+    desk.merge();
+}
+
+/// One file that cannot be merged stops all of them.
+#[test]
+fn where_one_stops_nothing_is_touched() {
+    let desk = Desk::new(FIRST);
+    turn(&desk.session, "work", || {
+        desk.edit("a", "two\n", "agent\n");
+        desk.edit("b", "untouched\n", "agent\n");
+    });
+    desk.edit("a", "six\n", "person\n");
+    desk.edit("b", "agent\n", "person\n");
+    desk.stops_at("b");
+}
+
+#[test]
+fn the_persons_line_in_place_of_the_same_change_is_no_conflict() {
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "two\n", "");
+    // Brought back by hand, and another line besides.
+    desk.edit("a", "one\n", "one\ntwo\n");
+    desk.edit("a", "six\n", "person\n");
+    let report = desk.merge();
+    assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
+    assert_eq!(report.conflicts[0].merge, Some(Merge::Kept));
+}
+
+#[test]
+fn modes_are_merged_by_themselves() {
+    let desk = Desk::new(FIRST);
+    chmod(&desk, "a", 0o644);
+    desk.lab.keep();
+    turn(&desk.session, "work", || {
+        chmod(&desk, "a", 0o755);
+        desk.edit("a", "one\n", "agent\n");
+    });
+    desk.edit("a", "six\n", "person\n");
+    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    done(attempt.unwrap().unwrap());
+    assert_eq!(mode(&desk, "a"), 0o644);
+    assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
+    // The mode alone by the agent, the content by the person.
+    desk.lab.keep();
+    turn(&desk.session, "more", || chmod(&desk, "a", 0o700));
+    desk.edit("a", "one\n", "person 2\n");
+    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let report = done(attempt.unwrap().unwrap());
+    assert_eq!(report.restored, [Path::new("a")]);
+    assert_eq!(mode(&desk, "a"), 0o644);
+    assert!(desk.lab.read("a").starts_with("person 2\n"));
+    // The other way round: nothing of the person's is lost.
+    desk.lab.keep();
+    turn(&desk.session, "more", || desk.edit("a", "two\n", "agent\n"));
+    chmod(&desk, "a", 0o600);
+    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    done(attempt.unwrap().unwrap());
+    assert_eq!(mode(&desk, "a"), 0o600);
+    assert!(desk.lab.read("a").contains("two\n"));
+    // Both.
+    desk.lab.keep();
+    turn(&desk.session, "more", || chmod(&desk, "a", 0o755));
+    chmod(&desk, "a", 0o711);
+    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    assert_eq!(stopped(attempt.unwrap().unwrap()), [Path::new("a")]);
+    assert_eq!(mode(&desk, "a"), 0o711);
+}
+
+#[test]
+fn what_was_made_deleted_or_is_no_text_is_a_conflict_with_a_reason() {
+    // The agent made it, and there are lines of the person's in it.
+    let desk = Desk::new(FIRST);
+    turn(&desk.session, "work", || desk.lab.write("new", "agent\n"));
+    desk.edit("new", "agent\n", "agent\nperson\n");
+    assert!(why(&desk.stops_at("new")).contains("made, and then changed"));
+    // The agent deleted it, and the person made it anew.
+    let desk = Desk::new(FIRST);
+    turn(&desk.session, "work", || {
+        fs::remove_file(desk.lab.path("a")).unwrap();
+    });
+    desk.lab.write("a", "person\n");
+    assert!(why(&desk.stops_at("a")).contains("deleted, and then made"));
+    // The agent changed it, and the person deleted it.
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "two\n", "agent\n");
+    fs::remove_file(desk.lab.path("a")).unwrap();
+    assert!(why(&desk.stops_at("a")).contains("then deleted"));
+    // Not text.
+    let desk = Desk::new("one\0\ntwo\nthree\nfour\n");
+    desk.agent("a", "two\n", "agent\n");
+    desk.edit("a", "four\n", "person\n");
+    assert_eq!(why(&desk.stops_at("a")), "it is no text");
+    // A link.
+    let desk = Desk::new(FIRST);
+    symlink("a", desk.lab.path("link")).unwrap();
+    desk.lab.keep();
+    let link = |target: &str| {
+        fs::remove_file(desk.lab.path("link")).unwrap();
+        symlink(target, desk.lab.path("link")).unwrap();
+    };
+    turn(&desk.session, "work", || link("agent"));
+    link("person");
+    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let Some(Attempt::InConflict(plan)) = attempt.unwrap() else {
+        panic!("links are not merged");
+    };
+    assert!(why(&plan.conflicts()[0]).contains("link"));
+}
+
+/// What the agent did on top of what the person did is taken off it again.
+#[test]
+fn what_the_person_did_before_the_agent_comes_back_as_it_was() {
+    let desk = Desk::new(FIRST);
+    desk.edit("a", "one\n", "person\n");
+    fs::remove_file(desk.lab.path("b")).unwrap();
+    desk.lab.write("c", "person\n");
+    desk.lab.keep();
+    let state = desk.lab.tree();
+    turn(&desk.session, "work", || {
+        desk.edit("a", "person\n", "agent\n");
+        desk.lab.write("b", "agent\n");
+        fs::remove_file(desk.lab.path("c")).unwrap();
+    });
+    let report = desk.merge();
+    assert!(desk.lab.tree() == state, "{report:#?}");
+    assert_eq!(report.deleted, [Path::new("b")]);
+}
+
+/// Where two work at the same time nobody knows whose lines are whose.
+#[test]
+fn what_two_sessions_changed_at_the_same_time_is_a_conflict() {
+    let desk = Desk::new(FIRST);
+    let other = desk.lab.session();
+    let turn = begin(&desk.session, "work");
+    let others = begin(&other, "other work");
+    desk.edit("a", "two\n", "either's\n");
+    end(others);
+    end(turn);
+    desk.edit("a", "six\n", "person\n");
+    assert!(why(&desk.stops_at("a")).contains("at the same time"));
+}
+
+/// Another session's work is kept like the person's.
+#[test]
+fn what_another_session_did_stays() {
+    let desk = Desk::new(FIRST);
+    let other = desk.lab.session();
+    desk.agent("a", "two\n", "agent\n");
+    turn(&other, "other work", || desk.edit("a", "six\n", "other\n"));
+    desk.agent("a", "four\n", "agent\n");
+    desk.merge();
+    assert_eq!(desk.lab.read("a"), FIRST.replace("six", "other"));
+}
+
+/// Once merged, the person's lines are still the person's.
+#[test]
+fn after_a_merge_the_persons_lines_stop_a_rewind_further_back() {
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "one\n", "agent 1\n");
+    desk.edit("a", "four\n", "person 1\n");
+    desk.agent("a", "seven\n", "agent 2\n");
+    let workspace = &desk.lab.workspace;
+    let attempt = workspace.rewind(&Point::turns_back(1), Rewind::files().merge());
+    done(attempt.unwrap());
+    desk.edit("a", "five\nsix\nseven\n", "five\nsix\nseven\nperson 2\n");
+    let attempt = workspace.undo(None, Rewind::files());
+    stopped(attempt.unwrap().unwrap());
+    let before = desk.lab.tree();
+    assert_eq!(
+        stopped(desk.rewind(Rewind::files())),
+        [Path::new("a").to_owned()]
+    );
+    assert!(desk.lab.tree() == before);
+    desk.merge();
+    let merged = "one\ntwo\nthree\nperson 1\nfive\nsix\nseven\nperson 2\n";
+    assert_eq!(desk.lab.read("a"), merged);
+    // Again: nothing is left to take back, and nothing goes.
+    stopped(desk.rewind(Rewind::files()));
+    let report = desk.merge();
+    assert_eq!(report.conflicts[0].merge, Some(Merge::Kept));
+    assert_eq!(desk.lab.read("a"), merged);
+    // New work on top of it, beside what was taken back before.
+    desk.agent("a", "one\n", "one\nagent 3\n");
+    desk.merge();
+    assert_eq!(desk.lab.read("a"), merged);
+    desk.lab.verify();
+}
+
+/// Two turns side by side were taken back; that they once touched stops nothing.
+#[test]
+fn what_was_merged_away_once_is_in_nobodys_way() {
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "one\n", "one\nagent 1\n");
+    desk.edit("a", "six\n", "person\n");
+    desk.agent("a", "agent 1\n", "agent 1\nagent 2\n");
+    desk.merge();
+    desk.edit("a", "one\n", "one\nperson, where it was\n");
+    desk.agent("a", "seven\n", "agent 3\n");
+    desk.merge();
+    let expected = FIRST.replace("six", "person");
+    let expected = expected.replace("one\n", "one\nperson, where it was\n");
+    assert_eq!(desk.lab.read("a"), expected);
+}
+
+/// Undo of a merge, and of a rewind, can be merged as well, and redo.
+#[test]
+fn moves_are_taken_back_around_what_was_done_since() {
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "one\n", "agent\n");
+    done(desk.rewind(Rewind::files()));
+    assert_eq!(desk.lab.read("a"), FIRST);
+    desk.edit("a", "six\n", "person\n");
+    let workspace = &desk.lab.workspace;
+    let undo = |options: Rewind| workspace.undo(None, options).unwrap().unwrap();
+    stopped(undo(Rewind::files()));
+    done(undo(Rewind::files().merge()));
+    let both = FIRST.replace("one", "agent").replace("six", "person");
+    assert_eq!(desk.lab.read("a"), both);
+    // The agent's line is the agent's again, and the person's the person's.
+    stopped(desk.rewind(Rewind::files()));
+    desk.merge();
+    assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
+    // Redo, around another edit.
+    done(undo(Rewind::files()));
+    assert_eq!(desk.lab.read("a"), both);
+    desk.edit("a", "three\n", "person 2\n");
+    let redo = workspace.redo(None, Rewind::files()).unwrap().unwrap();
+    stopped(redo);
+    let redo = workspace.redo(None, Rewind::files().merge());
+    done(redo.unwrap().unwrap());
+    let expected = FIRST.replace("six", "person").replace("three", "person 2");
+    assert_eq!(desk.lab.read("a"), expected);
+}
+
+/// A rewind to a checkpoint of nobody's takes back all that was saved, and keeps what
+/// was not.
+#[test]
+fn what_no_checkpoint_has_is_kept_where_all_else_is_taken_back() {
+    let desk = Desk::new(FIRST);
+    desk.agent("a", "one\n", "agent\n");
+    desk.edit("a", "three\n", "saved\n");
+    desk.lab.keep();
+    desk.edit("a", "six\n", "not saved\n");
+    let workspace = &desk.lab.workspace;
+    let attempt = workspace.rewind(&Point::checkpoint(desk.first), Rewind::files().merge());
+    done(attempt.unwrap());
+    assert_eq!(desk.lab.read("a"), FIRST.replace("six", "not saved"));
+}
+
+#[test]
+fn a_turn_that_is_under_way_can_be_merged_out_of_what_was_there() {
+    let desk = Desk::new(FIRST);
+    desk.edit("a", "six\n", "person\n");
+    let turn = begin(&desk.session, "work");
+    desk.edit("a", "two\n", "agent\n");
+    let workspace = &desk.lab.workspace;
+    let attempt = workspace.undo(None, Rewind::files().merge());
+    done(attempt.unwrap().unwrap());
+    assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
+    end(turn);
+}
