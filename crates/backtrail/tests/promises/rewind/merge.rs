@@ -165,9 +165,9 @@ fn over_several_turns_each_is_taken_out_from_between_what_the_person_did() {
     desk.lab.keep();
     desk.agent("a", "person 1\n", "agent over person\n");
     desk.agent("a", "seven\n", "agent 3\n");
-    desk.edit("a", "three\n", "");
+    desk.edit("a", "two\n", "");
     desk.merge();
-    assert_eq!(desk.lab.read("a"), "one\ntwo\nperson 1\nfive\nsix\nseven\n");
+    assert_eq!(desk.lab.read("a"), "one\nthree\nperson 1\nfive\nsix\nseven\n");
 }
 
 #[test]
