@@ -376,7 +376,10 @@ impl Drafting<'_> {
         let now = self.workspace.store().now();
         let mut intervals = intervals(self.timeline, since, present.id(), now);
         for interval in &mut intervals {
-            interval.took = self.took(interval.n)?;
+            interval.is_behind = self.goes_behind(interval.n, since);
+            if !interval.is_behind {
+                interval.took = self.took(interval.n)?;
+            }
         }
         let gone = self.let_go_states()?;
         trace.follow(&intervals, &|id| match *id == present.id() {
@@ -398,6 +401,14 @@ impl Drafting<'_> {
         let kept: HashSet<ObjectId> = kept.into_iter().map(Checkpoint::snapshot_id).collect();
         let gone = gone.into_iter().map(Checkpoint::snapshot_id);
         Ok(gone.filter(|id| !kept.contains(id)).collect())
+    }
+
+    /// Returns whether a move led to a state that went back to before another.
+    fn goes_behind(&self, n: usize, since: usize) -> bool {
+        let checkpoint = self.timeline.checkpoints.get(n);
+        let begun = checkpoint.and_then(|checkpoint| self.timeline.moves.get(&checkpoint.id()));
+        let to = begun.and_then(|begun| self.timeline.index_of(begun.to?));
+        to.is_some_and(|to| to < since)
     }
 
     /// Returns what a merge took back that led to a state.

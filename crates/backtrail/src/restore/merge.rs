@@ -166,8 +166,12 @@ impl Merger<'_> {
     /// Returns whether a change is taken back. One that is some of these people's and
     /// of others as well is nobody's to take.
     fn is_own(&self, link: &Link) -> Result<bool, Stop> {
-        if link.is_gone || link.n > self.until || link.by.is_empty() {
+        if link.is_gone || link.n > self.until {
             return Ok(false);
+        }
+        if link.by.is_empty() {
+            // What Backtrail did is taken back with the rest where it went too far.
+            return Ok(link.is_behind);
         }
         let is_saved = link.n <= self.trace.saved();
         let is_own = |doing: &Doing| {

@@ -77,6 +77,7 @@ impl Trace {
                         by: &Rc::from(std::mem::take(&mut by)),
                         n: interval.n,
                         took: interval.took.as_ref(),
+                        is_behind: interval.is_behind,
                     };
                     self.take_in(&found, cause, interval.saves);
                     self.save(interval);

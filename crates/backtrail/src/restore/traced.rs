@@ -43,6 +43,8 @@ pub(super) struct Link {
     pub(super) n: usize,
     /// Whether a merge took it back: nothing of it is in what is there.
     pub(super) is_gone: bool,
+    /// Whether Backtrail went back to something earlier than all is counted from.
+    pub(super) is_behind: bool,
     earlier: Option<usize>,
 }
 
@@ -72,6 +74,8 @@ pub(super) struct Cause<'a> {
     pub(super) n: usize,
     /// What a merge took back.
     pub(super) took: Option<&'a Took>,
+    /// Whether it went back to something earlier than all is counted from.
+    pub(super) is_behind: bool,
 }
 
 impl Traced {
@@ -99,7 +103,8 @@ impl Traced {
             let mut by = self.by().to_vec();
             by.retain(|known| !cause.by.contains(known));
             by.extend_from_slice(cause.by);
-            let link = self.link(state.clone(), Rc::clone(cause.by), cause.n);
+            let earlier = self.last_link();
+            let link = self.link(state.clone(), Rc::clone(cause.by), earlier, cause);
             self.known(state, by, Some(link), cause.n)
         };
         self.states.push(known);
@@ -110,17 +115,28 @@ impl Traced {
     }
 
     /// Notes a change on top of what is there.
-    fn link(&mut self, after: State, by: Rc<[Doing]>, n: usize) -> usize {
+    fn link(
+        &mut self,
+        after: State,
+        by: Rc<[Doing]>,
+        earlier: Option<usize>,
+        cause: Cause<'_>,
+    ) -> usize {
         let last = self.states.last();
         self.links.push(Link {
             before: last.map_or(&self.base, |known| &known.state).clone(),
             after,
             by,
-            n,
+            n: cause.n,
             is_gone: false,
-            earlier: last.and_then(|known| known.link),
+            is_behind: cause.is_behind,
+            earlier,
         });
         self.links.len() - 1
+    }
+
+    fn last_link(&self) -> Option<usize> {
+        self.states.last().and_then(|known| known.link)
     }
 
     /// Takes in a state that Backtrail made, and that was not there before: what a
@@ -128,46 +144,49 @@ impl Traced {
     fn restored(&mut self, state: State, cause: Cause<'_>) -> Known {
         let mut by = self.by().to_vec();
         let mut came: Rc<[Doing]> = Rc::from([]);
+        let mut earlier = self.last_link();
         match cause.took {
-            Some(Took::Work { .. }) => {
-                self.let_go(cause);
-                let mut all: Vec<Doing> = Vec::new();
-                for link in self.chain().iter().rev().filter(|link| !link.is_gone) {
-                    all.retain(|known| !link.by.contains(known));
-                    all.extend(link.by.iter().cloned());
-                }
-                by = all;
+            Some(took @ Took::Work { .. }) => {
+                earlier = self.without(took);
+                by = self.still_by(earlier);
             }
             Some(Took::Back { to, after }) => {
                 let gone = self.by_at(*after).to_vec();
                 let back = self.by_at(*to).iter();
-                came = back
-                    .filter(|doing| !gone.contains(doing))
-                    .cloned()
-                    .collect();
-                by.retain(|known| !came.contains(known));
+                came = back.filter(|doing| !has(&gone, doing)).cloned().collect();
+                by.retain(|known| !has(&came, known));
                 by.extend(came.iter().cloned());
             }
             None => {}
         }
-        let link = self.link(state.clone(), came, cause.n);
+        let link = self.link(state.clone(), came, earlier, cause);
         self.known(state, by, Some(link), cause.n)
     }
 
-    /// Notes which changes a merge took back.
-    fn let_go(&mut self, cause: Cause<'_>) {
+    /// Writes the changes that led to what is there down again, as they are after a
+    /// merge took some of them back, and returns the last. Those that led to earlier
+    /// states stay as they are: such a state may come back.
+    fn without(&mut self, took: &Took) -> Option<usize> {
         let mut chain: Vec<Link> = self.chain().into_iter().cloned().collect();
         chain.reverse();
         let mut earlier = None;
         for mut link in chain {
-            link.is_gone |= cause.took.is_some_and(|took| took.holds(&link));
+            link.is_gone |= took.holds(&link);
             link.earlier = earlier;
             self.links.push(link);
             earlier = Some(self.links.len() - 1);
         }
-        if let Some(last) = self.states.last_mut() {
-            last.link = earlier;
-        }
+        earlier
+    }
+
+    /// Returns who of those who changed it made changes that are still in effect.
+    fn still_by(&self, last: Option<usize>) -> Vec<Doing> {
+        let chain = self.chain_to(last);
+        let is_in_effect = |doing: &&Doing| {
+            let mut links = chain.iter().filter(|link| !link.is_gone);
+            links.any(|link| has(&link.by, doing))
+        };
+        self.by().iter().filter(is_in_effect).cloned().collect()
     }
 
     /// Takes note of what a path is that was there all the time.
@@ -207,8 +226,19 @@ impl Traced {
 
     /// Returns the changes that led to what is there, the last one first.
     pub(super) fn chain(&self) -> Vec<&Link> {
-        let first = self.states.last().and_then(|known| known.link);
-        let links = std::iter::successors(first, |at| self.links[*at].earlier);
+        self.chain_to(self.last_link())
+    }
+
+    fn chain_to(&self, last: Option<usize>) -> Vec<&Link> {
+        let links = std::iter::successors(last, |at| self.links[*at].earlier);
         links.map(|at| &self.links[at]).collect()
     }
+}
+
+/// Returns whether somebody is among others, whether or not it was saved meanwhile.
+fn has(by: &[Doing], doing: &Doing) -> bool {
+    let is_it = |known: &Doing| {
+        known.who == doing.who && known.at == doing.at && known.words == doing.words
+    };
+    by.iter().any(is_it)
 }

@@ -52,6 +52,9 @@ pub(super) struct Interval {
     pub(super) n: usize,
     /// What a merge took back in it.
     pub(super) took: Option<Took>,
+    /// Whether Backtrail went back in it to something earlier than all is counted
+    /// from.
+    pub(super) is_behind: bool,
 }
 
 /// What a merge took back.
@@ -111,6 +114,7 @@ pub(super) fn intervals(
             saves: !checkpoints[n].why().moved() && *checkpoints[n].why() != Why::BeforeRewind,
             n,
             took: None,
+            is_behind: false,
         })
         .collect();
     let last = checkpoints.len();
@@ -122,6 +126,7 @@ pub(super) fn intervals(
         saves: false,
         n: last,
         took: None,
+        is_behind: false,
     });
     intervals
 }

@@ -16,6 +16,7 @@ mod every_step;
 mod killed;
 pub(crate) mod kit;
 mod merge;
+mod merge_lives;
 mod odd;
 mod oracle;
 mod others;

@@ -167,7 +167,10 @@ fn over_several_turns_each_is_taken_out_from_between_what_the_person_did() {
     desk.agent("a", "seven\n", "agent 3\n");
     desk.edit("a", "two\n", "");
     desk.merge();
-    assert_eq!(desk.lab.read("a"), "one\nthree\nperson 1\nfive\nsix\nseven\n");
+    assert_eq!(
+        desk.lab.read("a"),
+        "one\nthree\nperson 1\nfive\nsix\nseven\n"
+    );
 }
 
 #[test]

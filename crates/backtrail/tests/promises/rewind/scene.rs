@@ -24,6 +24,8 @@ pub(crate) enum Act {
     Undo(With),
     Redo(With),
     UndoOfRewind(With),
+    /// A rewind that keeps what the person did to the same files.
+    Merge(With),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub(crate) enum With {
     Both,
 }
 
-pub(crate) const ACTS: [Act; 9] = [
+pub(crate) const ACTS: [Act; 11] = [
     Act::Rewind(With::Both),
     Act::Rewind(With::Files),
     Act::Restore,
@@ -42,6 +44,8 @@ pub(crate) const ACTS: [Act; 9] = [
     Act::Redo(With::Files),
     Act::UndoOfRewind(With::Both),
     Act::UndoOfRewind(With::Files),
+    Act::Merge(With::Both),
+    Act::Merge(With::Files),
 ];
 
 impl With {
@@ -83,6 +87,7 @@ fn past(store: &Store, root: &Path) -> SessionId {
     fs::create_dir(root).unwrap();
     write(root, "stays", "in every state");
     write(root, "a", "a, at first");
+    write(root, "text", "1\n2\n3\n4\n5\n6\n");
     write(root, "d/x", "x, at first");
     write(root, "d/kind", "a file");
     write(root, "run.sh", "#!/bin/sh");
@@ -94,12 +99,14 @@ fn past(store: &Store, root: &Path) -> SessionId {
     session.append(Message::user_text("hello")).unwrap();
     turn(&session, "the first turn", || {
         write(root, "a", "a, by the first turn");
+        write(root, "text", "1\n2, by the first turn\n3\n4\n5\n6\n");
         write(root, "new/deep/file", "made by the first turn");
         fs::remove_file(root.join("d/x")).unwrap();
         fs::set_permissions(root.join("run.sh"), Permissions::from_mode(0o755)).unwrap();
     });
     turn(&session, "the second turn", || {
         write(root, "a", "a, by the second turn");
+        write(root, "text", "0\n1\n2, by the first turn\n3\n4\n5\n6\n");
         write(root, "d/x", "x, by the second turn");
         fs::remove_file(root.join("d/kind")).unwrap();
         write(root, "d/kind/now", "a directory");
@@ -123,6 +130,12 @@ impl Scene {
         match act {
             Act::Redo(with) => perform(&workspace, &session, Act::Undo(with)).unwrap(),
             Act::UndoOfRewind(with) => perform(&workspace, &session, Act::Rewind(with)).unwrap(),
+            Act::Merge(_) => {
+                // Not saved yet, and some of it beside what the turns did.
+                let text = fs::read_to_string(root.join("text")).unwrap();
+                write(&root, "text", text + "a line of the person's\n");
+                write(&root, "stays", "no: changed by the person");
+            }
             _ => {}
         }
         let memory = memory.kill();
@@ -139,6 +152,7 @@ impl Scene {
                 | Act::Undo(With::Files)
                 | Act::Redo(With::Files)
                 | Act::UndoOfRewind(With::Files)
+                | Act::Merge(With::Files)
         );
         assert!(old.0 != new.0, "{act:?} does something");
         assert_eq!(moves_chat, old.1 != new.1, "{act:?}");
@@ -220,7 +234,7 @@ impl Scene {
             }
         }
         let back = match self.act {
-            Act::Rewind(with) | Act::Redo(with) => Act::Undo(with),
+            Act::Rewind(with) | Act::Redo(with) | Act::Merge(with) => Act::Undo(with),
             Act::Undo(with) | Act::UndoOfRewind(with) => Act::Redo(with),
             Act::Restore => Act::Undo(With::Files),
         };
@@ -282,6 +296,7 @@ fn perform_with(
         }
         Act::Undo(with) | Act::UndoOfRewind(with) => workspace.undo(None, options(with)),
         Act::Redo(with) => workspace.redo(None, options(with)),
+        Act::Merge(with) => workspace.rewind(&start, with.options().merge()).map(Some),
     };
     match attempt.map_err(told)? {
         Some(Attempt::Done(report)) if report.not_restored.is_empty() => Ok(()),

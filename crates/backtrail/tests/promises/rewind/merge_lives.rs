@@ -1,0 +1,573 @@
+//! An agent and a person who change the same files over several turns, and merges to
+//! random points: the person's lines are all there and the agent's all gone, or it
+//! stopped with nothing touched.
+//!
+//! Two judges that know nothing of each other. In the first, every line carries who
+//! made it and who took it away. The second merges three ways by itself, from the
+//! longest common subsequence of lines, and must come to the same text or to the same
+//! refusal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use backtrail::{Attempt, CheckpointId, Message, Point, Rewind, Session};
+
+use super::actors::Dice;
+use super::kit::{Checked, Lab, run_end, run_start, setting, told, verify};
+
+const LIVES: u64 = 120;
+const ROUNDS: usize = 12;
+const NAMES: [&str; 4] = ["a", "b", "d/c", "d/e"];
+
+#[test]
+fn merges_keep_the_persons_lines_and_take_the_agents_or_touch_nothing() {
+    let first = setting("BACKTRAIL_TEST_SEED", 1);
+    let lives = LIVES * setting("BACKTRAIL_TEST_LIVES", 1);
+    let mut seen = Seen::default();
+    for seed in first..first + lives {
+        let mut life = Life::new(seed);
+        if let Err(wrong) = life.live(&mut seen) {
+            let log = life.log.join("\n  ");
+            panic!("seed {seed}: {wrong}\n  {log}");
+        }
+    }
+    eprintln!("{seen:?}");
+    let enough = [seen.merged, seen.stopped, seen.again, seen.undone];
+    assert!(enough.iter().all(|n| *n > lives / 10), "{seen:?}");
+}
+
+/// What was seen, so that a test that tests nothing is found out.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Files in which both had lines.
+    merged: u64,
+    stopped: u64,
+    /// Merges after an earlier one.
+    again: u64,
+    /// Steps that were undone around what the person did since.
+    undone: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Agent,
+    Person,
+}
+
+/// Every file as its text; `None` where there is none.
+type Texts = BTreeMap<&'static str, Option<String>>;
+
+/// A line: who made it, and all who took it away.
+#[derive(Debug, Clone)]
+struct Line {
+    made: Deed,
+    gone: Vec<Deed>,
+}
+
+/// What somebody did to a line.
+#[derive(Debug, Clone)]
+struct Deed {
+    who: Who,
+    /// The event that it was seen with.
+    n: usize,
+    /// The event that took it back.
+    taken: Option<usize>,
+}
+
+impl Deed {
+    fn new(who: Who, n: usize) -> Self {
+        let taken = None;
+        Self { who, n, taken }
+    }
+
+    /// Notes that a merge took back what the agent did after one event and up to
+    /// another. What an earlier merge took back that went further is there again.
+    fn merge(&mut self, (since, until): (usize, usize), now: usize) {
+        if self.who == Who::Person {
+            return;
+        }
+        if since < self.n && self.n <= until {
+            self.taken = self.taken.or(Some(now));
+        }
+        if self.n <= since {
+            self.taken = self.taken.filter(|taken| *taken <= since);
+        }
+    }
+}
+
+impl Line {
+    fn is_there(&self) -> bool {
+        self.made.taken.is_none() && self.gone.iter().all(|deed| deed.taken.is_some())
+    }
+}
+
+/// What happened between two states that were kept.
+#[derive(Debug, Clone)]
+struct Event {
+    /// Nobody is Backtrail.
+    who: Option<Who>,
+    texts: Texts,
+    /// The events that a merge took back: after the one, up to the other.
+    took: Option<(usize, usize)>,
+}
+
+struct Life {
+    lab: Lab,
+    session: Session,
+    dice: Dice,
+    log: Vec<String>,
+    /// The first is the beginning.
+    events: Vec<Event>,
+    /// The starts of runs, with the event that each comes after.
+    points: Vec<(CheckpointId, usize)>,
+    lines: BTreeMap<String, Line>,
+    count: usize,
+    merges: usize,
+}
+
+impl Life {
+    fn new(seed: u64) -> Self {
+        let lab = Lab::new(seed);
+        let session = lab.session();
+        session.append(Message::user_text("hello")).unwrap();
+        let mut life = Self {
+            lab,
+            session,
+            dice: Dice::new(seed),
+            log: Vec::new(),
+            events: Vec::new(),
+            points: Vec::new(),
+            lines: BTreeMap::new(),
+            count: 0,
+            merges: 0,
+        };
+        for name in &NAMES[..3] {
+            let text: String = (0..14).map(|_| life.new_line(Who::Person, 0)).collect();
+            life.lab.write(name, text);
+        }
+        life.lab.keep();
+        let texts = life.texts();
+        life.events.push(Event {
+            who: None,
+            texts,
+            took: None,
+        });
+        life
+    }
+
+    fn live(&mut self, seen: &mut Seen) -> Checked {
+        for _ in 0..ROUNDS {
+            match self.dice.below(8) {
+                0..3 => self.run(),
+                3 | 4 => self.person(),
+                5 => {
+                    self.lab.keep();
+                    self.take_in(Some(Who::Person));
+                }
+                6 => {
+                    self.run();
+                    self.person();
+                    self.undo(seen)?;
+                }
+                _ => self.rewind(seen)?,
+            }
+        }
+        self.rewind(seen)?;
+        verify(&self.lab.store)
+    }
+
+    fn texts(&self) -> Texts {
+        let read = |name: &&'static str| (*name, fs::read_to_string(self.lab.path(name)).ok());
+        NAMES.iter().map(read).collect()
+    }
+
+    fn new_line(&mut self, by: Who, made: usize) -> String {
+        self.count += 1;
+        let line = format!("{by:?} {}\n", self.count);
+        let known = Line {
+            made: Deed::new(by, made),
+            gone: Vec::new(),
+        };
+        self.lines.insert(line.clone(), known);
+        line
+    }
+
+    /// Notes what is there, where it is something new.
+    fn take_in(&mut self, who: Option<Who>) {
+        let texts = self.texts();
+        if self.events.last().is_none_or(|last| last.texts != texts) {
+            self.events.push(Event {
+                who,
+                texts,
+                took: None,
+            });
+        }
+    }
+
+    fn run(&mut self) {
+        let start = run_start(&self.lab, Some(&self.session));
+        self.take_in(Some(Who::Person));
+        self.points.push((start.id(), self.events.len() - 1));
+        for _ in 0..1 + self.dice.below(3) {
+            self.edit(Who::Agent);
+        }
+        run_end(&self.lab, Some(&self.session), &start);
+        self.take_in(Some(Who::Agent));
+    }
+
+    fn person(&mut self) {
+        for _ in 0..1 + self.dice.below(2) {
+            self.edit(Who::Person);
+        }
+    }
+
+    /// Adds some lines, or takes some away, or both; at times a whole file.
+    fn edit(&mut self, who: Who) {
+        // What is done now is seen with the next event.
+        let now = self.events.len();
+        let name = *self.dice.pick(&NAMES);
+        let path = self.lab.path(name);
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let mut lines: Vec<String> = text.split_inclusive('\n').map(ToOwned::to_owned).collect();
+        let at = self.dice.below(lines.len() + 1);
+        let mut out = self.dice.below(4).saturating_sub(1).min(lines.len() - at);
+        let mut new = self.dice.below(3);
+        if self.dice.below(12) == 0 {
+            (out, new) = (lines.len(), 0);
+        }
+        let at = at.min(lines.len() - out);
+        for line in lines.drain(at..at + out) {
+            let line = self.lines.get_mut(&line).unwrap();
+            line.gone.push(Deed::new(who, now));
+        }
+        for n in 0..new {
+            let line = self.new_line(who, now);
+            lines.insert(at + n, line);
+        }
+        self.log.push(format!("{who:?} {name}: {at} −{out} +{new}"));
+        match lines.is_empty() {
+            true => drop(fs::remove_file(&path)),
+            false => self.lab.write(name, lines.concat()),
+        }
+    }
+
+    /// Goes to the start of a random run, and keeps what the person did.
+    fn rewind(&mut self, seen: &mut Seen) -> Checked {
+        if self.points.is_empty() {
+            return Ok(());
+        }
+        let (id, since) = *self.dice.pick(&self.points);
+        let before = self.texts();
+        let workspace = self.lab.workspace.clone();
+        let options = Rewind::files().merge();
+        let plan = workspace.rewind_plan(&Point::checkpoint(id), options.clone());
+        let is_stopped = plan.map_err(told)?.is_stopped();
+        let attempt = workspace.rewind(&Point::checkpoint(id), options);
+        let took = (since, usize::MAX);
+        self.log.push(format!("merge to {since}"));
+        let attempt = attempt.map_err(told)?;
+        if matches!(attempt, Attempt::InConflict(_)) != is_stopped {
+            return Err("it was planned otherwise".to_owned());
+        }
+        self.check(attempt, before, took, &NAMES, seen)
+    }
+
+    /// Undoes the run that was just done, and keeps what the person did since.
+    fn undo(&mut self, seen: &mut Seen) -> Checked {
+        let (_, since) = *self.points.last().unwrap();
+        let until = self.events.len() - 1;
+        let [before, after] = [since, until].map(|n| &self.events[n].texts);
+        let changed = NAMES.into_iter().filter(|name| before[name] != after[name]);
+        let changed: Vec<&str> = changed.collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let now = self.texts();
+        self.log.push(format!("undo {since}..{until}"));
+        let options = Rewind::files().merge();
+        let attempt = self.lab.workspace.undo(None, options).map_err(told)?;
+        seen.undone += 1;
+        let attempt = attempt.ok_or("there is something to undo")?;
+        self.check(attempt, now, (since, until), &changed, seen)
+    }
+
+    fn check(
+        &mut self,
+        attempt: Attempt,
+        before: Texts,
+        took: (usize, usize),
+        names: &[&'static str],
+        seen: &mut Seen,
+    ) -> Checked {
+        let oracle = self.oracle(&before, took, names);
+        let report = match attempt {
+            Attempt::Done(report) => report,
+            Attempt::InConflict(plan) => {
+                seen.stopped += 1;
+                if self.texts() != before {
+                    return Err("something was touched".to_owned());
+                }
+                if oracle.is_some() {
+                    return Err(format!("it stopped for nothing: {:#?}", plan.conflicts()));
+                }
+                return Ok(());
+            }
+        };
+        let Some(expected) = oracle else {
+            return Err("it was to stop".to_owned());
+        };
+        let now = self.texts();
+        if now != expected {
+            return Err(format!("it is {now:#?}, not {expected:#?}"));
+        }
+        seen.merged += report.merged.len() as u64;
+        seen.again += u64::from(self.merges > 0 && !report.merged.is_empty());
+        self.merges += usize::from(!report.merged.is_empty());
+        self.check_lines(&before, took)?;
+        if report.now.is_none() {
+            return match before == now {
+                true => Ok(()),
+                false => Err("it was not noted".to_owned()),
+            };
+        }
+        self.there_and_back(&before, &now)?;
+        if before != self.events.last().unwrap().texts {
+            self.events.push(Event {
+                who: Some(Who::Person),
+                texts: before,
+                took: None,
+            });
+        }
+        self.events.push(Event {
+            who: None,
+            texts: now,
+            took: Some(took),
+        });
+        Ok(())
+    }
+
+    /// The first judge: who made each line, and who took it away.
+    fn check_lines(&mut self, before: &Texts, took: (usize, usize)) -> Checked {
+        // The state before it, if it is new, and the one after.
+        let is_new = self.events.last().is_none_or(|last| last.texts != *before);
+        let at = self.events.len() + usize::from(is_new);
+        for line in self.lines.values_mut() {
+            line.made.merge(took, at);
+            line.gone.iter_mut().for_each(|deed| deed.merge(took, at));
+        }
+        let now = self.texts();
+        let there: Vec<&str> = now
+            .values()
+            .flatten()
+            .flat_map(|text| text.split_inclusive('\n'))
+            .collect();
+        let set: BTreeSet<&str> = there.iter().copied().collect();
+        if set.len() != there.len() {
+            return Err("a line is there twice".to_owned());
+        }
+        for (text, line) in &self.lines {
+            if line.is_there() != set.contains(&**text) {
+                return Err(format!("{text:?} is {line:?}"));
+            }
+        }
+        if let Some(text) = set.iter().find(|text| !self.lines.contains_key(**text)) {
+            return Err(format!("{text:?} is still there"));
+        }
+        // What was there and is, is in the same order.
+        for (name, text) in &now {
+            let [old, new] = [before[name].as_deref(), text.as_deref()].map(|text| {
+                let text = text.unwrap_or_default();
+                text.split_inclusive('\n').collect::<Vec<&str>>()
+            });
+            let old_left: Vec<&&str> = old.iter().filter(|line| new.contains(line)).collect();
+            let new_left: Vec<&&str> = new.iter().filter(|line| old.contains(line)).collect();
+            if old_left != new_left {
+                return Err(format!("{name} is in another order"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the merge back and brings it forward again, to the byte.
+    fn there_and_back(&self, before: &Texts, now: &Texts) -> Checked {
+        let workspace = &self.lab.workspace;
+        let is_undo = self.log.last().is_some_and(|last| last.starts_with("undo"));
+        for n in 0..2 {
+            let attempt = match ((n == 0) != is_undo, is_undo) {
+                (false, _) => workspace.redo(None, Rewind::files()),
+                (true, false) => workspace.undo(None, Rewind::files()),
+                (true, true) => workspace.undo(None, Rewind::files().merge()),
+            };
+            let Some(Attempt::Done(_)) = attempt.map_err(told)? else {
+                return Err(format!("it cannot be taken back, {n}"));
+            };
+            let expected = if n == 0 { before } else { now };
+            if self.texts() != *expected {
+                return Err(format!("there and back, {n}: {:#?}", self.texts()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The second judge: what each file comes to; `None` where any of them stops it.
+    fn oracle(
+        &self,
+        before: &Texts,
+        took: (usize, usize),
+        names: &[&'static str],
+    ) -> Option<Texts> {
+        let mut events = self.events.clone();
+        if events.last().is_none_or(|last| last.texts != *before) {
+            events.push(Event {
+                who: Some(Who::Person),
+                texts: before.clone(),
+                took: None,
+            });
+        }
+        let mut result = before.clone();
+        for name in names {
+            let text = oracle::merged(&events, name, took)?;
+            result.insert(name, text);
+        }
+        Some(result)
+    }
+}
+
+/// Three ways by lines, once more and as plainly as can be.
+mod oracle {
+    use super::{Event, Who};
+
+    type Text = Option<String>;
+
+    #[derive(Debug, Clone)]
+    struct Link {
+        before: Text,
+        after: Text,
+        who: Option<Who>,
+        n: usize,
+        gone: bool,
+        /// It went back to before all is counted from.
+        behind: bool,
+    }
+
+    /// Follows one file from a state on, and undoes what the agent did.
+    pub(super) fn merged(
+        events: &[Event],
+        name: &str,
+        (since, until): (usize, usize),
+    ) -> Option<Text> {
+        let base = &events[since].texts[name];
+        let mut now = base.clone();
+        let mut chain: Vec<Link> = Vec::new();
+        let mut known: Vec<(Text, Vec<Link>)> = Vec::new();
+        for (n, event) in events.iter().enumerate().skip(since + 1) {
+            let text = event.texts[name].clone();
+            if text == now {
+                continue;
+            }
+            let then = known.iter().rev().find(|(known, _)| *known == text);
+            match then.filter(|_| event.who.is_none()) {
+                _ if text == *base => chain.clear(),
+                Some((_, then)) => chain = then.clone(),
+                None => {
+                    let behind = event.took.is_some_and(|(to, _)| to < since);
+                    if let Some((since, until)) = event.took.filter(|_| !behind) {
+                        let taken = |link: &Link| since < link.n && link.n <= until;
+                        for link in chain.iter_mut().filter(|link| taken(link)) {
+                            link.gone |= link.who == Some(Who::Agent);
+                        }
+                    }
+                    chain.push(Link {
+                        before: now,
+                        after: text.clone(),
+                        who: event.who,
+                        n,
+                        gone: false,
+                        behind,
+                    });
+                }
+            }
+            known.push((text.clone(), chain.clone()));
+            now = text;
+        }
+        let is_own = |link: &Link| {
+            (link.who == Some(Who::Agent) || link.behind) && !link.gone && link.n <= until
+        };
+        while let Some(mut last) = chain.pop() {
+            if !is_own(&last) {
+                continue;
+            }
+            while let Some(link) = chain.pop_if(|link| is_own(link)) {
+                last.before = link.before;
+            }
+            now = three_ways(&last.after, &now, &last.before)?;
+        }
+        Some(now)
+    }
+
+    fn three_ways(base: &Text, ours: &Text, theirs: &Text) -> Option<Text> {
+        match (base, ours, theirs) {
+            _ if ours == theirs || base == theirs => Some(ours.clone()),
+            _ if base == ours => Some(theirs.clone()),
+            (Some(base), Some(ours), Some(theirs)) => diff3(base, ours, theirs).map(Some),
+            _ => None,
+        }
+    }
+
+    /// Cuts the texts at the lines that all three have, and takes from between them
+    /// what one side changed.
+    fn diff3(base: &str, ours: &str, theirs: &str) -> Option<String> {
+        let [base, ours, theirs] =
+            [base, ours, theirs].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+        let [in_ours, in_theirs] = [&ours, &theirs].map(|side| common(&base, side));
+        let mut cuts = vec![];
+        for (n, (a, b)) in in_ours.iter().zip(&in_theirs).enumerate() {
+            cuts.extend(a.zip(*b).map(|(a, b)| [n, a, b]));
+        }
+        cuts.push([base.len(), ours.len(), theirs.len()]);
+        let mut merged = String::new();
+        let mut at = [0; 3];
+        for cut in cuts {
+            let (b, o, t) = (
+                &base[at[0]..cut[0]],
+                &ours[at[1]..cut[1]],
+                &theirs[at[2]..cut[2]],
+            );
+            merged += &match () {
+                () if o == t || t == b => o.concat(),
+                () if o == b => t.concat(),
+                () => return None,
+            };
+            merged += base.get(cut[0]).copied().unwrap_or("");
+            at = cut.map(|n| n + 1);
+        }
+        Some(merged)
+    }
+
+    /// Returns where each line of a text is in another, by the longest common
+    /// subsequence.
+    fn common(a: &[&str], b: &[&str]) -> Vec<Option<usize>> {
+        let mut longest = vec![vec![0; b.len() + 1]; a.len() + 1];
+        for i in (0..a.len()).rev() {
+            for j in (0..b.len()).rev() {
+                longest[i][j] = match a[i] == b[j] {
+                    true => longest[i + 1][j + 1] + 1,
+                    false => longest[i + 1][j].max(longest[i][j + 1]),
+                };
+            }
+        }
+        let (mut i, mut j) = (0, 0);
+        let mut places = vec![None; a.len()];
+        while i < a.len() && j < b.len() {
+            if a[i] == b[j] {
+                places[i] = Some(j);
+                (i, j) = (i + 1, j + 1);
+            } else if longest[i + 1][j] >= longest[i][j + 1] {
+                i += 1;
+            } else {
+                j += 1;
+            }
+        }
+        places
+    }
+}
