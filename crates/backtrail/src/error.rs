@@ -84,6 +84,7 @@ enum Detail {
     Candidates(Vec<SessionId>),
     Points(Vec<String>),
     TooMuch(TooMuch),
+    Deleted(SessionId),
 }
 
 impl Error {
@@ -157,6 +158,13 @@ impl Error {
     pub(crate) fn stopped(message: String, too_much: TooMuch) -> Self {
         let mut error = Self::new(ErrorKind::TooMuch, message);
         error.0.detail = Detail::TooMuch(too_much);
+        error
+    }
+
+    /// Makes the error of a session that is in the trash.
+    pub(crate) fn deleted(message: String, id: &SessionId) -> Self {
+        let mut error = Self::new(ErrorKind::NotFound, message);
+        error.0.detail = Detail::Deleted(id.clone());
         error
     }
 
@@ -248,6 +256,15 @@ impl Error {
         }
     }
 
+    /// Returns the session in the trash that was meant, with
+    /// [`ErrorKind::NotFound`]: it can be restored.
+    pub fn in_trash(&self) -> Option<&SessionId> {
+        match &self.0.detail {
+            Detail::Deleted(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// Copies the error for another waiter of the same group commit.
     pub(crate) fn duplicate(&self) -> Self {
         let inner = &self.0;
@@ -265,6 +282,7 @@ impl Error {
                 Detail::Candidates(ids) => Detail::Candidates(ids.clone()),
                 Detail::Points(points) => Detail::Points(points.clone()),
                 Detail::TooMuch(too_much) => Detail::TooMuch(too_much.clone()),
+                Detail::Deleted(id) => Detail::Deleted(id.clone()),
             },
             source: inner.source.as_ref().map(duplicate_io),
         }))

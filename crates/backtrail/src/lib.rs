@@ -216,6 +216,7 @@ mod store;
 mod time;
 mod trail;
 mod transcript;
+mod trash;
 mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
@@ -236,11 +237,11 @@ pub use restore::{
     RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
-    Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, History, HistoryItem,
-    Holder, Import, ImportOutcome, MessageCounts, Move, Moved, Note, OwnedRecords, Prompt, Prompts,
-    Records, RepairPlan, RepairReport, Session, SessionInfo, SessionOptions, SessionReader,
-    SetAside, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn,
-    VerifyReport, format_duration,
+    Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, GapBecause, History,
+    HistoryGap, HistoryItem, Holder, Import, ImportOutcome, MessageCounts, Move, Moved, Note,
+    OwnedRecords, Prompt, Prompts, Records, RepairPlan, RepairReport, Session, SessionInfo,
+    SessionOptions, SessionReader, SetAside, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall,
+    ToolCalls, ToolOutcome, Turn, VerifyReport, format_duration,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,
@@ -255,8 +256,12 @@ pub use trail::{
     RecordRef, SpawnedBy, Sums,
 };
 pub use transcript::{CompactionSummary, Transcript};
+pub use trash::{
+    DeletePlan, DeleteScope, Deletion, DeletionBecause, EmptyOptions, EmptyPlan, EmptyReport,
+    Kept as KeptInTrash, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, Trashed,
+};
 pub use workspace::{
     Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, Incomplete, LetGo, LetGoBecause,
     LogEntry, LogKind, LostState, NotCaptured, ObjectDamage, Point, Recaptured, Run, SessionPlace,
-    SnapshotsRepair, SnapshotsReport, VerifyOptions, Why, Workspace,
+    SnapshotsRepair, SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace,
 };

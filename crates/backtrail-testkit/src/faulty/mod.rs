@@ -217,6 +217,12 @@ impl Storage for FaultyStorage {
         self.control.pass(Kind::Read, label, exists)
     }
 
+    fn is_dir(&self, path: &Path) -> io::Result<bool> {
+        let label = format_args!("is_dir {}", name(path));
+        let is_dir = |_| self.inner.is_dir(path);
+        self.control.pass(Kind::Read, label, is_dir)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let label = format_args!("sync_dir {}", name(dir));
         self.control.pass(Kind::Sync, label, |share| {

@@ -266,7 +266,7 @@ pub(super) struct Family {
 
 impl Family {
     pub(super) fn of(store: &Store, root: &SessionId) -> Result<Self> {
-        let line = store.read_session(root).and_then(|reader| reader.line());
+        let line = store.read_anywhere(root).and_then(|reader| reader.line());
         Ok(Self {
             store: store.clone(),
             root: root.clone(),
@@ -298,7 +298,7 @@ impl Family {
         let mut id = id.clone();
         // Sub-agents of sub-agents end somewhere, unless somebody forged them.
         for _ in 0..64 {
-            let reader = self.store.read_session(&id);
+            let reader = self.store.read_anywhere(&id);
             let spawned_by = reader.and_then(|reader| reader.info()).ok();
             match spawned_by.and_then(|info| info.spawned_by) {
                 Some(by) if by.session_id == self.root => return true,

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::files::SessionFiles;
 use super::first::{is_legacy, second_opener};
+use super::gap::{self, GapBecause, HistoryGap};
 use super::payloads::Payloads;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
@@ -43,6 +44,8 @@ pub(crate) struct Segment {
     pub(crate) until: u64,
     /// Whether the trail may still grow: it is the session's head.
     pub(crate) is_head: bool,
+    /// Whether what it continues is known to be gone.
+    severed: bool,
     /// Where the records of a version-1 file lie, looked up when it is asked for.
     legacy: Option<Arc<OnceLock<Arc<Index>>>>,
 }
@@ -50,8 +53,7 @@ pub(crate) struct Segment {
 impl Segment {
     /// Opens a trail and reads its opener.
     pub(crate) fn open(files: &SessionFiles, trail: u32, until: u64) -> Result<Self> {
-        let path = files.trail_path(trail);
-        let file = files.open_read(trail)?;
+        let (path, file) = files.find_trail(trail)?;
         if trail == 0 && is_legacy(files, &file)? {
             return Ok(Self::version_1(files, until));
         }
@@ -79,6 +81,7 @@ impl Segment {
             first_seq,
             until,
             is_head: true,
+            severed: false,
             legacy: None,
         })
     }
@@ -95,6 +98,7 @@ impl Segment {
             first_seq: None,
             until,
             is_head: true,
+            severed: false,
             legacy: Some(Arc::default()),
         }
     }
@@ -234,8 +238,9 @@ impl Segment {
     /// of the trail that it was read from: a trail may continue either.
     pub(crate) fn broken_link(&self, before: &[Option<Sum>]) -> Option<Reason> {
         let continues = self.opener.as_ref()?.continues.as_ref()?;
-        if self.until < continues.seq || continues.seq == 0 {
-            // The line was cut before that record, or nothing comes before it.
+        if self.until < continues.seq || continues.seq == 0 || self.severed {
+            // The line was cut before that record, or nothing comes before it, or
+            // what came was purged.
             return None;
         }
         let linked = before.contains(&Some(continues.sum));
@@ -278,6 +283,10 @@ pub(crate) struct Walk {
     next: Option<Target>,
     visited: HashSet<(SessionId, u32)>,
     pub(crate) damage: DamageReport,
+    /// What the line has no more, or only in the trash; the newest first.
+    pub(crate) gaps: Vec<HistoryGap>,
+    /// The trails that continue what is gone.
+    severed: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -307,6 +316,8 @@ impl Walk {
             }),
             visited: HashSet::new(),
             damage: DamageReport::default(),
+            gaps: Vec::new(),
+            severed: Vec::new(),
         }
     }
 
@@ -325,6 +336,7 @@ impl Walk {
         self.visited
             .insert((target.files.id().clone(), target.trail));
         self.next = self.before(&target.files, &segment)?;
+        self.note_trash(&target.files, &segment);
         Ok(Some(segment))
     }
 
@@ -334,8 +346,16 @@ impl Walk {
         while let Some(segment) = self.next()? {
             segments.push(segment);
         }
+        Ok(self.into_line(segments))
+    }
+
+    /// Puts trails that the walk came upon in order, oldest first.
+    pub(crate) fn into_line(self, mut segments: Vec<Segment>) -> (Vec<Segment>, DamageReport) {
         segments.reverse();
-        Ok((segments, self.damage))
+        for segment in &mut segments {
+            segment.severed = self.severed.contains(&segment.path);
+        }
+        (segments, self.damage)
     }
 
     /// Decides where the line goes on before `segment`.
@@ -376,8 +396,19 @@ impl Walk {
     }
 
     /// Goes on from a trail that is not there with the one below it, if any.
-    fn go_around_missing(&mut self, target: Target) -> Result<Option<Segment>> {
-        let said_in = target.said_in.unwrap_or_default();
+    fn go_around_missing(&mut self, mut target: Target) -> Result<Option<Segment>> {
+        let said_in = target.said_in.take().unwrap_or_default();
+        if let Some(gone) = gap::look(&target.files, target.trail, target.until)? {
+            self.severed.push(said_in.clone());
+            self.add_gap(gone.gap);
+            self.next = gone.continues.map(|from| Target {
+                files: target.files.of(&self.store, &from.session_id),
+                trail: from.trail,
+                until: from.seq.min(target.until),
+                said_in: Some(said_in),
+            });
+            return self.next();
+        }
         let what = format!("trail {} of session {}", target.trail, target.files.id());
         self.note(&said_in, Reason::BrokenLink(what));
         self.next = self.trail_below(&target.files, target.trail, target.until, &said_in)?;
@@ -392,7 +423,11 @@ impl Walk {
         until: u64,
         said_in: &Path,
     ) -> Result<Option<Target>> {
-        let below = files.trails()?.into_iter().rev().find(|n| *n < trail);
+        let below = files
+            .readable_trails()?
+            .into_iter()
+            .rev()
+            .find(|n| *n < trail);
         Ok(below
             .filter(|below| !self.visited.contains(&(files.id().clone(), *below)))
             .map(|trail| Target {
@@ -401,6 +436,25 @@ impl Walk {
                 until,
                 said_in: Some(said_in.to_owned()),
             }))
+    }
+
+    /// Notes that a trail was read in the trash, where it may be emptied.
+    fn note_trash(&mut self, files: &SessionFiles, segment: &Segment) {
+        if segment.path.starts_with(files.trails_in_trash()) {
+            self.add_gap(HistoryGap {
+                session: files.id().clone(),
+                from: segment.before_first().saturating_add(1),
+                until: segment.until,
+                because: GapBecause::InTrash,
+            });
+        }
+    }
+
+    fn add_gap(&mut self, gap: HistoryGap) {
+        match self.gaps.last_mut() {
+            Some(newer) if newer.joins(&gap) => newer.from = gap.from,
+            _ => self.gaps.push(gap),
+        }
     }
 
     fn note(&mut self, file: &Path, reason: Reason) {

@@ -14,6 +14,7 @@ use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::opener::{Because, Opener, Owner};
 use crate::trail::record::Position;
 use crate::trail::{file_name, trail_number};
+use crate::trash::{self, TRAILS, TRASH};
 
 /// A session's directory, and what may lie in it.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub(crate) struct SessionFiles {
     owner: Owner,
     id: SessionId,
     dir: PathBuf,
+    /// The trash, where a session's files are read once they are there.
+    trash: PathBuf,
 }
 
 impl SessionFiles {
@@ -30,7 +33,16 @@ impl SessionFiles {
             storage,
             owner: Owner::Session,
             dir: sessions.join(id.as_str()),
+            trash: sessions.with_file_name(TRASH),
             id: id.clone(),
+        }
+    }
+
+    /// Returns the files of a session that was deleted, where they are now.
+    pub(crate) fn deleted(&self) -> Self {
+        Self {
+            dir: self.trash.join(self.id.as_str()),
+            ..self.clone()
         }
     }
 
@@ -43,6 +55,14 @@ impl SessionFiles {
         Self {
             owner: Owner::Workspace,
             ..Self::new(storage, workspaces, id.as_trail_id())
+        }
+    }
+
+    /// Returns the same session's files in another directory.
+    pub(crate) fn at(&self, dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            ..self.clone()
         }
     }
 
@@ -107,15 +127,80 @@ impl SessionFiles {
     }
 
     pub(crate) fn not_found(&self) -> Error {
+        if !self.is_of_workspace()
+            && let Some(error) = trash::where_it_is(self)
+        {
+            return error;
+        }
         let what = format!("there is no {} {}", self.owner.noun(), self.id);
         Error::new(ErrorKind::NotFound, what).at_path(&self.dir)
     }
 
+    /// Refuses an id that a session in the trash has, or one that was purged: what goes
+    /// on from that one must not come upon another.
+    pub(crate) fn refuse_gone(&self) -> Result<()> {
+        trash::where_it_is(self).map_or(Ok(()), Err)
+    }
+
     pub(crate) fn open_read(&self, trail: u32) -> Result<Arc<dyn StorageFile>> {
-        let path = self.trail_path(trail);
-        self.storage
-            .open_read(&path)
-            .map_err(|error| Error::io("cannot open the trail", &path, error))
+        self.find_read(&file_name(trail))
+            .map(|(_, file)| file)
+            .map_err(|error| self.unopened(trail, error))
+    }
+
+    /// Opens a trail where it is now, which is the trash for one that was deleted.
+    pub(crate) fn find_trail(&self, trail: u32) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
+        self.find_read(&file_name(trail))
+            .map_err(|error| self.unopened(trail, error))
+    }
+
+    fn unopened(&self, trail: u32, error: io::Error) -> Error {
+        Error::io("cannot open the trail", &self.trail_path(trail), error)
+    }
+
+    /// Opens one of the files to read, wherever it is now. A session may be moved to
+    /// the trash, and back, while somebody reads it.
+    pub(crate) fn find_read(&self, name: &str) -> io::Result<(PathBuf, Arc<dyn StorageFile>)> {
+        let home = self.dir.join(name);
+        let open = |path: PathBuf| self.storage.open_read(&path).map(|file| (path, file));
+        let missing = match open(home.clone()) {
+            Err(error) if is_absent(&error) && !self.is_of_workspace() => error,
+            opened => return opened,
+        };
+        for dir in [self.deleted().dir, self.trails_in_trash()] {
+            match open(dir.join(name)) {
+                Err(error) if is_absent(&error) => {}
+                opened => return opened,
+            }
+        }
+        // Restored in between.
+        open(home).map_err(|_| missing)
+    }
+
+    /// Returns the directory of trails of this session that were let go of.
+    pub(crate) fn trails_in_trash(&self) -> PathBuf {
+        self.trash.join(format!("{}{TRAILS}", self.id))
+    }
+
+    pub(crate) fn trash(&self) -> &Path {
+        &self.trash
+    }
+
+    /// Returns the numbers of all trails that can be read, lowest first: also of those
+    /// in the trash.
+    pub(crate) fn readable_trails(&self) -> Result<Vec<u32>> {
+        let mut trails = self.trails()?;
+        if !self.is_of_workspace() {
+            trails.extend(self.deleted().trails()?);
+            let let_go = Self {
+                dir: self.trails_in_trash(),
+                ..self.clone()
+            };
+            trails.extend(let_go.trails()?);
+            trails.sort_unstable();
+            trails.dedup();
+        }
+        Ok(trails)
     }
 
     pub(crate) fn open_append(&self, trail: u32) -> Result<Arc<dyn StorageFile>> {
@@ -322,6 +407,20 @@ fn given_in(name: &str, trail: u32) -> Option<u64> {
 fn is_aside(name: &str) -> bool {
     name.split_once(".aside-")
         .is_some_and(|(trail, _)| trail.parse::<u32>().is_ok())
+}
+
+/// Returns whether a file of this name in a session's directory is one of ours.
+pub(crate) fn is_session_file(name: &str) -> bool {
+    let known = [
+        "payloads",
+        "speaker.lock",
+        "append.lock",
+        "new-trail",
+        "deleted",
+        "gone-trails",
+        "gone-trails.new",
+    ];
+    known.contains(&name) || is_aside(name) || trail_number(name.as_ref()).is_some()
 }
 
 /// Returns whether a listing failed because there is no such directory.

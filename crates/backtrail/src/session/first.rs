@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::chain::Segment;
 use super::files::SessionFiles;
 use crate::error::{Error, ErrorKind, Result};
 use crate::legacy::{Form, Found, is_object, look};
@@ -94,4 +95,19 @@ pub(crate) fn second_opener(files: &SessionFiles) -> Result<Option<Opener>> {
         return Ok(None);
     }
     Ok(Opener::read(&record, files.id(), 1).ok())
+}
+
+/// Reads what says where a session comes from: the opener of its first trail, or that
+/// of the second where the first is a file of version 1. `None` where it cannot be
+/// read.
+pub(crate) fn first_opener(files: &SessionFiles) -> Result<Option<Opener>> {
+    let Some(first) = files.trails()?.first().copied() else {
+        return Ok(None);
+    };
+    let segment = Segment::open(files, first, u64::MAX)?;
+    if segment.is_legacy() {
+        second_opener(files)
+    } else {
+        Ok(segment.opener)
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::files::SessionFiles;
 use super::info::present_at;
+use super::lock::AppendLock;
 use super::note::check_texts;
 use super::place::{self, Place};
 use super::{Durability, Session};
@@ -60,6 +61,10 @@ pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> 
     check_texts(options.branch_name.iter())?;
     let files = store.files(parent);
     let head = files.head()?;
+    // Nobody deletes the session before the fork is there to say that it reads it.
+    let lock = AppendLock::open_existing(&files)?;
+    let _guard = lock.as_ref().map(AppendLock::hold).transpose()?;
+    files.head()?;
     let end = place::end(store, &files, head)?;
     let place = match options.at {
         Some(seq) if seq != end.position.seq => place::find(store, &files, head, seq)?,

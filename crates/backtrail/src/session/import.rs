@@ -103,6 +103,7 @@ fn take_transcript(store: &Store, path: PathBuf, meta: Option<&Meta>) -> Result<
     let transcript = Transcript::load_from_place(&path, store.shared_storage())?;
     let id = transcript.session_id().clone();
     let outcome = if store.files(&id).trails()?.is_empty() {
+        store.files(&id).refuse_gone()?;
         let options = exported_options(meta);
         store.create_session_from(&transcript, options)?.close()?;
         ImportOutcome::New
@@ -216,6 +217,7 @@ impl Source {
         if let State::Whole | State::Taken = self.state(&files)? {
             return self.complete(store, &files);
         }
+        files.refuse_gone()?;
         match store.storage().create_dir(files.dir()) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 let what = "cannot create the session";

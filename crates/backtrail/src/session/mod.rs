@@ -11,6 +11,7 @@ mod files;
 mod first;
 mod follow;
 mod fork;
+mod gap;
 mod gather;
 mod history;
 mod import;
@@ -27,6 +28,7 @@ mod queue;
 mod reader;
 mod records;
 mod repair;
+mod rewrite;
 mod shown;
 mod spawn;
 mod spending;
@@ -46,7 +48,7 @@ use crate::random::IdSource;
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::SpawnedBy;
-use lock::SpeakerLock;
+use crate::trash::let_go_of_trails;
 use queue::Queue;
 use tail::Tail;
 
@@ -55,6 +57,7 @@ pub use commit::Commit;
 pub use compact::Compacted;
 pub use follow::{Follower, Moved};
 pub use fork::ForkOptions;
+pub use gap::{GapBecause, HistoryGap};
 pub use history::{
     Answer, Answers, History, HistoryItem, Prompt, Prompts, ToolCall, ToolCalls, ToolOutcome,
 };
@@ -74,18 +77,22 @@ pub use tail::SetAside;
 pub use verify::VerifyReport;
 
 pub(crate) use chain::Line;
-pub(crate) use files::{SessionFiles, is_absent, open_lock};
-pub(crate) use first::OPENING;
+pub(crate) use files::{SessionFiles, is_absent, is_session_file, open_lock};
+pub(crate) use first::{OPENING, first_opener};
 pub(crate) use fork::fork;
+pub(crate) use gap::{GONE_TRAILS, GoneTrail, GoneTrails};
 pub(crate) use import::import;
 pub(crate) use info::present_at;
-pub(crate) use lock::{AppendGuard, AppendLock, leave_word, lies_in_store, read_holder};
+pub(crate) use lock::{
+    AppendGuard, AppendLock, SpeakerLock, leave_word, lies_in_store, read_holder,
+};
 pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
 pub(crate) use outgoing::move_out;
 pub(crate) use payloads::{PayloadWriter, Payloads};
 pub(crate) use place::end as end_of_line;
 pub(crate) use repair::plan as repair_plan;
+pub(crate) use rewrite::{Editor, Rewritten, fields_of, rewrite_line, rewrite_only_trail};
 pub(crate) use spawn::spawn;
 pub(crate) use steps::{all_steps, newest_step, opener_of, undone_step};
 pub(crate) use tail::{Entry, append_entries, append_entry};
@@ -449,6 +456,11 @@ impl Live {
         tail.catch_up()?;
         if tail.is_past(self.store.rotation()) {
             tail.rotate()?;
+            if let Some(keep) = self.store.keep_trails() {
+                // What cannot go now goes with the next rotation: no message waits
+                // for it, nor is refused.
+                let_go_of_trails(&self.store, &self.files, keep).ok();
+            }
         }
         Ok(guard)
     }

@@ -1,10 +1,11 @@
 //! Reading a session, while others write it or not.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::chain::{Line, Walk};
+use super::chain::{Line, Segment, Walk};
 use super::files::SessionFiles;
 use super::follow::Follower;
+use super::gap::{GoneTrail, HistoryGap};
 use super::info::{SessionInfo, present_at};
 use super::lock::{self, Holder};
 use super::place;
@@ -16,7 +17,8 @@ use crate::ids::SessionId;
 use crate::store::Store;
 use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
 use crate::trail::present::Present;
-use crate::trail::{Record, Sums};
+use crate::trail::reader::TrailReader;
+use crate::trail::{Because, Record, Sums};
 
 /// A session to read from. It takes no lock and never waits.
 ///
@@ -89,16 +91,24 @@ impl SessionReader {
 
     /// Reads the history from its beginning, with sums recomputed or not.
     pub fn records_with(&self, sums: Sums) -> Result<Records> {
-        let (segments, damage) = self.walk()?.collect()?;
-        Ok(Records::forwards(segments, 0, STREAM_BUFFER, damage, sums))
+        self.whole_line(self.walk()?, sums)
+    }
+
+    fn whole_line(&self, mut walk: Walk, sums: Sums) -> Result<Records> {
+        let mut segments = Vec::new();
+        while let Some(segment) = walk.next()? {
+            segments.push(segment);
+        }
+        let gaps = std::mem::take(&mut walk.gaps);
+        let (segments, damage) = walk.into_line(segments);
+        let records = Records::forwards(segments, 0, STREAM_BUFFER, damage, sums);
+        Ok(records.with_gaps(&gaps))
     }
 
     /// Reads the line that ended at record `seq` of a trail, from its beginning.
     pub(super) fn records_until(&self, trail: u32, seq: u64) -> Result<Records> {
         let walk = Walk::until(&self.store, &self.files, trail, seq);
-        let (segments, damage) = walk.collect()?;
-        let sums = Sums::Check;
-        Ok(Records::forwards(segments, 0, STREAM_BUFFER, damage, sums))
+        self.whole_line(walk, Sums::Check)
     }
 
     /// Reads the history from its beginning, for who wants the instructions;
@@ -127,8 +137,7 @@ impl SessionReader {
                 break;
             }
         }
-        segments.reverse();
-        let damage = std::mem::take(&mut walk.damage);
+        let (segments, damage) = walk.into_line(segments);
         let sums = Sums::Check;
         Ok(Records::forwards(
             segments,
@@ -150,6 +159,21 @@ impl SessionReader {
     /// read, however long the session is.
     pub fn records_back(&self) -> Result<Records> {
         Ok(Records::backwards(self.walk()?, Sums::Check))
+    }
+
+    /// Returns what the line of history has no more, or only as long as the trash is
+    /// not emptied; the oldest first. It reads one opener per trail.
+    pub fn gaps(&self) -> Result<Vec<HistoryGap>> {
+        let mut walk = self.walk()?;
+        while walk.next()?.is_some() {}
+        walk.gaps.reverse();
+        Ok(walk.gaps)
+    }
+
+    /// Returns whether the line of history is read in a directory, in part.
+    pub(crate) fn reads_in(&self, dir: &Path) -> Result<bool> {
+        let (segments, _) = self.walk()?.collect()?;
+        Ok(segments.iter().any(|segment| segment.path.starts_with(dir)))
     }
 
     /// Returns the last `count` records, oldest first.
@@ -235,7 +259,39 @@ impl SessionReader {
         verify::verify_structure(&self.store, &self.files)
     }
 
-    pub(super) fn parts(&self) -> (&Store, &SessionFiles) {
+    /// Reads one trail of a session, whole.
+    pub(crate) fn trail_of(files: &SessionFiles, trail: u32) -> Result<TrailReader> {
+        let segment = Segment::open(files, trail, u64::MAX)?;
+        segment.forwards(0, STREAM_BUFFER, Sums::Check)
+    }
+
+    /// Returns which of the session's own trails holds a record of the line.
+    pub(crate) fn own_trail_of(&self, seq: u64) -> Result<Option<u32>> {
+        let mut walk = self.walk()?;
+        while let Some(segment) = walk.next()? {
+            if segment.after().is_some_and(|after| after < seq) {
+                return Ok(segment.is_of(&self.files).then_some(segment.trail));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns what is to be kept of a trail that goes; `None` where it must stay: the
+    /// first, and those with instructions up to record `instructed`.
+    pub(crate) fn gone_trail(&self, trail: u32, instructed: u64) -> Result<Option<GoneTrail>> {
+        let segment = Segment::open(&self.files, trail, u64::MAX)?;
+        // Without an opener nobody knows what the line goes on from.
+        let goes = segment.opener.filter(|opener| {
+            let first = trail == 0 || opener.because == Because::Import;
+            !first && opener.seq >= instructed && !opener.is_newer()
+        });
+        Ok(goes.map(|opener| GoneTrail {
+            trail,
+            continues: opener.continues,
+        }))
+    }
+
+    pub(crate) fn parts(&self) -> (&Store, &SessionFiles) {
         (&self.store, &self.files)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::chain::{Segment, Walk};
+use super::gap::HistoryGap;
 use super::shown::Recent;
 use crate::error::{Reason, Result};
 use crate::trail::reader::{Found, TrailReader};
@@ -29,6 +30,8 @@ pub struct Records {
     recent: Recent,
     damage: DamageReport,
     unfinished: u64,
+    /// How many records are known to be gone.
+    gone: u64,
 }
 
 /// Which way the line is read, and what only that way needs to know.
@@ -113,7 +116,22 @@ impl Records {
             recent: Recent::default(),
             damage,
             unfinished: 0,
+            gone: 0,
         }
+    }
+
+    /// Says what the line has no more.
+    #[must_use]
+    pub(crate) fn with_gaps(mut self, gaps: &[HistoryGap]) -> Self {
+        let gone = gaps.iter().filter(|gap| gap.is_gone());
+        self.gone = gone.map(HistoryGap::count).sum();
+        self
+    }
+
+    /// Returns how many records of a line that is read from its beginning are known to
+    /// be gone.
+    pub(crate) fn gone(&self) -> u64 {
+        self.gone
     }
 
     /// Returns the next record, or `None` at the end.

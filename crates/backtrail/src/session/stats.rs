@@ -80,6 +80,9 @@ pub struct Stats {
     /// How many places could not be read, messages of unknown shape or with a lost
     /// part included.
     pub damaged: u64,
+    /// How many records of the history are gone, purged or emptied with the trash: what
+    /// was said there is not counted.
+    pub gone: u64,
 }
 
 /// How many messages there are, by who said them.
@@ -135,6 +138,7 @@ impl SessionReader {
         }
         let mut stats = tally.finish();
         stats.damaged += records.damage().count();
+        stats.gone = records.gone();
         if stats.started_at.is_none() {
             stats.started_at = self.info()?.created_at;
         }

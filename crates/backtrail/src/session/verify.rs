@@ -7,9 +7,11 @@ use super::chain::{Segment, Walk};
 use super::examine::{Examiner, Finding};
 use super::files::SessionFiles;
 use super::first::second_opener;
+use super::gap::{self, HistoryGap};
 use super::import::hash_of;
 use super::lock::AppendLock;
-use crate::error::{Error, Reason, Result};
+use super::reader::SessionReader;
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::store::Store;
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Continues, Repaired};
@@ -26,6 +28,8 @@ pub struct VerifyReport {
     pub damage: DamageReport,
     /// What is damaged but was gone around by a repair.
     pub repaired: DamageReport,
+    /// What the line of history has no more, or only in the trash: no damage.
+    pub gaps: Vec<HistoryGap>,
     /// Files that hold what was set aside, with their lengths.
     pub set_aside: Vec<(PathBuf, u64)>,
 }
@@ -75,6 +79,7 @@ fn check(
     check.links(&segments)?;
     check.circles(head)?;
     check.set_aside()?;
+    check.report.gaps = SessionReader::new(store, files.clone()).gaps()?;
     Ok(check.report)
 }
 
@@ -189,10 +194,13 @@ impl Check<'_> {
 
     fn is_linked(&self, continues: &Continues) -> Result<bool> {
         let files = self.files.of(self.store, &continues.session_id);
-        let path = files.trail_path(continues.trail);
-        let there = files.storage().exists(&path);
-        if !there.map_err(|error| Error::io("cannot look for the trail", &path, error))? {
-            return Ok(false);
+        match files.open_read(continues.trail) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // What is known to be gone is no damage.
+                let gone = gap::look(&files, continues.trail, continues.seq)?;
+                return Ok(gone.is_some());
+            }
+            opened => drop(opened?),
         }
         let mut walk = Walk::until(self.store, &files, continues.trail, continues.seq);
         while let Some(segment) = walk.next()? {
@@ -209,7 +217,7 @@ impl Check<'_> {
                 _ => {}
             }
         }
-        Ok(false)
+        Ok(walk.gaps.iter().any(HistoryGap::is_gone))
     }
 
     /// Checks that the head's line has a beginning.

@@ -75,6 +75,14 @@ impl Storage for LocalStorage {
         path.try_exists()
     }
 
+    fn is_dir(&self, path: &Path) -> io::Result<bool> {
+        match path.symlink_metadata() {
+            Ok(metadata) => Ok(metadata.is_dir()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         #[cfg(unix)]
         File::open(dir)?.sync_all()?;

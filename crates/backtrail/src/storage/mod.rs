@@ -69,6 +69,16 @@ pub trait Storage: Send + Sync + fmt::Debug + 'static {
     /// Returns whether something of this name exists.
     fn exists(&self, path: &Path) -> io::Result<bool>;
 
+    /// Returns whether something of this name is a directory. A link to one is none.
+    fn is_dir(&self, path: &Path) -> io::Result<bool> {
+        match self.list(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }

@@ -8,12 +8,13 @@ use super::{OBJECTS, SESSIONS, Store, WORKSPACES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::is_absent;
 use crate::storage::{Storage, append_all, read_full};
+use crate::trash::TRASH;
 
 /// The version of the layout.
 const STORE_VERSION: u32 = 2;
 const FORMAT_FILE: &str = "format";
 /// The directories in it.
-const PARTS: [&str; 4] = [SESSIONS, WORKSPACES, OBJECTS, "derived"];
+const PARTS: [&str; 5] = [SESSIONS, WORKSPACES, OBJECTS, TRASH, "derived"];
 
 impl Store {
     /// Makes the directories and the format file, which comes last: a store
@@ -166,6 +167,12 @@ impl Store {
 }
 
 impl Store {
+    /// Makes the trash, which a store has as soon as something is deleted.
+    pub(crate) fn make_trash_dir(&self) -> Result<()> {
+        create_dir(self.storage(), &self.trash_dir())?;
+        sync_dir(self.storage(), self.root())
+    }
+
     /// Makes the directory of the workspaces, which older stores lack.
     pub(crate) fn make_workspaces_dir(&self) -> Result<()> {
         create_dir(self.storage(), self.workspaces_dir())?;

@@ -39,6 +39,7 @@ pub struct StoreOptions {
     durability: Durability,
     rotation: u64,
     pack_size: u64,
+    keep_trails: Option<u32>,
     snapshot_cap: u64,
     global_excludes: Option<PathBuf>,
     program: Option<String>,
@@ -54,6 +55,7 @@ impl Default for StoreOptions {
             durability: Durability::default(),
             rotation: Self::DEFAULT_ROTATION,
             pack_size: Objects::DEFAULT_PACK,
+            keep_trails: None,
             snapshot_cap: Self::DEFAULT_SNAPSHOT_CAP,
             global_excludes: None,
             program: None,
@@ -114,6 +116,15 @@ impl StoreOptions {
     #[must_use]
     pub fn pack_size(mut self, bytes: u64) -> Self {
         self.pack_size = bytes.clamp(1 << 10, 1 << 29);
+        self
+    }
+
+    /// Sets how many trails of a session are kept: at a rotation, older ones that lie
+    /// wholly before what the last compaction keeps go to the trash. Unless it is set,
+    /// all are kept. The first trail is never moved.
+    #[must_use]
+    pub fn keep_trails(mut self, count: u32) -> Self {
+        self.keep_trails = Some(count.max(1));
         self
     }
 
@@ -399,15 +410,35 @@ impl Store {
         }
         fitting.sort_unstable();
         match fitting.len() {
-            0 => Err(Error::new(
-                ErrorKind::NotFound,
-                format!("no session begins with {}", quoted(reference)),
-            )),
+            0 => Err(self.like_deleted(reference)?.unwrap_or_else(|| {
+                Error::new(
+                    ErrorKind::NotFound,
+                    format!("no session begins with {}", quoted(reference)),
+                )
+            })),
             1 => Ok(fitting.remove(0)),
             n => Err(Error::ambiguous(
                 format!("{n} sessions begin with {}", quoted(reference)),
                 fitting,
             )),
+        }
+    }
+
+    /// Says where the session is that a reference means, if that is the trash.
+    fn like_deleted(&self, reference: &str) -> Result<Option<Error>> {
+        let mut ids = self.deleted_sessions()?;
+        ids.retain(|id| id.as_str().starts_with(reference));
+        match ids.as_slice() {
+            [id] => Ok(Some(self.files(id).not_found())),
+            _ => Ok(None),
+        }
+    }
+
+    /// Opens a session to read it, be it in the trash.
+    pub(crate) fn read_anywhere(&self, id: &SessionId) -> Result<SessionReader> {
+        match self.read_session(id) {
+            Err(error) if error.in_trash().is_some() => self.read_deleted(id),
+            opened => opened,
         }
     }
 
@@ -450,6 +481,10 @@ impl Store {
 
     pub(crate) fn workspace_files(&self, id: &WorkspaceId) -> SessionFiles {
         SessionFiles::of_workspace(self.shared_storage(), &self.0.workspaces, id)
+    }
+
+    pub(crate) fn sessions_dir(&self) -> &Path {
+        &self.0.sessions
     }
 
     pub(crate) fn workspaces_dir(&self) -> &Path {
@@ -513,6 +548,10 @@ impl Store {
 
     pub(crate) fn rotation(&self) -> u64 {
         self.0.options.rotation
+    }
+
+    pub(crate) fn keep_trails(&self) -> Option<u32> {
+        self.0.options.keep_trails
     }
 
     pub(crate) fn holder(&self) -> Holder {

@@ -38,6 +38,8 @@ pub enum Because {
     Import,
     /// What was readable of a damaged session was brought together.
     Repair,
+    /// A session was purged, and its words are gone from the trail of a workspace.
+    Purge,
     /// Another cause, from a newer version.
     #[serde(untagged)]
     Other(String),
@@ -55,6 +57,7 @@ impl Because {
             Self::Fork => "fork",
             Self::Import => "import",
             Self::Repair => "repair",
+            Self::Purge => "purge",
             Self::Other(name) => name,
         }
     }

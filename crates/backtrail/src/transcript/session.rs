@@ -147,6 +147,7 @@ impl Store {
             let last = self.read_session(&id)?.info()?.last_seq;
             return Err(Error::conflict(what, last));
         }
+        files.refuse_gone()?;
         let durability = options.asked_durability();
         let session = Session::create_with(self, id, durability, |files| write(files, transcript))?;
         if let Some(note) = options.as_note() {

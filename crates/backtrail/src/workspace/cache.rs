@@ -51,6 +51,14 @@ impl Workspace {
         }
     }
 
+    /// Removes the caches. The next snapshot reads everything again.
+    pub(crate) fn forget_cache(&self) {
+        for number in self.cache_numbers() {
+            let path = self.cache_path(number);
+            self.store().storage().remove_file(&path).ok();
+        }
+    }
+
     fn read_cache(&self, number: u64) -> Option<StatCache> {
         let file = self
             .store()

@@ -204,7 +204,7 @@ impl Checkpoint {
         let Some(place) = &self.session else {
             return Ok(None);
         };
-        let reader = self.workspace.store().read_session(&place.id)?;
+        let reader = self.workspace.store().read_anywhere(&place.id)?;
         reader.stats_at(place.trail, place.seq).map(Some)
     }
 

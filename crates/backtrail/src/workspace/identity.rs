@@ -90,7 +90,7 @@ pub(crate) fn known(store: &Store) -> Result<Vec<Known>> {
 
 /// Returns all workspaces, with why one cannot be read; `None` for what a crash
 /// left of one that was about to be made.
-pub(super) fn all(store: &Store) -> Result<Vec<(WorkspaceId, Result<Option<Known>>)>> {
+pub(crate) fn all(store: &Store) -> Result<Vec<(WorkspaceId, Result<Option<Known>>)>> {
     let dir = store.workspaces_dir();
     let names = match store.storage().list(dir) {
         Ok(names) => names,

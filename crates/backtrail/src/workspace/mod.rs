@@ -22,6 +22,7 @@ pub(crate) mod making;
 mod mend;
 pub(crate) mod nested;
 mod point;
+mod purge;
 pub(crate) mod resolve;
 mod run;
 pub(crate) mod stored;
@@ -46,13 +47,15 @@ pub use let_go::{LetGo, LetGoBecause};
 pub use log::{LogEntry, LogKind};
 pub use making::CheckpointOptions;
 pub use point::Point;
+pub use purge::StillHeld;
 pub use run::Run;
 pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
 
 pub use mend::{Recaptured, SnapshotsRepair};
 
-pub(crate) use identity::{by_id, find, known, register, root_around};
+pub(crate) use identity::{all, by_id, find, known, register, root_around};
 pub(crate) use mend::mend;
+pub(crate) use purge::Introduced;
 pub(crate) use run::append_run;
 pub(crate) use verify::verify;
 

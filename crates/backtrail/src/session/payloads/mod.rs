@@ -92,8 +92,8 @@ impl Payloads {
         if let Some(file) = file.get() {
             return Ok(Some(file.as_ref()));
         }
-        match files.storage().open_read(path) {
-            Ok(opened) => Ok(Some(file.get_or_init(|| opened).as_ref())),
+        match files.find_read(NAME) {
+            Ok((_, opened)) => Ok(Some(file.get_or_init(|| opened).as_ref())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("cannot open the payload file", path, error)),
         }

@@ -1,0 +1,91 @@
+//! The keep count: older trails of a session that go to the trash as it grows.
+//!
+//! Only trails that lie wholly before what the last compaction keeps may go, so that
+//! the context stays what it is. The first trail stays: it says where the session comes
+//! from, and has its instructions. What goes is named in a file beside the others
+//! first; as long as it lies in the trash it is read there, and belongs to the history.
+
+use std::io;
+
+use super::deleted::Deleted;
+use crate::error::{Error, Result};
+use crate::session::{GONE_TRAILS, GoneTrail, GoneTrails, SessionFiles, SessionReader};
+use crate::storage::append_all;
+use crate::store::Store;
+
+/// Moves the trails of a session to the trash that are older than the newest `keep` and
+/// not needed for the context; returns how many. The caller speaks in the session and
+/// holds its short lock.
+pub(crate) fn let_go_of_trails(store: &Store, files: &SessionFiles, keep: u32) -> Result<u32> {
+    let trails = trails_to_go(store, files, keep)?;
+    if trails.is_empty() {
+        return Ok(0);
+    }
+    // Whoever is busy there may be for long: the next rotation is soon enough.
+    let Some(_turn) = store.try_hold_trash()? else {
+        return Ok(0);
+    };
+    name_them(files, &trails)?;
+    let storage = store.storage();
+    let dir = files.trails_in_trash();
+    let failed = |error| Error::io("cannot move older trails to the trash", &dir, error);
+    match storage.create_dir(&dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        _ => {}
+    }
+    super::sync(storage, &store.trash_dir())?;
+    Deleted::now(store).write(storage, &dir)?;
+    for gone in &trails {
+        let from = files.trail_path(gone.trail);
+        let to = dir.join(crate::trail::file_name(gone.trail));
+        storage.rename_new(&from, &to).map_err(failed)?;
+    }
+    store.sync_dirs([dir.as_path(), files.dir()])?;
+    Ok(u32::try_from(trails.len()).unwrap_or(u32::MAX))
+}
+
+/// Finds the trails that may go.
+fn trails_to_go(store: &Store, files: &SessionFiles, keep: u32) -> Result<Vec<GoneTrail>> {
+    let reader = SessionReader::new(store, files.clone());
+    let compaction = reader.newest_compaction()?;
+    let Some(kept_from) = compaction.and_then(|(_, stored)| stored.keeps_from) else {
+        return Ok(Vec::new());
+    };
+    let Some(needed) = reader.own_trail_of(kept_from)? else {
+        return Ok(Vec::new());
+    };
+    let instructions = reader.instructions()?.said;
+    let instructed = instructions.last().map_or(0, |said| said.seq);
+    let head = files.head()?;
+    let mut trails = Vec::new();
+    for trail in files.trails()? {
+        let is_old = u64::from(trail) + u64::from(keep.max(1)) <= u64::from(head);
+        if trail < needed && is_old {
+            trails.extend(reader.gone_trail(trail, instructed)?);
+        }
+    }
+    Ok(trails)
+}
+
+/// Writes down which trails go and what each of them continues. Durable when it
+/// returns.
+fn name_them(files: &SessionFiles, trails: &[GoneTrail]) -> Result<()> {
+    let mut gone = GoneTrails::read(files)?;
+    let is_new = |known: &GoneTrail| !trails.iter().any(|trail| trail.trail == known.trail);
+    gone.trails.retain(is_new);
+    gone.trails.extend_from_slice(trails);
+    let storage = files.storage();
+    let path = files.dir().join(GONE_TRAILS);
+    let aside = path.with_extension("new");
+    let failed = |error| Error::io("cannot say which trails go to the trash", &path, error);
+    match storage.remove_file(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let file = storage.create_new(&aside).map_err(failed)?;
+    let bytes = gone.to_bytes().map_err(failed)?;
+    append_all(file.as_ref(), &bytes).map_err(failed)?;
+    file.sync().map_err(failed)?;
+    storage.replace(&aside, &path).map_err(failed)?;
+    super::sync(storage, files.dir())
+}
