@@ -57,7 +57,15 @@ mod tests {
         assert_eq!(read_age("30d"), Ok(Duration::from_secs(30 * 86_400)));
         assert_eq!(read_age("2 w"), Ok(Duration::from_secs(14 * 86_400)));
         assert_eq!(read_age("0s"), Ok(Duration::ZERO));
-        for wrong in ["", "30", "d", "-1d", "1.5d", "30 days ago", "99999999999999999999d"] {
+        for wrong in [
+            "",
+            "30",
+            "d",
+            "-1d",
+            "1.5d",
+            "30 days ago",
+            "99999999999999999999d",
+        ] {
             assert!(read_age(wrong).is_err(), "{wrong}");
         }
         assert_eq!(read_bytes("20G"), Ok(20 << 30));

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
-    cat, checkpoint, compact, config, context, diff, export, fork, gc, import, list, log, pin, record,
-    redo, repair, restore, rewind, run, show, stats, status, steps, tag, title, undo, verify,
+    cat, checkpoint, compact, config, context, delete, diff, export, fork, gc, import, list, log,
+    pin, record, redo, repair, restore, rewind, run, show, stats, status, steps, tag, title, trash,
+    undo, verify,
 };
 
 /// Keep everything an agent and its user said, durably, and find it again
@@ -75,5 +76,7 @@ pub(crate) enum Command {
     Verify(verify::Args),
     Repair(repair::Args),
     Gc(gc::Args),
+    Delete(delete::Args),
+    Trash(trash::Args),
     Config(config::Args),
 }

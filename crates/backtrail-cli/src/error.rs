@@ -49,6 +49,13 @@ impl CommandError {
         }
     }
 
+    pub(crate) fn ambiguous(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Ambiguous.as_str(),
+            ..Self::invalid(message)
+        }
+    }
+
     /// Makes an error of an I/O failure; `doing` says what was attempted.
     pub(crate) fn io(doing: impl Into<String>, path: Option<&Path>, error: &io::Error) -> Self {
         Self {
@@ -159,7 +166,10 @@ impl From<backtrail::Error> for CommandError {
             ErrorKind::DiskFull => command.hint("free some space, then do it again"),
             ErrorKind::LetGo if !error.points().is_empty() => {
                 let near: Vec<String> = error.points().iter().map(|near| quote(near)).collect();
-                command.hint(format!("nearest that have their files: {}", near.join(", ")))
+                command.hint(format!(
+                    "nearest that have their files: {}",
+                    near.join(", ")
+                ))
             }
             _ => command,
         }

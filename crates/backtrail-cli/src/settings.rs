@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     pub(crate) durability: Setting<Durability>,
     /// In bytes.
     pub(crate) rotation: Setting<u64>,
+    /// How many trails of a session are kept out of the trash; `None`: all.
+    pub(crate) keep_trails: Setting<Option<u32>>,
     /// In bytes: the length past which snapshots leave a file out.
     pub(crate) snapshot_cap: Setting<u64>,
 }
@@ -32,7 +34,7 @@ impl<T> Setting<T> {
     }
 }
 
-const NAMES: [&str; 3] = ["durability", "rotation", "snapshot_cap"];
+const NAMES: [&str; 4] = ["durability", "rotation", "keep_trails", "snapshot_cap"];
 /// A trail shorter than this would be mostly openers.
 const SHORTEST_ROTATION: u64 = 1024;
 
@@ -43,6 +45,7 @@ impl Settings {
         let mut settings = Self {
             durability: Setting::default(Durability::default()),
             rotation: Setting::default(StoreOptions::DEFAULT_ROTATION),
+            keep_trails: Setting::default(None),
             snapshot_cap: Setting::default(StoreOptions::DEFAULT_SNAPSHOT_CAP),
         };
         #[expect(clippy::disallowed_methods, reason = "settings are the command's own")]
@@ -96,6 +99,14 @@ impl Settings {
                 })?;
                 self.rotation = Setting { value, file };
             }
+            "keep_trails" => {
+                let value = read_keep(value).ok_or_else(|| {
+                    CommandError::invalid(
+                        "keep_trails must be a number of trails, 1 or more, or \"all\"",
+                    )
+                })?;
+                self.keep_trails = Setting { value, file };
+            }
             "snapshot_cap" => {
                 let value = read_size(value).ok_or_else(|| {
                     CommandError::invalid("snapshot_cap must be a size like \"256 MiB\"")
@@ -120,6 +131,18 @@ fn unknown_setting(name: &str) -> CommandError {
             error.hint(format!("did you mean {known}?"))
         }
         _ => error.hint(format!("the settings are {}", NAMES.join(", "))),
+    }
+}
+
+/// Reads how many trails are kept: a number, or "all".
+fn read_keep(value: &toml::Value) -> Option<Option<u32>> {
+    match value {
+        toml::Value::String(text) if text == "all" => Some(None),
+        toml::Value::Integer(count) => {
+            let count = u32::try_from(*count).ok().filter(|count| *count > 0)?;
+            Some(Some(count))
+        }
+        _ => None,
     }
 }
 

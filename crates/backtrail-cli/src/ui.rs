@@ -115,6 +115,23 @@ impl Ui {
         }
     }
 
+    /// Asks a person whether something final shall be done. Where nobody can be asked
+    /// it is refused, with the way to say so.
+    pub(crate) fn confirm(&self, question: &str) -> Result<bool> {
+        if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let error = CommandError::invalid(format!("nobody is there to ask: {question}"));
+            return Err(error.hint("say so beforehand: --yes"));
+        }
+        let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        write!(err, "{} [y/N] ", clean(question)).ok();
+        err.flush().ok();
+        let mut answer = String::new();
+        io::stdin()
+            .read_line(&mut answer)
+            .map_err(|error| CommandError::io("cannot read the answer", None, &error))?;
+        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
     /// Returns what a command that we name must begin with, to mean the same store.
     pub(crate) fn program(&self) -> &str {
         &self.program

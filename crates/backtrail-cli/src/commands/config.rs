@@ -40,6 +40,18 @@ pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             source: source_of(&settings.rotation),
         },
         Row {
+            name: "keep_trails",
+            shown: match settings.keep_trails.value {
+                Some(count) => count.to_string(),
+                None => "\"all\"".to_owned(),
+            },
+            value: settings
+                .keep_trails
+                .value
+                .map_or_else(|| "all".into(), Value::from),
+            source: source_of(&settings.keep_trails),
+        },
+        Row {
             name: "snapshot_cap",
             shown: format!("\"{}\"", exact_size(settings.snapshot_cap.value)),
             value: settings.snapshot_cap.value.into(),

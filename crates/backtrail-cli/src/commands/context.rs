@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use backtrail::Shape;
 
-use super::{Answer, require_store, resolve, short};
+use super::{Answer, require_store, resolve, say_gaps, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::count;
@@ -30,12 +30,14 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let shape: Shape = args.format.parse()?;
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
-    let context = store.read_session(&id)?.context(shape)?;
+    let reader = store.read_session(&id)?;
+    let context = reader.context(shape)?;
     let mut out = io::stdout().lock();
     out.write_all(context.as_json().as_bytes())
         .and_then(|()| out.write_all(b"\n"))
         .and_then(|()| out.flush())
         .map_err(|error| unwritable(&error))?;
+    say_gaps(&reader.gaps()?, ui);
     for mend in context.mends() {
         ui.remark(&format!("mended: {mend}"));
     }

@@ -224,5 +224,8 @@ fn let_go(told: &LetGoStates, dry_run: bool) -> String {
         true => from,
         false => format!("{from} to {to}"),
     };
-    format!("{verb} of the files of {files} in {} ({when})", tilde(&told.root))
+    format!(
+        "{verb} of the files of {files} in {} ({when})",
+        tilde(&told.root)
+    )
 }

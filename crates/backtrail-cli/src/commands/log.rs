@@ -104,8 +104,12 @@ fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> b
     if paths.is_empty() {
         return true;
     }
-    let touched = checkpoint.changes_before().and_then(|diff| diff.only(paths));
-    let is_let_go = touched.as_ref().is_err_and(|error| error.kind() == ErrorKind::LetGo);
+    let touched = checkpoint
+        .changes_before()
+        .and_then(|diff| diff.only(paths));
+    let is_let_go = touched
+        .as_ref()
+        .is_err_and(|error| error.kind() == ErrorKind::LetGo);
     is_let_go || damage.note(touched).is_none_or(|diff| !diff.is_empty())
 }
 
@@ -225,7 +229,9 @@ fn print(
         }
         looked_at += 1;
         let changes = line.changes(paths);
-        let is_let_go = changes.as_ref().is_err_and(|error| error.kind() == ErrorKind::LetGo);
+        let is_let_go = changes
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::LetGo);
         if is_let_go {
             rows.push(let_go_row(line, ids));
             continue;

@@ -5,6 +5,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod config;
 pub(crate) mod context;
+pub(crate) mod delete;
 pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod fork;
@@ -29,19 +30,20 @@ pub(crate) mod status;
 pub(crate) mod steps;
 pub(crate) mod tag;
 pub(crate) mod title;
+pub(crate) mod trash;
 pub(crate) mod undo;
 pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use backtrail::{ErrorKind, SessionId, Store, StoreOptions};
+use backtrail::{ErrorKind, GapBecause, HistoryGap, SessionId, Store, StoreOptions};
 
 use crate::args::{Args, Command, Global};
 use crate::error::{CommandError, Result};
 use crate::home;
 use crate::settings::Settings;
-use crate::text::one_line;
+use crate::text::{count, one_line};
 use crate::ui::Ui;
 use crate::when;
 
@@ -91,6 +93,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Verify(args) => verify::run(args, global, ui),
         Command::Repair(args) => repair::run(args, global, ui),
         Command::Gc(args) => gc::run(args, global, ui),
+        Command::Delete(args) => delete::run(args, global, ui),
+        Command::Trash(args) => trash::run(args, global, ui),
         Command::Config(args) => config::run(args, global, ui),
         Command::Checkpoint(args) => checkpoint::run(args, global, ui),
         Command::Log(args) => log::run(args, global, ui),
@@ -109,6 +113,10 @@ fn store_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
         .rotation(settings.rotation.value)
         .snapshot_cap(settings.snapshot_cap.value)
         .program("backtrail");
+    let options = match settings.keep_trails.value {
+        Some(count) => options.keep_trails(count),
+        None => options,
+    };
     Ok((options, dir))
 }
 
@@ -216,6 +224,9 @@ fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
     let root = root.flatten();
     store.resolve(reference, root.as_deref()).map_err(|error| {
         let candidates = error.candidates().to_vec();
+        if let Some(id) = error.in_trash().cloned() {
+            return deleted(error, &id);
+        }
         let kind = error.kind();
         let command = CommandError::from(error);
         match kind {
@@ -230,6 +241,33 @@ fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
             _ => command,
         }
     })
+}
+
+/// Says how to get at a session that is in the trash.
+fn deleted(error: backtrail::Error, id: &SessionId) -> CommandError {
+    let id = short(id);
+    CommandError::from(error).hint(format!("bring it back: backtrail trash restore {id}"))
+}
+
+/// Says what a session's history has no more, or only in the trash.
+fn say_gaps(gaps: &[HistoryGap], ui: &Ui) {
+    for gap in gaps {
+        let (from, until, next) = (gap.from, gap.until, gap.until + 1);
+        let session = short(&gap.session);
+        match gap.because {
+            GapBecause::Purged { .. } => ui.status(&format!(
+                "history begins at record {next}; {} before it were purged with session {session}",
+                count(gap.count(), "record")
+            )),
+            GapBecause::InTrash => ui.remark(&format!(
+                "history begins at record {next}; older trails (records {from} to {until}) are in \
+                 the trash, and are read there until it is emptied"
+            )),
+            _ => ui.status(&format!(
+                "history begins at record {next}; records {from} to {until} went with the trash"
+            )),
+        }
+    }
 }
 
 /// Returns the session whose id is most like a reference, if one is like it at

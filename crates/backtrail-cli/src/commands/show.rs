@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::list::info_json;
-use super::{Answer, relative, require_store, resolve, short};
+use super::{Answer, relative, require_store, resolve, say_gaps, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::shell::command_line;
@@ -68,6 +68,7 @@ impl View<'_> {
         let mut out = self.ui.out();
         let broken = |error: io::Error| unwritable(&error);
         write_header(&mut out, &self.reader.info()?).map_err(broken)?;
+        say_gaps(&self.reader.gaps()?, self.ui);
         let mut records = self.reader.records()?;
         let mut unreadable = Vec::new();
         while let Some(record) = records.next()? {
@@ -102,9 +103,10 @@ impl View<'_> {
         }
         let damaged = records.damage().count() + unreadable.len() as u64;
         let (compactions, runs) = (Value::from(compactions), Value::from(runs));
+        let gaps = json!(self.reader.gaps()?);
         writeln!(
             out,
-            "],\"compactions\":{compactions},\"runs\":{runs},\"damaged\":{damaged}}}"
+            "],\"compactions\":{compactions},\"runs\":{runs},\"damaged\":{damaged},\"gaps\":{gaps}}}"
         )
         .map_err(broken)?;
         out.flush().map_err(broken)?;

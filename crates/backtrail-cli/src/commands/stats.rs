@@ -5,7 +5,7 @@ use std::io::Write;
 use backtrail::{Stats, format_duration};
 use serde_json::json;
 
-use super::{Answer, require_store, resolve, short};
+use super::{Answer, require_store, resolve, say_gaps, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::{clean, count, grouped};
@@ -34,6 +34,11 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         ui.print_json(&value)?;
     } else {
         print(&stats, ui).map_err(|error| unwritable(&error))?;
+    }
+    if stats.gone > 0 {
+        let gone = count(stats.gone, "record");
+        ui.status(&format!("{gone} of the history are gone, and not counted"));
+        say_gaps(&store.read_session(&id)?.gaps()?, ui);
     }
     if stats.damaged > 0 {
         let text = format!(

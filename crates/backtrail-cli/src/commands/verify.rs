@@ -6,7 +6,7 @@ mod place;
 use std::io::Write;
 use std::path::PathBuf;
 
-use backtrail::{Damage, Reason, SessionId, Store, VerifyOptions};
+use backtrail::{Damage, HistoryGap, Reason, SessionId, Store, VerifyOptions};
 use serde_json::{Value, json};
 
 pub(super) use lost::Lost;
@@ -93,6 +93,7 @@ struct Total {
     lost_payloads: bool,
     repaired: Vec<Place>,
     set_aside: Vec<(PathBuf, u64)>,
+    gaps: Vec<(SessionId, HistoryGap)>,
     workspaces: u64,
     checkpoints: u64,
     let_go: u64,
@@ -194,6 +195,8 @@ impl Total {
         self.damaged.extend(report.damage.first().iter().map(place));
         self.repaired
             .extend(report.repaired.first().iter().map(place));
+        let gaps = report.gaps.into_iter();
+        self.gaps.extend(gaps.map(|gap| (id.clone(), gap)));
         let asides = report.set_aside.into_iter();
         self.set_aside
             .extend(asides.map(|(file, bytes)| (relative(store, &file).to_owned(), bytes)));
@@ -215,6 +218,7 @@ impl Total {
             "spare": self.spare,
             "lost": self.lost.iter().map(Lost::to_json).collect::<Vec<_>>(),
             "repaired": self.repaired.iter().map(Place::to_json).collect::<Vec<_>>(),
+            "gaps": self.gaps.iter().map(gap_json).collect::<Vec<_>>(),
             "set_aside": self.set_aside.iter().map(aside_json).collect::<Vec<_>>(),
         })
     }
@@ -251,6 +255,9 @@ impl Total {
         }
         for place in &self.repaired {
             writeln!(out, "{DIM}repaired {place}{DIM:#}")?;
+        }
+        for (id, gap) in &self.gaps {
+            writeln!(out, "{DIM}gone     {}: {gap}{DIM:#}", short(id))?;
         }
         for (file, bytes) in &self.set_aside {
             let file = file.display();
@@ -319,4 +326,8 @@ impl Total {
             ui.status("see what can be captured again: backtrail repair --dry-run");
         }
     }
+}
+
+fn gap_json((id, gap): &(SessionId, HistoryGap)) -> Value {
+    json!({"session": id, "gap": gap})
 }

@@ -105,7 +105,9 @@ pub(super) fn states(id: &WorkspaceId, told: &Told, around: &Around) -> Vec<Stat
         state.newest = kept.at;
         state.place = place;
     }
-    let used = told.open_steps().flat_map(|begun| [begun.before, begun.after]);
+    let used = told
+        .open_steps()
+        .flat_map(|begun| [begun.before, begun.after]);
     for snapshot in used.chain(told.marks.iter().copied()) {
         if let Some(n) = by_snapshot.get(&snapshot) {
             states[*n].never.get_or_insert(Never::InUse);
@@ -118,7 +120,11 @@ pub(super) fn states(id: &WorkspaceId, told: &Told, around: &Around) -> Vec<Stat
 fn nevers(told: &Told, around: &Around) -> HashMap<CheckpointId, Never> {
     let mut never = HashMap::new();
     let mut newest_of: HashMap<&SessionId, &Kept> = HashMap::new();
-    let kept = || told.kept.iter().filter(|kept| !told.let_go.contains(&kept.id));
+    let kept = || {
+        told.kept
+            .iter()
+            .filter(|kept| !told.let_go.contains(&kept.id))
+    };
     for kept in kept() {
         if let Some(session) = &kept.session {
             newest_of.insert(session, kept);
@@ -130,7 +136,9 @@ fn nevers(told: &Told, around: &Around) -> HashMap<CheckpointId, Never> {
             never.insert(kept.id, Never::InUse);
         }
     }
-    let newest_of = newest_of.into_iter().filter(|(session, _)| around.has(session));
+    let newest_of = newest_of
+        .into_iter()
+        .filter(|(session, _)| around.has(session));
     never.extend(newest_of.map(|(_, kept)| (kept.id, Never::Newest)));
     never.extend(kept().last().map(|kept| (kept.id, Never::Newest)));
     let labelled = kept().filter(|kept| kept.is_labelled);

@@ -42,7 +42,10 @@ fn all() -> GcOptions {
 fn f21_a_record_of_a_kind_that_is_not_known_stops_it_by_name() {
     for (kind, body) in [
         ("novelty", r#","needs":"something""#),
-        ("let_go", r#","at":"2026-11-15T08:00:00.000Z","checkpoints":7"#),
+        (
+            "let_go",
+            r#","at":"2026-11-15T08:00:00.000Z","checkpoints":7"#,
+        ),
         ("mark", r#","path":"file""#),
     ] {
         let (_dir, store, workspace, [first, _]) = two_states();
@@ -68,7 +71,12 @@ fn a_mark_keeps_its_state_until_it_is_cleared() {
     let report = store.gc(&all()).unwrap();
     assert!(report.let_go.is_empty() && report.freed == 0, "{report:#?}");
     assert_eq!(report.kept.in_use, 1);
-    append(&store, &workspace, "marks_cleared", r#","at":"2026-11-15T08:00:00.000Z""#);
+    append(
+        &store,
+        &workspace,
+        "marks_cleared",
+        r#","at":"2026-11-15T08:00:00.000Z""#,
+    );
     let report = store.gc(&all()).unwrap();
     assert_eq!(report.let_go[0].states, 1);
     assert!(report.freed > 0);

@@ -208,7 +208,9 @@ impl<'a> Run<'a> {
             }
             self.stock.begin_trial();
             let named_by = format!("checkpoint {}", state.checkpoints[0].prefix(8));
-            let marked = self.watching.mark(&mut self.stock, &state.snapshot, &named_by)?;
+            let marked = self
+                .watching
+                .mark(&mut self.stock, &state.snapshot, &named_by)?;
             let more = marked.bytes + marked.objects * INDEXED;
             let fits = !may_go || taken + more <= room;
             self.stock.end_trial(fits);
@@ -260,7 +262,9 @@ impl<'a> Run<'a> {
         let Some(told) = told(workspace, &going, because) else {
             return Ok(());
         };
-        let ids = going.iter().flat_map(|state| state.checkpoints.iter().copied());
+        let ids = going
+            .iter()
+            .flat_map(|state| state.checkpoints.iter().copied());
         let ids: Vec<_> = ids.collect();
         if self.options.dry_run {
             self.watching.trails.pretend_let_go(workspace.id(), ids);

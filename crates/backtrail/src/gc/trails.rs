@@ -220,20 +220,23 @@ impl Told {
     ) -> Result<()> {
         let flawed = |reason: Reason| {
             let kind = record.kind().as_str();
-            let what = format!("record {} ({kind}) of the workspace cannot be read", record.seq());
+            let what = format!(
+                "record {} ({kind}) of the workspace cannot be read",
+                record.seq()
+            );
             let path = files.trail_path(trail);
-            Error::new(ErrorKind::Corrupt, what).at_path(&path).because(reason)
+            Error::new(ErrorKind::Corrupt, what)
+                .at_path(&path)
+                .because(reason)
         };
         let syntax = |error: serde_json::Error| flawed(Reason::Syntax(error.to_string()));
         self.latest = self.latest.max(record.at());
         match record.kind() {
-            RecordKind::Opener => {
-                match Opener::read(record, files.id(), trail).map_err(flawed) {
-                    Ok(opener) => refuse_newer(&opener, files, trail)?,
-                    Err(error) if is_new => return Err(error),
-                    Err(_) => {}
-                }
-            }
+            RecordKind::Opener => match Opener::read(record, files.id(), trail).map_err(flawed) {
+                Ok(opener) => refuse_newer(&opener, files, trail)?,
+                Err(error) if is_new => return Err(error),
+                Err(_) => {}
+            },
             RecordKind::Checkpoint => {
                 self.keep(Stored::read(record).map_err(flawed)?);
                 // A checkpoint has what was marked.
@@ -254,7 +257,9 @@ impl Told {
                 self.marks.push(mark.snapshot);
             }
             RecordKind::MarksCleared => self.marks.clear(),
-            RecordKind::Other(name) => return Err(flawed(Reason::UnsupportedType(name.to_owned()))),
+            RecordKind::Other(name) => {
+                return Err(flawed(Reason::UnsupportedType(name.to_owned())));
+            }
             // These name no object.
             RecordKind::Note
             | RecordKind::Message
@@ -296,7 +301,10 @@ impl Told {
             add(kept.snapshot, format!("checkpoint {}", kept.id.prefix(8)));
         }
         for begun in self.open_steps() {
-            let named = format!("a {} that was not finished in workspace {workspace}", begun.why);
+            let named = format!(
+                "a {} that was not finished in workspace {workspace}",
+                begun.why
+            );
             add(begun.before, named.clone());
             add(begun.after, named);
         }

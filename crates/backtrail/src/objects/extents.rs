@@ -82,11 +82,7 @@ fn header_at(file: &dyn StorageFile, pack: &Pack, at: u32) -> io::Result<u32> {
 }
 
 /// Reads the header of the block at a place, if one stands there.
-pub(super) fn block_at(
-    file: &dyn StorageFile,
-    pack: &Pack,
-    at: u32,
-) -> io::Result<Option<Block>> {
+pub(super) fn block_at(file: &dyn StorageFile, pack: &Pack, at: u32) -> io::Result<Option<Block>> {
     let mut header = [0; BLOCK_HEADER];
     let n = read_full(file, &mut header, at.into())?;
     Ok(Block::parse(&header[..n], pack.salt(), at.into()))

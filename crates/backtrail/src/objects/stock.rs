@@ -136,10 +136,16 @@ impl Stock {
     fn find(&self, id: &ObjectId) -> Range<usize> {
         let key = key(id);
         let bucket = bucket(key);
-        let (from, to) = (self.starts[bucket] as usize, self.starts[bucket + 1] as usize);
+        let (from, to) = (
+            self.starts[bucket] as usize,
+            self.starts[bucket + 1] as usize,
+        );
         let rows = &self.rows[from..to];
         let begin = rows.partition_point(|row| row.key < key);
-        let count = rows[begin..].iter().take_while(|row| row.key == key).count();
+        let count = rows[begin..]
+            .iter()
+            .take_while(|row| row.key == key)
+            .count();
         from + begin..from + begin + count
     }
 

@@ -115,8 +115,8 @@ impl<'a> Sweep<'a> {
             let len = file.len();
             len.map(|len| made + len)
         });
-        let made: u64 = made
-            .map_err(|error| Error::io("cannot measure a pack of objects", &shelf.dir, error))?;
+        let made: u64 =
+            made.map_err(|error| Error::io("cannot measure a pack of objects", &shelf.dir, error))?;
         self.swept.freed = (self.gone + self.stock.cut).saturating_sub(made);
         self.outlet = None;
         self.own.clear();

@@ -112,8 +112,7 @@ fn what_nothing_names_goes_and_all_else_is_there_once() {
 fn a_dry_run_is_exact_whatever_is_named() {
     for seed in 0..40 {
         let (memory, _) = filled();
-        let mut contents: Vec<Vec<u8>> =
-            (0..24).map(|n| noise(n, 100 + 40 * n as usize)).collect();
+        let mut contents: Vec<Vec<u8>> = (0..24).map(|n| noise(n, 100 + 40 * n as usize)).collect();
         let mut dice = noise(1000 + seed, 64).into_iter();
         contents.retain(|_| dice.next().unwrap() % 3 > 0);
         let foretold = dry(&open(&memory, 4), &contents);
@@ -223,7 +222,10 @@ fn of_two_copies_the_damaged_one_goes_and_a_damaged_single_one_stays_with_its_pa
     };
     let packs = pack_files(&memory);
     for damaged in &packs {
-        let before: Vec<_> = packs.iter().map(|path| memory.read(path).unwrap()).collect();
+        let before: Vec<_> = packs
+            .iter()
+            .map(|path| memory.read(path).unwrap())
+            .collect();
         damage(damaged);
         sweep(&open(&memory, 5), &both).unwrap();
         assert_exactly(&memory, &both);

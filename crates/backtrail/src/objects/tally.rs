@@ -68,7 +68,10 @@ impl Stock {
         };
         let mut seen = HashSet::new();
         let staying = extents.iter().filter(stays);
-        staying.filter(|extent| seen.insert(extent.record.at)).copied().collect()
+        staying
+            .filter(|extent| seen.insert(extent.record.at))
+            .copied()
+            .collect()
     }
 
     /// Returns how many bytes would be cut off that a dead writer left.

@@ -133,7 +133,12 @@ fn tidy(shelf: &Arc<Shelf>, objects: &Objects, name: PackName) -> io::Result<Fou
     let before = pack.len;
     let pack = Arc::from(pack);
     // Cuts off what nothing names.
-    drop(Outlet::go_on(shelf, objects.0.limits, Arc::clone(&file), pack)?);
+    drop(Outlet::go_on(
+        shelf,
+        objects.0.limits,
+        Arc::clone(&file),
+        pack,
+    )?);
     file.sync()?;
     Ok(Found::Free(before.saturating_sub(file.len()?)))
 }

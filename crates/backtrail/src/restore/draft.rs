@@ -19,8 +19,8 @@ use crate::objects::ObjectId;
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::{Difference, Snapshot, shown};
-use crate::workspace::{Checkpoint, Workspace};
 use crate::workspace::timeline::{FileStepKind, Timeline};
+use crate::workspace::{Checkpoint, Workspace};
 
 /// What would be done.
 #[derive(Debug)]

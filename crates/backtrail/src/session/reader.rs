@@ -291,7 +291,7 @@ impl SessionReader {
         }))
     }
 
-    pub(crate) fn parts(&self) -> (&Store, &SessionFiles) {
+    pub(super) fn parts(&self) -> (&Store, &SessionFiles) {
         (&self.store, &self.files)
     }
 

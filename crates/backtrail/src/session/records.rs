@@ -61,7 +61,7 @@ struct Forwards {
 #[derive(Debug)]
 struct Backwards {
     /// Opens trails as it gets to them.
-    walk: Walk,
+    walk: Box<Walk>,
     /// Whether the reader is still where the line was cut.
     at_cut: bool,
     /// Damage behind the last record of the cut, perhaps: whether it belongs to
@@ -95,7 +95,7 @@ impl Records {
     /// Reads from the last record back.
     pub(crate) fn backwards(walk: Walk, sums: Sums) -> Self {
         let backwards = Backwards {
-            walk,
+            walk: Box::new(walk),
             at_cut: false,
             doubtful: DamageReport::default(),
         };

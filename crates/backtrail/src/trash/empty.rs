@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::kin::Family;
-use super::remove::Removed;
 use super::{TrashContents, TrashEntry, TrashName, Trashed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
@@ -186,16 +185,13 @@ impl EmptyPlan {
         } = self;
         // What came since was not asked for.
         options.only = Some(emptied.iter().map(|entry| entry.name.clone()).collect());
-        store.finish_purges()?;
+        let cleared = store.clear_emptying()?;
         let _turn = store.hold_trash()?;
-        let mut report = EmptyReport::default();
-        let mut take = |removed: Removed| {
-            report.bytes += removed.bytes;
-            report.left.extend(removed.left);
+        let mut report = EmptyReport {
+            bytes: cleared.bytes,
+            left: cleared.left,
+            ..EmptyReport::default()
         };
-        for (path, _) in store.leftovers()? {
-            take(store.remove_session_dir(&path)?);
-        }
         let names = options.only.iter_mut().flatten();
         let mut there = Vec::new();
         for name in names {
@@ -207,7 +203,9 @@ impl EmptyPlan {
         let plan = store.empty_plan(&options)?;
         for entry in &plan.emptied {
             let path = store.doom(&entry.name)?;
-            take(store.remove_session_dir(&path)?);
+            let removed = store.remove_session_dir(&path)?;
+            report.bytes += removed.bytes;
+            report.left.extend(removed.left);
         }
         report.left.extend(plan.contents.unknown);
         report.emptied = plan.emptied.into_iter().map(|entry| entry.name).collect();

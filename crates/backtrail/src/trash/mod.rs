@@ -15,6 +15,7 @@ mod empty;
 mod entries;
 mod keep;
 mod kin;
+mod names;
 mod purge;
 mod remove;
 mod restore;

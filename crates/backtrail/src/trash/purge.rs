@@ -13,14 +13,12 @@ use std::path::PathBuf;
 use super::delete::{DeleteScope, Deletion, DeletionBecause, hold_session};
 use super::deleted::Deleted;
 use super::kin::Family;
+use super::names::Names;
 use super::{Named, PURGED, PURGING, TRAILS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::session::{
-    AppendLock, Editor, Rewritten, SessionFiles, SessionReader, fields_of, rewrite_only_trail,
-};
+use crate::session::{AppendLock, SessionFiles, rewrite_only_trail};
 use crate::store::Store;
-use crate::trail::RecordRef;
 use crate::workspace::{self, Introduced, StillHeld, Workspace};
 
 /// What purging sessions would do.
@@ -200,12 +198,12 @@ impl Store {
         let own = self.files(id).at(dir);
         let names = Names::of(&own)?;
         let family = Family::read(self)?;
-        let forks = family.descendants(&[id.clone()], |_| true);
+        let forks = family.descendants(std::slice::from_ref(id), |_| true);
         for fork in forks {
             let Some(kin) = family.0.iter().find(|kin| kin.id == fork.id) else {
                 continue;
             };
-            let said = names.are_in(&SessionReader::new(self, kin.files.clone()))?;
+            let said = names.are_in(&kin.files)?;
             if !said {
                 continue;
             }
@@ -272,111 +270,5 @@ impl PurgePlan {
             store.finish_purge(&deletion.id, dir, &mut report)?;
         }
         Ok(report)
-    }
-}
-
-/// The titles and tags that a session ever had.
-#[derive(Debug, Default)]
-struct Names {
-    titles: Vec<String>,
-    tags: Vec<String>,
-}
-
-impl Names {
-    fn of(files: &SessionFiles) -> Result<Self> {
-        let mut names = Self::default();
-        for trail in files.trails()? {
-            let mut reader = SessionReader::trail_of(files, trail)?;
-            while let Some(record) = reader.next_record()? {
-                names.add(&record);
-            }
-        }
-        Ok(names)
-    }
-
-    fn add(&mut self, record: &RecordRef<'_>) {
-        let (title, tags) = said_in(record);
-        for title in title {
-            if !self.titles.contains(&title) {
-                self.titles.push(title);
-            }
-        }
-        for tag in tags {
-            if !self.tags.contains(&tag) {
-                self.tags.push(tag);
-            }
-        }
-    }
-
-    fn is_in(&self, record: &RecordRef<'_>) -> bool {
-        let (title, tags) = said_in(record);
-        title.is_some_and(|title| self.titles.contains(&title))
-            || tags.iter().any(|tag| self.tags.contains(tag))
-    }
-
-    /// Returns whether any trail of a session has one of them.
-    fn are_in(&self, reader: &SessionReader) -> Result<bool> {
-        let (_, files) = reader.parts();
-        for trail in files.trails()? {
-            let mut reader = SessionReader::trail_of(files, trail)?;
-            while let Some(record) = reader.next_record()? {
-                if self.is_in(&record) {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-}
-
-/// Returns the title and the tags in an opener or a note.
-fn said_in(record: &RecordRef<'_>) -> (Option<String>, Vec<String>) {
-    use crate::trail::RecordKind;
-    if !matches!(record.kind(), RecordKind::Opener | RecordKind::Note) {
-        return (None, Vec::new());
-    }
-    let Ok(fields) = fields_of(record) else {
-        return (None, Vec::new());
-    };
-    let title = fields.get("title").and_then(|title| title.parse().ok());
-    let tags = fields.get("tags").and_then(|tags| tags.parse().ok());
-    (title, tags.unwrap_or_default())
-}
-
-impl Editor for Names {
-    fn edit(&self, record: &RecordRef<'_>) -> Result<Rewritten> {
-        if !self.is_in(record) {
-            return Ok(Rewritten::AsItIs);
-        }
-        let Ok(fields) = fields_of(record) else {
-            return Ok(Rewritten::AsItIs);
-        };
-        let mut rest = crate::json::Fields::default();
-        for (name, value) in fields.iter() {
-            match name {
-                "title" if self.is_title(value) => {}
-                "tags" => {
-                    let tags: Vec<String> = value.parse().unwrap_or_default();
-                    let tags: Vec<&String> =
-                        tags.iter().filter(|tag| !self.tags.contains(tag)).collect();
-                    if !tags.is_empty() {
-                        rest.push(name, crate::json::Json::from_value(&tags)?);
-                    }
-                }
-                _ => rest.push(name, value.clone()),
-            }
-        }
-        Ok(Rewritten::Fields(rest))
-    }
-
-    fn may_stay(&self, _bytes: &[u8]) -> bool {
-        true
-    }
-}
-
-impl Names {
-    fn is_title(&self, value: &crate::json::Json) -> bool {
-        let title: Option<String> = value.parse().ok();
-        title.is_some_and(|title| self.titles.contains(&title))
     }
 }

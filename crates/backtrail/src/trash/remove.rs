@@ -10,10 +10,10 @@ use crate::store::Store;
 
 /// What was removed of a directory.
 #[derive(Debug, Default)]
-pub(super) struct Removed {
-    pub(super) bytes: u64,
+pub(crate) struct Removed {
+    pub(crate) bytes: u64,
     /// What is not ours, and was left where it is.
-    pub(super) left: Vec<PathBuf>,
+    pub(crate) left: Vec<PathBuf>,
 }
 
 impl Store {
@@ -76,18 +76,24 @@ impl Store {
             .map_err(|error| Error::io("cannot look into the trash", path, error))
     }
 
-    /// Removes what an emptying that was interrupted left, and returns how many bytes
-    /// that freed. What is not ours stays.
-    pub(crate) fn clear_emptying(&self) -> Result<u64> {
+    /// Does the rest of emptyings and purges that were interrupted. The caller holds no
+    /// lock: a purge waits for those of the workspaces, and for the store's.
+    pub(crate) fn clear_emptying(&self) -> Result<Removed> {
+        let purged = self.finish_purges()?;
+        let mut removed = Removed {
+            bytes: purged.bytes,
+            left: purged.left,
+        };
         if self.leftovers()?.is_empty() {
-            return Ok(0);
+            return Ok(removed);
         }
         let _turn = self.hold_trash()?;
-        let mut bytes = 0;
         for (path, _) in self.leftovers()? {
-            bytes += self.remove_session_dir(&path)?.bytes;
+            let more = self.remove_session_dir(&path)?;
+            removed.bytes += more.bytes;
+            removed.left.extend(more.left);
         }
-        Ok(bytes)
+        Ok(removed)
     }
 
     /// Returns what an emptying that was interrupted left.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use backtrail::{
-    Attempt, CheckpointOptions, ErrorKind, GcOptions, LetGoBecause, Message, Point,
-    Rewind, SessionOptions, Why,
+    Attempt, CheckpointOptions, ErrorKind, GcOptions, LetGoBecause, Message, Point, Rewind,
+    SessionOptions, Why,
 };
 
 use super::kit::{Bench, DAY, START, noise, packs};
@@ -47,7 +47,12 @@ fn the_store_is_brought_below_a_size_oldest_first_and_tool_calls_before_all_else
         assert!(!gone[8], "the newest stays");
         let told: u64 = report.let_go.iter().map(|told| told.states).sum();
         assert_eq!(told, count as u64);
-        assert!(report.let_go.iter().all(|told| told.because == LetGoBecause::Size));
+        assert!(
+            report
+                .let_go
+                .iter()
+                .all(|told| told.because == LetGoBecause::Size)
+        );
         if count < order.len() {
             assert_eq!(report.over, 0, "{report:#?}");
             assert!(bench.store.bytes().unwrap() <= bytes);
@@ -76,7 +81,11 @@ fn labelled_ones_and_the_newest_of_each_session_and_workspace_and_what_is_under_
         session.close().unwrap();
         id
     });
-    let of = |n: usize| CheckpointOptions::new().why(Why::TurnEnd).session(&sessions[n]);
+    let of = |n: usize| {
+        CheckpointOptions::new()
+            .why(Why::TurnEnd)
+            .session(&sessions[n])
+    };
     let mut expected = Vec::new();
     let mut next = |bench: &mut Bench, options, goes| {
         bench.write("file", noise(expected.len() as u64, 2000));
@@ -101,16 +110,29 @@ fn labelled_ones_and_the_newest_of_each_session_and_workspace_and_what_is_under_
     expected.push(true);
     bench.state(100, Why::Manual);
     expected.push(false);
-    std::fs::remove_dir_all(bench.store.root().join("sessions").join(sessions[2].as_str())).unwrap();
+    std::fs::remove_dir_all(
+        bench
+            .store
+            .root()
+            .join("sessions")
+            .join(sessions[2].as_str()),
+    )
+    .unwrap();
     let active = bench.workspace.activate(&begun).unwrap();
     bench.clock.advance(100 * DAY);
-    let report = bench.store.gc(&GcOptions::new().older_than(days(30))).unwrap();
+    let report = bench
+        .store
+        .gc(&GcOptions::new().older_than(days(30)))
+        .unwrap();
     assert_eq!(bench.check(), expected, "{report:#?}");
     assert_eq!(report.kept.labelled, 1);
     assert_eq!(report.kept.newest, 3);
     assert_eq!(report.kept.in_use, 1);
     drop(active);
-    bench.store.gc(&GcOptions::new().older_than(days(30))).unwrap();
+    bench
+        .store
+        .gc(&GcOptions::new().older_than(days(30)))
+        .unwrap();
     expected[6] = true;
     assert_eq!(bench.check(), expected, "the turn is over");
 }
@@ -125,7 +147,10 @@ fn a_clock_that_jumps_lets_nothing_go_that_is_not_old() {
     bench.state(2, Why::Manual);
     bench.clock.set(START + 10 * DAY);
     let options = GcOptions::new().older_than(days(30));
-    assert!(bench.store.gc(&options).unwrap().is_empty(), "dated 1970, and not old");
+    assert!(
+        bench.store.gc(&options).unwrap().is_empty(),
+        "dated 1970, and not old"
+    );
     assert_eq!(bench.check(), [false; 3]);
     // Ahead, and back again: what came after it is no older than that.
     bench.clock.set(START + 70 * 365 * DAY);
@@ -170,10 +195,16 @@ fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
     bench.write("agents", "after");
     bench.keep_with(of_session().why(Why::TurnEnd).begun_by(start.id()));
     bench.clock.advance(100 * DAY);
-    let report = bench.store.gc(&GcOptions::new().older_than(days(30))).unwrap();
+    let report = bench
+        .store
+        .gc(&GcOptions::new().older_than(days(30)))
+        .unwrap();
     assert_eq!(report.let_go[0].checkpoints, 2);
     assert_eq!(bench.check(), [false, true, true, false]);
-    let attempt = bench.workspace.rewind(&Point::label("base"), Rewind::files()).unwrap();
+    let attempt = bench
+        .workspace
+        .rewind(&Point::label("base"), Rewind::files())
+        .unwrap();
     let Attempt::InConflict(plan) = attempt else {
         panic!("{attempt:#?}");
     };
@@ -188,8 +219,14 @@ fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
     // What was let go cannot be gone to, and an undo that needs it says so.
     let gone = Point::checkpoint(start.id());
     for error in [
-        bench.workspace.rewind(&gone, Rewind::files().overwrite()).unwrap_err(),
-        bench.workspace.rewind_plan(&gone, Rewind::files()).unwrap_err(),
+        bench
+            .workspace
+            .rewind(&gone, Rewind::files().overwrite())
+            .unwrap_err(),
+        bench
+            .workspace
+            .rewind_plan(&gone, Rewind::files())
+            .unwrap_err(),
         bench.workspace.undo(None, Rewind::files()).unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::LetGo, "{error:?}");

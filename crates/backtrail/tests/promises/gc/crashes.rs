@@ -31,7 +31,10 @@ impl Filled {
         let dir = tempfile::tempdir().unwrap();
         let memory = MemoryStorage::new();
         let clock = ManualClock::new(START);
-        let store = small(&clock).storage(memory.clone()).open_or_create(HOME).unwrap();
+        let store = small(&clock)
+            .storage(memory.clone())
+            .open_or_create(HOME)
+            .unwrap();
         let mut always = BTreeSet::new();
         for (n, name) in (0..).zip(["one", "two"]) {
             let root = dir.path().join(name);
@@ -88,7 +91,11 @@ fn assert_recovers(memory: &MemoryStorage, filled: &Filled) {
     let again = store.gc(&all()).unwrap();
     assert!(again.is_empty(), "every object is there once: {again:#?}");
     let objects = Path::new(HOME).join("objects");
-    for file in memory.files().iter().filter(|file| file.starts_with(&objects)) {
+    for file in memory
+        .files()
+        .iter()
+        .filter(|file| file.starts_with(&objects))
+    {
         let name = file.file_name().unwrap().to_str().unwrap();
         let locks = ["lock", "gate.lock", "gc.lock"];
         let is_pack = name.ends_with(".pack") || name.ends_with(".open");

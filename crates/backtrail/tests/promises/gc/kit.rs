@@ -35,7 +35,9 @@ impl Bench {
     pub(crate) fn on(storage: impl Storage) -> Self {
         let dir = quick_dir();
         let clock = ManualClock::new(START);
-        let store = options(&clock).storage(storage).open_or_create(dir.path().join("store"));
+        let store = options(&clock)
+            .storage(storage)
+            .open_or_create(dir.path().join("store"));
         let store = store.unwrap();
         fs::create_dir(dir.path().join("work")).unwrap();
         let workspace = store.workspace(&dir.path().join("work")).unwrap();
@@ -132,7 +134,9 @@ pub(crate) fn read_whole(snapshot: &Snapshot) -> Result<u64, backtrail::Error> {
     let mut bytes = 0;
     for entry in snapshot.entries() {
         let (path, _) = entry?;
-        bytes += snapshot.read(&path)?.map_or(0, |content| content.len() as u64);
+        bytes += snapshot
+            .read(&path)?
+            .map_or(0, |content| content.len() as u64);
     }
     Ok(bytes)
 }

@@ -119,10 +119,19 @@ fn f21_damage_in_a_pack_never_makes_the_clean_up_lose_more() {
         fs::write(&path, &bytes).unwrap();
         let open = || StoreOptions::new().open(bench.store.root()).unwrap();
         let readable = |n: usize| {
-            let workspace = open().find_workspace(bench.workspace.root()).unwrap().unwrap();
-            let kept = workspace.checkpoint_by_id(bench.kept[n].0.id()).unwrap().unwrap();
+            let workspace = open()
+                .find_workspace(bench.workspace.root())
+                .unwrap()
+                .unwrap();
+            let kept = workspace
+                .checkpoint_by_id(bench.kept[n].0.id())
+                .unwrap()
+                .unwrap();
             let gone = kept.let_go().unwrap().is_some();
-            gone || kept.snapshot().and_then(|snapshot| read_whole(&snapshot)).is_ok()
+            gone || kept
+                .snapshot()
+                .and_then(|snapshot| read_whole(&snapshot))
+                .is_ok()
         };
         let before: Vec<bool> = (0..8).map(readable).collect();
         match open().gc(&all()) {
@@ -139,5 +148,8 @@ fn f21_damage_in_a_pack_never_makes_the_clean_up_lose_more() {
             assert!(!was || readable(n), "byte {byte}: state {n} was lost");
         }
     }
-    assert!(stopped > 0 && left > 0 && done > 0, "{stopped} {left} {done}");
+    assert!(
+        stopped > 0 && left > 0 && done > 0,
+        "{stopped} {left} {done}"
+    );
 }

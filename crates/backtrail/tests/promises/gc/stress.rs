@@ -31,7 +31,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
     }
 }
@@ -79,7 +82,11 @@ fn write(dir: &Path, own: u64, seed: u64, tells: bool) {
         let kept = workspace.checkpoint(options).unwrap();
         read_whole(&kept.snapshot().unwrap()).unwrap();
         if dice.below(4) == 0 {
-            let all: Vec<_> = workspace.checkpoints().unwrap().map(Result::unwrap).collect();
+            let all: Vec<_> = workspace
+                .checkpoints()
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
             let to = &all[dice.below(all.len() as u64) as usize];
             let options = Rewind::files().overwrite();
             match workspace.rewind(&Point::checkpoint(to.id()), options) {
@@ -123,7 +130,11 @@ fn read(dir: &Path, seed: u64, is_over: &AtomicBool) {
     while !is_over.load(Ordering::SeqCst) {
         let workspaces = store.workspaces().unwrap();
         let workspace = &workspaces[dice.below(workspaces.len() as u64) as usize];
-        let all: Vec<_> = workspace.checkpoints().unwrap().map(Result::unwrap).collect();
+        let all: Vec<_> = workspace
+            .checkpoints()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         if all.is_empty() {
             continue;
         }
@@ -152,7 +163,10 @@ fn child(dir: &Path, role: &str, own: u64, seed: u64) -> Child {
 fn kill_after(mut child: Child, rounds: u64) {
     let stdout = child.stdout.take().unwrap();
     let mut lines = BufReader::new(stdout).lines().map(Result::unwrap);
-    let done = lines.by_ref().filter(|line| line.starts_with("round")).take(rounds as usize);
+    let done = lines
+        .by_ref()
+        .filter(|line| line.starts_with("round"))
+        .take(rounds as usize);
     let is_killed = done.count() as u64 == rounds;
     if is_killed {
         child.kill().unwrap();
@@ -195,7 +209,9 @@ fn life(seed: u64) {
         ];
         let ended: Vec<_> = work.into_iter().map(|work| work.join()).collect();
         over.store(true, Ordering::SeqCst);
-        let ended = ended.into_iter().chain(others.into_iter().map(|other| other.join()));
+        let ended = ended
+            .into_iter()
+            .chain(others.into_iter().map(|other| other.join()));
         let failed = ended.filter(Result::is_err).count();
         assert_eq!(failed, 0, "seed {seed}");
     });

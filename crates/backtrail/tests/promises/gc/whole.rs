@@ -51,9 +51,14 @@ fn what_was_let_go_is_gone_and_all_else_is_whole() {
     assert_eq!(report.freed, before - after);
     assert_eq!(dry.freed, report.freed, "a dry run is exact");
     assert_eq!(dry.objects, report.objects);
-    assert_eq!((dry.packs_removed, dry.packs_rewritten), (report.packs_removed, report.packs_rewritten));
+    assert_eq!(
+        (dry.packs_removed, dry.packs_rewritten),
+        (report.packs_removed, report.packs_rewritten)
+    );
     assert!(report.freed > 3 << 20, "{report:#?}");
-    let [told] = &report.let_go[..] else { panic!("{report:#?}") };
+    let [told] = &report.let_go[..] else {
+        panic!("{report:#?}")
+    };
     assert_eq!((told.states, told.checkpoints), (10, 10));
     assert_eq!(told.because, LetGoBecause::Age);
     assert_eq!(told.oldest, bench.kept[0].0.at());
@@ -74,8 +79,15 @@ fn who_asks_for_what_was_let_go_is_told_so_and_what_is_near() {
     let gone = &bench.kept[5].0;
     let error = gone.snapshot().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LetGo);
-    assert!(error.points().contains(&"safe".to_owned()), "{:?}", error.points());
-    let error = bench.workspace.snapshot(&Point::checkpoint(gone.id())).unwrap_err();
+    assert!(
+        error.points().contains(&"safe".to_owned()),
+        "{:?}",
+        error.points()
+    );
+    let error = bench
+        .workspace
+        .snapshot(&Point::checkpoint(gone.id()))
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LetGo);
     // The checkpoints themselves are all there.
     assert_eq!(bench.workspace.checkpoints().unwrap().count(), 12);
@@ -86,11 +98,18 @@ fn two_cannot_clean_up_at_once_and_the_second_is_told_who_does() {
     use backtrail::{LocalStorage, Storage};
     let bench = ten_states();
     bench.gc();
-    let lock = LocalStorage.open_append(&bench.objects_dir().join("gc.lock")).unwrap();
+    let lock = LocalStorage
+        .open_append(&bench.objects_dir().join("gc.lock"))
+        .unwrap();
     assert!(lock.try_lock().unwrap());
     let error = bench.store.gc(&GcOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
-    assert!(error.to_string().contains("another gc is running in process"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("another gc is running in process"),
+        "{error}"
+    );
     // A dry run keeps nobody from anything.
     bench.store.gc(&GcOptions::new().dry_run(true)).unwrap();
 }
