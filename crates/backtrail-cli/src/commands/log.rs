@@ -10,11 +10,11 @@ use backtrail::{
 use serde_json::Value;
 
 pub(super) use self::rows::{Row, change, print_rows};
-use super::Answer;
 use super::cat::within;
 use super::checkpoint::checkpoint_json;
 use super::here::Here;
 use super::recovery::Finish;
+use super::{Answer, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
@@ -218,6 +218,7 @@ fn print(
     paths: &[PathBuf],
     ui: &Ui,
 ) -> Result<Answer> {
+    let deleted = workspace.store().deleted_sessions()?;
     let total = lines.len();
     let ids = unique_length(lines);
     let mut rows = Vec::new();
@@ -241,7 +242,11 @@ fn print(
         if !paths.is_empty() && told.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
             continue;
         }
-        rows.push(row(line, told, ids, &mut damage));
+        let mut row = row(line, told, ids, &mut damage);
+        if let Some(place) = line.after.session().filter(|it| deleted.contains(&it.id)) {
+            row.about += &format!(" ({} is deleted)", short(&place.id));
+        }
+        rows.push(row);
     }
     let now = now_row(workspace, paths, &mut damage, ui)?;
     let mut all = workspace.checkpoints_back()?;

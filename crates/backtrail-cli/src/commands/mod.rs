@@ -252,20 +252,21 @@ fn deleted(error: backtrail::Error, id: &SessionId) -> CommandError {
 /// Says what a session's history has no more, or only in the trash.
 fn say_gaps(gaps: &[HistoryGap], ui: &Ui) {
     for gap in gaps {
-        let (from, until, next) = (gap.from, gap.until, gap.until + 1);
+        let next = gap.until + 1;
         let session = short(&gap.session);
         match gap.because {
-            GapBecause::Purged { .. } => ui.status(&format!(
-                "history begins at record {next}; {} before it were purged with session {session}",
-                count(gap.count(), "record")
+            GapBecause::Purged { .. } => {
+                let were = if gap.count() == 1 { "was" } else { "were" };
+                ui.status(&format!(
+                    "history begins at record {next}; {} before it {were} purged with session {session}",
+                    count(gap.count(), "record")
+                ));
+            }
+            GapBecause::InTrash => ui.status(&format!(
+                "history begins at record {next}; older trails are in the trash, and are read there \
+                 until it is emptied: {gap}"
             )),
-            GapBecause::InTrash => ui.remark(&format!(
-                "history begins at record {next}; older trails (records {from} to {until}) are in \
-                 the trash, and are read there until it is emptied"
-            )),
-            _ => ui.status(&format!(
-                "history begins at record {next}; records {from} to {until} went with the trash"
-            )),
+            _ => ui.status(&format!("history begins at record {next}; {gap}")),
         }
     }
 }

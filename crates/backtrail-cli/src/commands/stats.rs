@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     if stats.gone > 0 {
         let gone = count(stats.gone, "record");
-        ui.status(&format!("{gone} of the history are gone, and not counted"));
+        ui.status(&format!("not counted: {gone} of the history"));
         say_gaps(&store.read_session(&id)?.gaps()?, ui);
     }
     if stats.damaged > 0 {

@@ -72,23 +72,18 @@ impl fmt::Display for HistoryGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, until) = (self.from, self.until);
         let session = &self.session;
+        match self.count() {
+            1 => write!(f, "record {until} ")?,
+            _ => write!(f, "records {from} to {until} ")?,
+        }
+        let (was, is) = match self.count() {
+            1 => ("was", "is"),
+            _ => ("were", "are"),
+        };
         match self.because {
-            GapBecause::Purged { .. } if from <= 1 => {
-                write!(
-                    f,
-                    "{until} records before it were purged with session {session}"
-                )
-            }
-            GapBecause::Purged { .. } => {
-                write!(
-                    f,
-                    "records {from} to {until} were purged with session {session}"
-                )
-            }
-            GapBecause::Emptied => {
-                write!(f, "records {from} to {until} were emptied from the trash")
-            }
-            GapBecause::InTrash => write!(f, "records {from} to {until} are in the trash"),
+            GapBecause::Purged { .. } => write!(f, "{was} purged with session {session}"),
+            GapBecause::Emptied => write!(f, "{was} emptied from the trash"),
+            GapBecause::InTrash => write!(f, "{is} in the trash"),
         }
     }
 }

@@ -428,6 +428,9 @@ impl Store {
     fn like_deleted(&self, reference: &str) -> Result<Option<Error>> {
         let mut ids = self.deleted_sessions()?;
         ids.retain(|id| id.as_str().starts_with(reference));
+        if ids.is_empty() {
+            ids = self.purged_like(reference)?;
+        }
         match ids.as_slice() {
             [id] => Ok(Some(self.files(id).not_found())),
             _ => Ok(None),

@@ -181,6 +181,7 @@ impl EmptyPlan {
             store,
             mut options,
             emptied,
+            kept,
             ..
         } = self;
         // What came since was not asked for.
@@ -209,7 +210,8 @@ impl EmptyPlan {
         }
         report.left.extend(plan.contents.unknown);
         report.emptied = plan.emptied.into_iter().map(|entry| entry.name).collect();
-        report.kept = plan.kept;
+        report.kept = kept;
+        report.kept.extend(plan.kept);
         Ok(report)
     }
 }

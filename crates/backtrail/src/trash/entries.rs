@@ -103,7 +103,7 @@ impl Store {
                     contents.entries.push(self.entry(name, &path, &family)?);
                 }
                 Named::Emptying(_) | Named::Purging(_) => contents.leftovers.push(path),
-                Named::Lock | Named::Purged => {}
+                Named::Lock | Named::Purged(_) => {}
                 Named::Entry(_) | Named::Unknown => contents.unknown.push(path),
             }
         }

@@ -62,7 +62,7 @@ enum Named {
     Entry(TrashName),
     Emptying(SessionId),
     Purging(SessionId),
-    Purged,
+    Purged(SessionId),
     Lock,
     /// Not ours: it is left alone.
     Unknown,
@@ -91,7 +91,7 @@ impl Named {
             }),
             EMPTYING | EMPTYING_TRAILS => Self::Emptying(id),
             PURGING => Self::Purging(id),
-            PURGED => Self::Purged,
+            PURGED => Self::Purged(id),
             _ => Self::Unknown,
         }
     }
@@ -154,6 +154,17 @@ impl Store {
         Ok(names
             .filter_map(|(_, named)| match named {
                 Named::Entry(name) if name.what == Trashed::Session => Some(name.id),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// Returns the ids of sessions that were purged and begin so.
+    pub(crate) fn purged_like(&self, beginning: &str) -> Result<Vec<SessionId>> {
+        let names = self.names_in_trash()?.into_iter();
+        Ok(names
+            .filter_map(|(_, named)| match named {
+                Named::Purged(id) if id.as_str().starts_with(beginning) => Some(id),
                 _ => None,
             })
             .collect())

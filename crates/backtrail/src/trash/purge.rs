@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{AppendLock, SessionFiles, rewrite_only_trail};
 use crate::store::Store;
-use crate::workspace::{self, Introduced, StillHeld, Workspace};
+use crate::workspace::{self, StillHeld, Workspace};
 
 /// What purging sessions would do.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Store {
         let all: Vec<SessionId> = deletions.iter().map(|it| it.id.clone()).collect();
         let mut held = Vec::new();
         for workspace in self.workspaces()? {
-            held.extend(Introduced::by(&all).held(&workspace)?);
+            held.extend(workspace.still_held(&all)?);
         }
         Ok(PurgePlan {
             store: self.clone(),

@@ -46,16 +46,14 @@ pub use checkpoints::Checkpoints;
 pub use let_go::{LetGo, LetGoBecause};
 pub use log::{LogEntry, LogKind};
 pub use making::CheckpointOptions;
+pub use mend::{Recaptured, SnapshotsRepair};
 pub use point::Point;
 pub use purge::StillHeld;
 pub use run::Run;
 pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
 
-pub use mend::{Recaptured, SnapshotsRepair};
-
 pub(crate) use identity::{all, by_id, find, known, register, root_around};
 pub(crate) use mend::mend;
-pub(crate) use purge::Introduced;
 pub(crate) use run::append_run;
 pub(crate) use verify::verify;
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Workspace;
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, Why};
 use super::journal::Begun;
 use super::let_go::LetGoBecause;
 use super::stored::Stored;
@@ -45,6 +45,18 @@ impl Workspace {
         rewrite_line(self.store(), self.files(), &traces)?;
         self.forget_cache();
         Ok(traces.own.len() as u64)
+    }
+
+    /// Returns the checkpoints of others that hold files as sessions left them.
+    pub(crate) fn still_held(&self, sessions: &[SessionId]) -> Result<Vec<StillHeld>> {
+        let mut own = HashSet::new();
+        for session in sessions {
+            own.extend(self.traces_of(session)?.own);
+        }
+        match own.is_empty() {
+            true => Ok(Vec::new()),
+            false => Introduced::by(own).held(self),
+        }
     }
 
     fn is_one_trail(&self) -> Result<bool> {
@@ -117,9 +129,11 @@ impl Traces {
 
     fn is_own(&self, stored: &Stored) -> bool {
         let of = stored.of.is_some_and(|start| self.own.contains(&start));
+        // What brings its work forward again has it.
+        let again = stored.why == Why::Redo && self.steps.contains(&stored.id);
         match &stored.session {
             Some(place) => place.id == self.session,
-            None => of,
+            None => of || again,
         }
     }
 
@@ -222,8 +236,9 @@ pub struct StillHeld {
 const NAMED: usize = 3;
 
 /// What sessions brought into the files, followed along a trail.
-pub(crate) struct Introduced<'a> {
-    sessions: &'a [SessionId],
+struct Introduced {
+    /// Their checkpoints.
+    own: HashSet<CheckpointId>,
     /// Contents that were there before, or came from others.
     known: HashSet<ObjectId>,
     /// Contents that came from the sessions.
@@ -232,10 +247,10 @@ pub(crate) struct Introduced<'a> {
     lies: HashMap<PathBuf, ObjectId>,
 }
 
-impl<'a> Introduced<'a> {
-    pub(crate) fn by(sessions: &'a [SessionId]) -> Self {
+impl Introduced {
+    fn by(own: HashSet<CheckpointId>) -> Self {
         Self {
-            sessions,
+            own,
             known: HashSet::new(),
             theirs: HashSet::new(),
             lies: HashMap::new(),
@@ -243,7 +258,7 @@ impl<'a> Introduced<'a> {
     }
 
     /// Returns the checkpoints of others that hold files as the sessions left them.
-    pub(crate) fn held(mut self, workspace: &Workspace) -> Result<Vec<StillHeld>> {
+    fn held(mut self, workspace: &Workspace) -> Result<Vec<StillHeld>> {
         let mut held = Vec::new();
         let mut before: Option<Checkpoint> = None;
         let gone = workspace.all_let_go()?;
@@ -263,8 +278,7 @@ impl<'a> Introduced<'a> {
     }
 
     fn is_theirs(&self, checkpoint: &Checkpoint) -> bool {
-        let session = checkpoint.session();
-        session.is_some_and(|place| self.sessions.contains(&place.id))
+        self.own.contains(&checkpoint.id())
     }
 
     fn step(&mut self, before: Option<&Checkpoint>, checkpoint: &Checkpoint) -> Result<()> {

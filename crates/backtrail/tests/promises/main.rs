@@ -30,4 +30,5 @@ mod snapshots;
 mod spawn;
 mod stats;
 mod transcript;
+mod trash;
 mod turns;

@@ -1,0 +1,207 @@
+//! Whatever goes wrong on the way, a session is in one place, whole; and the next try
+//! does the rest.
+//!
+//! The fault comes at every operation in turn, until there are no more.
+
+use backtrail::{EmptyOptions, Result, SessionId, Store};
+use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
+
+use super::HOME;
+use super::{delete, empty, fork, name, options, said, session, store_on};
+
+const EIO: i32 = 5;
+const FAULTS: [Fault; 4] = [
+    Fault::Crash { when: When::Before },
+    Fault::Crash { when: When::After },
+    Fault::Error(EIO),
+    Fault::ErrorFrom(EIO),
+];
+const LOSSES: [Loss; 5] = [
+    Loss::Unsynced,
+    Loss::Nothing,
+    Loss::Tail { keep_bytes: 10 },
+    Loss::Shuffled { seed: 1 },
+    Loss::Shuffled { seed: 2 },
+];
+
+/// What there is before something goes wrong.
+struct Scene {
+    memory: MemoryStorage,
+    id: SessionId,
+    fork: SessionId,
+    other: SessionId,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let memory = MemoryStorage::new();
+        let store = store_on(&memory);
+        let id = session(&store, &["one", "two"]);
+        let fork = fork(&store, &id, "three");
+        let other = session(&store, &["else"]);
+        Self {
+            memory,
+            id,
+            fork,
+            other,
+        }
+    }
+}
+
+/// Lets an action fail at every operation, and checks what is left each time.
+fn at_every_step(
+    prepare: impl Fn(&Scene, &Store),
+    act: impl Fn(&Scene, &Store) -> Result<()>,
+    check: impl Fn(&Scene, &Store, bool),
+) {
+    for fault in FAULTS {
+        for n in 0.. {
+            let scene = Scene::new();
+            prepare(&scene, &store_on(&scene.memory));
+            let disk = FaultyStorage::new(scene.memory.clone()).counting(Count::Writes);
+            let store = options(disk.clone()).open(HOME).unwrap();
+            disk.arm(n, fault);
+            let done = act(&scene, &store).is_ok();
+            let fired = disk.fired();
+            disk.disarm();
+            drop(store);
+            check(&scene, &store_on(&scene.memory.kill()), done);
+            for loss in LOSSES {
+                check(&scene, &store_on(&scene.memory.crash(loss)), done);
+            }
+            if !fired {
+                assert!(done, "without a fault it works");
+                assert!(n > 5, "there were operations to fail");
+                break;
+            }
+        }
+    }
+}
+
+/// Checks what no fault may harm.
+fn others_are_whole(scene: &Scene, store: &Store) {
+    assert_eq!(said(&store.read_session(&scene.other).unwrap()), ["else"]);
+    if store.sessions().unwrap().contains(&scene.fork) {
+        let reader = store.read_session(&scene.fork).unwrap();
+        assert_eq!(said(&reader), ["one", "two", "three"]);
+        assert!(reader.verify().unwrap().is_ok());
+    }
+}
+
+/// Returns whether the session is among the others, having checked that it is whole
+/// where it is and in no other place.
+fn is_live(scene: &Scene, store: &Store) -> bool {
+    let live = store.sessions().unwrap().contains(&scene.id);
+    let trashed = store.deleted_sessions().unwrap().contains(&scene.id);
+    assert!(live != trashed, "it is in one place: {live} {trashed}");
+    let reader = match live {
+        true => store.read_session(&scene.id).unwrap(),
+        false => store.read_deleted(&scene.id).unwrap(),
+    };
+    assert_eq!(said(&reader), ["one", "two"]);
+    live
+}
+
+#[test]
+fn deleting_fails_whole_or_not_at_all() {
+    at_every_step(
+        |_, _| {},
+        |scene, store| delete(store, &scene.id),
+        |scene, store, done| {
+            others_are_whole(scene, store);
+            let live = is_live(scene, store);
+            assert!(!(done && live), "what was done stays done");
+            if live {
+                delete(store, &scene.id).unwrap();
+            }
+            assert!(!is_live(scene, store));
+            others_are_whole(scene, store);
+        },
+    );
+}
+
+#[test]
+fn restoring_fails_whole_or_not_at_all() {
+    at_every_step(
+        |scene, store| delete(store, &scene.id).unwrap(),
+        |scene, store| store.restore_deleted(&name(&scene.id)),
+        |scene, store, done| {
+            others_are_whole(scene, store);
+            let live = is_live(scene, store);
+            assert!(!done || live, "what was done stays done");
+            if !live {
+                store.restore_deleted(&name(&scene.id)).unwrap();
+            }
+            assert!(is_live(scene, store));
+            others_are_whole(scene, store);
+        },
+    );
+}
+
+#[test]
+fn emptying_that_is_interrupted_is_finished_by_the_next() {
+    at_every_step(
+        |scene, store| {
+            delete(store, &scene.fork).unwrap();
+            delete(store, &scene.id).unwrap();
+        },
+        |_, store| empty(store).map(drop),
+        |scene, store, done| {
+            others_are_whole(scene, store);
+            // Each is there whole, or it is gone for whoever asks.
+            for id in store.deleted_sessions().unwrap() {
+                assert!(!done);
+                let words = said(&store.read_deleted(&id).unwrap());
+                // What goes on from the other goes before it.
+                assert!(words.len() >= 2, "{words:?}");
+            }
+            let report = store
+                .empty_plan(&EmptyOptions::new())
+                .unwrap()
+                .apply()
+                .unwrap();
+            assert!(report.kept.is_empty() && report.left.is_empty());
+            let contents = store.trash().unwrap();
+            assert!(contents.entries.is_empty() && contents.leftovers.is_empty());
+            assert!(contents.unknown.is_empty());
+        },
+    );
+}
+
+#[test]
+fn purging_that_is_interrupted_is_finished_by_the_next() {
+    at_every_step(
+        |_, _| {},
+        |scene, store| {
+            let ids = std::slice::from_ref(&scene.id);
+            store.purge_plan(ids, Default::default())?.apply().map(drop)
+        },
+        |scene, store, done| {
+            let live = store.sessions().unwrap().contains(&scene.id);
+            assert!(!(done && live), "what was done stays done");
+            assert_eq!(said(&store.read_session(&scene.other).unwrap()), ["else"]);
+            // The fork can be read at any time, and what it lacks is no damage.
+            let reader = store.read_session(&scene.fork).unwrap();
+            let words = said(&reader);
+            let whole = words == ["one", "two", "three"];
+            assert!(whole || words == ["three"], "{words:?}");
+            assert!(reader.verify().unwrap().is_ok());
+            if live {
+                let ids = std::slice::from_ref(&scene.id);
+                let plan = store.purge_plan(ids, Default::default()).unwrap();
+                plan.apply().unwrap();
+            } else {
+                store
+                    .empty_plan(&EmptyOptions::new())
+                    .unwrap()
+                    .apply()
+                    .unwrap();
+            }
+            assert_eq!(said(&store.read_session(&scene.fork).unwrap()), ["three"]);
+            let contents = store.trash().unwrap();
+            assert!(contents.entries.is_empty() && contents.leftovers.is_empty());
+            let error = store.read_session(&scene.id).unwrap_err();
+            assert!(error.to_string().contains("was purged"), "{error}");
+        },
+    );
+}
