@@ -232,9 +232,9 @@ pub use message::{
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
 pub use restore::{
-    Attempt, ChangedBy, ChatMove, Choice, Conflict, Kept, KeptBecause, Merge, NotRestored,
-    OnConflict, Overlap, Part, PlannedChange, PlannedKind, Recovered, Rewind, RewindPlan,
-    RewindReport, Touch, TouchHook, Unmerged, Verb,
+    Attempt, ChangedBy, ChatMove, Choice, Conflict, ForkInto, ForkIntoPlan, ForkedInto, Kept,
+    KeptBecause, Merge, NotRestored, OnConflict, Overlap, Part, PlannedChange, PlannedKind,
+    Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
     Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, GapBecause, History,

@@ -6,6 +6,8 @@ mod beneath;
 mod carry_on;
 mod check;
 mod desk;
+mod fill;
+mod fresh;
 mod hands;
 mod known;
 mod perform;
@@ -29,6 +31,9 @@ use desk::Desk;
 use hands::Hands;
 use perform::{Ended, told};
 use stage::{OnMoved, Ready, Staging};
+
+pub(super) use fill::{Filling, Planted};
+pub(super) use fresh::{Fresh, fresh_name};
 
 /// Is asked before each change to a workspace's files. For tests: what it refuses
 /// fails as if the system had refused it.

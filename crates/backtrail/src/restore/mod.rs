@@ -11,6 +11,7 @@ pub(crate) mod capture;
 mod decide;
 mod draft;
 mod execute;
+mod fork;
 mod goal;
 mod judge;
 mod merge;
@@ -69,6 +70,7 @@ mod speed_tests;
 mod trees_tests;
 
 pub use act::{Touch, TouchHook};
+pub use fork::{ForkInto, ForkIntoPlan, ForkedInto};
 pub use options::{OnConflict, Rewind};
 pub use parts::{Choice, Part};
 pub use plan::{

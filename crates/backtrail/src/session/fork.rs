@@ -11,7 +11,8 @@ use crate::ids::SessionId;
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::ForkOrigin;
-use crate::trail::present::Present;
+use crate::trail::present::{Present, WorkspaceRef};
+use crate::workspace::{SessionPlace, Workspace};
 
 /// Where a session is forked, and what the fork is called.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,10 @@ pub struct ForkOptions {
     at: Option<u64>,
     branch_name: Option<String>,
     durability: Option<Durability>,
+    /// The trail of the session that leads there; else its head does.
+    trail: Option<u32>,
+    /// Where the fork works; else where the session does.
+    workspace: Option<WorkspaceRef>,
 }
 
 impl ForkOptions {
@@ -47,6 +52,19 @@ impl ForkOptions {
         self.durability = Some(durability);
         self
     }
+
+    /// Sets the last record in common by the trail that leads to it, which may be
+    /// one that the session has left.
+    pub(crate) fn at_place(mut self, place: &SessionPlace) -> Self {
+        self.trail = Some(place.trail);
+        self.at(place.seq)
+    }
+
+    /// Lets the fork work in another workspace.
+    pub(crate) fn works_in(mut self, workspace: &Workspace) -> Self {
+        self.workspace = Some(workspace.reference());
+        self
+    }
 }
 
 impl Session {
@@ -66,16 +84,21 @@ pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> 
     let _guard = lock.as_ref().map(AppendLock::hold).transpose()?;
     files.head()?;
     let end = place::end(store, &files, head)?;
+    let on_head = options.trail.is_none_or(|trail| trail == head);
     let place = match options.at {
-        Some(seq) if seq != end.position.seq => place::find(store, &files, head, seq)?,
+        Some(seq) if seq != end.position.seq || !on_head => {
+            place::find(store, &files, options.trail.unwrap_or(head), seq)?
+        }
         _ => end,
     };
     make_durable(&files, &place)?;
+    let known = present_at(store, &files, end.trail, &end.position)?;
     let present = Present {
         pinned: false,
         // What goes on from it is ours, whosever it is.
         belongs_to: None,
-        ..present_at(store, &files, end.trail, &end.position)?
+        workspace: options.workspace.clone().or(known.workspace),
+        ..known
     };
     let name = options.branch_name.as_deref();
     let seq = place.position.seq;

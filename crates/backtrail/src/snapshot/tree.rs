@@ -96,6 +96,11 @@ impl Snapshot {
         Entries::new(Walk::new(self, |_| true))
     }
 
+    /// Returns everything that was seen, in the order of [`Path`].
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = Result<(PathBuf, Node)>> {
+        Walk::new(self, |_| true)
+    }
+
     /// Returns what was seen and not captured, in the order of [`Path`]; `.git` is
     /// not among it.
     pub fn left_out(&self) -> LeftOutEntries {

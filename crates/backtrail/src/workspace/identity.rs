@@ -22,13 +22,13 @@ use crate::trail::present::{DirectoryId, Present, WorkspaceRef};
 
 /// A directory, as it is now.
 #[derive(Debug)]
-struct Place {
+pub(super) struct Place {
     root: PathBuf,
     directory: DirectoryId,
 }
 
 impl Place {
-    fn of(path: &Path) -> Result<Self> {
+    pub(super) fn of(path: &Path) -> Result<Self> {
         let failed = |error| Error::io("cannot open the workspace", path, error);
         let root = path.canonicalize().map_err(failed)?;
         match directory_at(&root).map_err(failed)? {
@@ -67,15 +67,20 @@ impl Known {
         Workspace::new(store, self.id, self.root)
     }
 
+    /// Returns its directory, where it was last.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Returns whether it was moved to a place.
-    fn moved_to(&self, place: &Place) -> bool {
+    pub(super) fn moved_to(&self, place: &Place) -> bool {
         let is_it = place.directory.born.is_some() && self.directory == Some(place.directory);
         // A directory at the old path is the workspace, whatever it was made of.
         is_it && !matches!(directory_at(&self.root), Ok(Some(_)))
     }
 
     /// Returns whether anything was ever kept of it.
-    fn is_used(&self, store: &Store) -> bool {
+    pub(super) fn is_used(&self, store: &Store) -> bool {
         let workspace = Workspace::new(store, self.id.clone(), self.root.clone());
         workspace.last_checkpoint().is_ok_and(|last| last.is_some())
     }

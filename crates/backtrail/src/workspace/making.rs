@@ -201,9 +201,21 @@ impl Workspace {
         options: CheckpointOptions,
         session: SessionOptions,
     ) -> Result<(Checkpoint, Session)> {
+        self.checkpoint_in_session(options, || {
+            self.store().create_session(session.workspace(self))
+        })
+    }
+
+    /// Keeps the state of the directory, in a session that is begun once that is
+    /// stored.
+    pub(crate) fn checkpoint_in_session(
+        &self,
+        options: CheckpointOptions,
+        begin: impl FnOnce() -> Result<Session>,
+    ) -> Result<(Checkpoint, Session)> {
         let mut made = None;
         let checkpoint = self.make(options, || {
-            let session = self.store().create_session(session.workspace(self))?;
+            let session = begin()?;
             let place = self.store().session_place(session.id())?;
             made = Some(session);
             Ok(Some(place))

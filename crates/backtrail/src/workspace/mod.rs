@@ -21,6 +21,7 @@ mod look;
 pub(crate) mod making;
 mod mend;
 pub(crate) mod nested;
+pub(crate) mod outside;
 mod point;
 mod purge;
 pub(crate) mod resolve;
