@@ -261,7 +261,7 @@ pub use trash::{
     Kept as KeptInTrash, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, Trashed,
 };
 pub use workspace::{
-    Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, Incomplete, LetGo, LetGoBecause,
-    LogEntry, LogKind, LostState, NotCaptured, ObjectDamage, Point, Recaptured, Run, SessionPlace,
-    SnapshotsRepair, SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace,
+    Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, Incomplete, LetGo,
+    LetGoBecause, LogEntry, LogKind, LostState, NotCaptured, ObjectDamage, Point, Recaptured, Run,
+    SessionPlace, SnapshotsRepair, SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace,
 };

@@ -1,34 +1,68 @@
 //! `backtrail fork`: a session that begins where another is.
 
+mod into;
+
+use std::path::PathBuf;
+
 use backtrail::ForkOptions;
 use serde_json::json;
 
+use super::here::Here;
 use super::{Answer, Point, require_store, short};
 use crate::args::Global;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::text::one_line;
 use crate::ui::Ui;
+use into::Into;
 
 /// Begin a new session where another one is, or was
 ///
-/// Nothing is copied, and the other one stays as it is.
+/// Nothing is copied, and the other one stays as it is. With --into it goes on in
+/// a new directory of its own, with the files as they were at that point, ready for
+/// another agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A session, and the last record that both shall have in common; without
-    /// it, that is its last one
-    #[arg(value_name = "REF[:SEQ]")]
-    point: Point,
+    /// A session, and the last record that both shall have in common, as REF:SEQ;
+    /// without SEQ, that is its last one. With --into also a checkpoint's or
+    /// record's id, a label, last or last~N
+    #[arg(value_name = "POINT")]
+    point: String,
+
+    /// Write the files as they were into this directory, which is empty or not there
+    /// yet, and go on there
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
 
     /// Call the fork by a name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+
+    /// Only say what would be done
+    #[arg(long, requires = "into")]
+    dry_run: bool,
+
+    #[command(flatten)]
+    here: Here,
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    if let Some(dir) = &args.into {
+        return Into::new(args, dir, ui).run(global);
+    }
+    if args.here.is_named() {
+        let what = "--workspace says which files are meant, and without --into there are none";
+        return Err(CommandError::invalid(what).hint("name a directory for them: --into DIR"));
+    }
+    let point: Point = args.point.parse().map_err(CommandError::invalid)?;
+    conversation(args, &point, global, ui)
+}
+
+/// Forks the conversation alone.
+fn conversation(args: &Args, point: &Point, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
-    let parent = args.point.resolve(&store)?;
+    let parent = point.resolve(&store)?;
     let mut options = ForkOptions::new();
-    if let Some(seq) = args.point.seq {
+    if let Some(seq) = point.seq {
         options = options.at(seq);
     }
     if let Some(name) = &args.name {

@@ -22,6 +22,7 @@ use backtrail::{
 
 pub(super) use self::alone::{Alone, no_files};
 pub(super) use self::data::{step_json, verb_name};
+pub(super) use self::outcome::moment_words;
 use self::outcome::{Outcome, Stage};
 pub(super) use self::patch::InParts;
 use self::running::Running;

@@ -216,7 +216,7 @@ impl Args {
 }
 
 /// Returns the session and the record that a point names, where it does.
-fn record_of(point: &Point) -> Option<(String, u64)> {
+pub(super) fn record_of(point: &Point) -> Option<(String, u64)> {
     let text = point.to_string();
     let (reference, seq) = text.rsplit_once(':')?;
     let seq = seq.parse().ok()?;
@@ -224,7 +224,7 @@ fn record_of(point: &Point) -> Option<(String, u64)> {
 }
 
 /// Returns the session that a point would be as a reference.
-fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
+pub(super) fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
     store.resolve(&point.to_string(), None).ok()
 }
 

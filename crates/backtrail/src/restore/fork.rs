@@ -223,7 +223,8 @@ impl ForkIntoPlan {
             Ok(shared) => Ok(shared),
             Err(error) => {
                 fresh.clear();
-                Err(self.workspace.say_let_go(self.checkpoint.id(), error))
+                let kept = self.workspace.must_be_kept(self.checkpoint.id());
+                Err(kept.err().unwrap_or(error))
             }
         }
     }

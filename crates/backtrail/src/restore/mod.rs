@@ -70,6 +70,7 @@ mod speed_tests;
 mod trees_tests;
 
 pub use act::{Touch, TouchHook};
+pub(crate) use capture::capture;
 pub use fork::{ForkInto, ForkIntoPlan, ForkedInto};
 pub use options::{OnConflict, Rewind};
 pub use parts::{Choice, Part};

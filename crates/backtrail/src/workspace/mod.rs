@@ -10,6 +10,7 @@
 //! trail. Neither is held while an agent or a command runs.
 
 mod active;
+mod at_path;
 mod cache;
 mod checkpoint;
 mod checkpoints;
@@ -19,6 +20,7 @@ pub(crate) mod let_go;
 mod log;
 mod look;
 pub(crate) mod making;
+mod marks;
 mod mend;
 pub(crate) mod nested;
 pub(crate) mod outside;
@@ -47,6 +49,7 @@ pub use checkpoints::Checkpoints;
 pub use let_go::{LetGo, LetGoBecause};
 pub use log::{LogEntry, LogKind};
 pub use making::CheckpointOptions;
+pub use marks::FileChange;
 pub use mend::{Recaptured, SnapshotsRepair};
 pub use point::Point;
 pub use purge::StillHeld;

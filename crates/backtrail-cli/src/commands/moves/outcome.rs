@@ -344,6 +344,11 @@ impl Target {
     }
 }
 
+/// Writes what a checkpoint is, behind `as they were`.
+pub(in crate::commands) fn moment_words(checkpoint: &Checkpoint, workspace: &Workspace) -> String {
+    Target::new(checkpoint, workspace).when()
+}
+
 /// Writes what a checkpoint is, behind `back to`.
 fn target_words(why: &Why, label: Option<&str>, about: Option<&str>, id: &str) -> String {
     let brief = |text: &str| one_line(&visible(text), 50);

@@ -1,0 +1,270 @@
+//! `backtrail fork --into`: a moment that goes on in a directory of its own.
+
+use std::path::Path;
+
+use backtrail::{
+    ErrorKind, ForkInto, ForkIntoPlan, ForkedInto, Point, SessionId, Store, Workspace,
+};
+use serde_json::{Value, json};
+
+use super::super::checkpoint::{not_captured, not_captured_json};
+use super::super::moves::{moment_words, workspace_of};
+use super::super::recovery::Finish;
+use super::super::rewind::{as_session, record_of};
+use super::super::{open_files_store, require_files_store, resolve, short};
+use super::{Answer, Args};
+use crate::args::Global;
+use crate::error::{CommandError, Result};
+use crate::home::tilde;
+use crate::progress;
+use crate::shell::quote;
+use crate::text::{grouped, one_line, path_json, size, visible_path};
+use crate::ui::Ui;
+
+/// How many paths are named.
+const NAMED: usize = 3;
+
+/// What was asked for.
+pub(super) struct Into<'a> {
+    args: &'a Args,
+    dir: &'a Path,
+    ui: &'a Ui,
+}
+
+impl<'a> Into<'a> {
+    pub(super) fn new(args: &'a Args, dir: &'a Path, ui: &'a Ui) -> Self {
+        Self { args, dir, ui }
+    }
+
+    pub(super) fn run(&self, global: &Global) -> Result<Answer> {
+        let point: Point = self.args.point.parse()?;
+        let (workspace, point) = self.find(point, global)?;
+        let here = &self.args.here;
+        let plan = workspace.fork_into_plan(&point, self.dir);
+        let plan = plan.map_err(|error| match error.path() {
+            // What is about the directory names it.
+            None => here.wrong_point(&workspace, &point, self.ui, error),
+            Some(_) => error.into(),
+        })?;
+        let told = Told::of(&plan, &workspace);
+        if self.args.dry_run {
+            self.tell(&told, None)?;
+            return Ok(Answer::Done);
+        }
+        let forked = progress::while_shown(self.ui, |progress| {
+            let mut options = ForkInto::new();
+            if let Some(name) = &self.args.name {
+                options = options.name(name.as_str());
+            }
+            if let Some(progress) = progress {
+                options = options.progress(progress);
+            }
+            plan.apply(&options)
+        })?;
+        self.tell(&told, Some(&forked))?;
+        forked.session.close()?;
+        Ok(Answer::Done)
+    }
+
+    /// Finds the point, and the workspace that it is a moment of: where a session is
+    /// named, the one that it works in.
+    fn find(&self, point: Point, global: &Global) -> Result<(Workspace, Point)> {
+        let here = &self.args.here;
+        if here.is_named() {
+            return Ok((here.require(global, self.ui, Finish::ToWrite)?, point));
+        }
+        if let Some((reference, _)) = record_of(&point) {
+            let store = require_files_store(global)?;
+            let id = resolve(&store, &reference)?;
+            return Ok((self.works_in(&store, &id)?, point));
+        }
+        let found = here.find(global, self.ui, Finish::ToWrite)?;
+        let is_point = found.as_ref().is_some_and(|workspace| {
+            let resolved = workspace.resolve(&point);
+            !resolved.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        });
+        let store = open_files_store(global)?;
+        let session = store.as_ref().and_then(|store| as_session(store, &point));
+        match (found, store, session) {
+            (_, Some(store), Some(id)) if !is_point => {
+                let last = store.read_session(&id)?.last_records(1)?;
+                let seq = last.first().map_or(0, |record| record.seq());
+                Ok((self.works_in(&store, &id)?, Point::record(&id, seq)))
+            }
+            (Some(workspace), ..) => Ok((workspace, point)),
+            (None, ..) => Err(here.unknown(global, self.ui)?),
+        }
+    }
+
+    fn works_in(&self, store: &Store, id: &SessionId) -> Result<Workspace> {
+        let Some(workspace) = workspace_of(store, id)? else {
+            let (id, program) = (short(id), self.ui.program());
+            let what = format!("session {id} works in no directory, so there are no files");
+            let hint = format!("fork the conversation alone: {program} fork {id}");
+            return Err(CommandError::invalid(what).hint(hint));
+        };
+        Finish::ToWrite.finish(&workspace, self.ui)?;
+        Ok(workspace)
+    }
+
+    fn tell(&self, told: &Told, forked: Option<&ForkedInto>) -> Result<()> {
+        if self.ui.json() {
+            return self.ui.print_json(&told.json(forked)?);
+        }
+        self.ui.print_line(&told.first_line(forked)?)?;
+        for line in told.lines(forked) {
+            self.ui.status(&line);
+        }
+        if let Some(forked) = forked {
+            self.warn(told, forked);
+            let program = self.ui.program();
+            let dir = quote(&told.dir.to_string_lossy());
+            let id = short(forked.session.id());
+            let go_on = format!("cd {dir} && {program} run --session {id} -- AGENT");
+            self.ui.status(&format!("go on there: {go_on}"));
+        }
+        Ok(())
+    }
+
+    fn warn(&self, told: &Told, forked: &ForkedInto) {
+        let differs = &forked.differs;
+        if differs.is_empty() {
+            return;
+        }
+        let first = differs.iter().take(NAMED).map(|path| visible_path(path));
+        let mut text = first.collect::<Vec<_>>().join(", ");
+        if differs.len() > NAMED {
+            text += &format!(" and {} more", grouped((differs.len() - NAMED) as u64));
+        }
+        let what = format!(
+            "not as they were {}, for rules there leave them out or somebody wrote there: {text}",
+            told.words
+        );
+        self.ui.warning(&what, None);
+    }
+}
+
+/// What there is to tell.
+struct Told {
+    dir: std::path::PathBuf,
+    root: String,
+    /// What the checkpoint is.
+    words: String,
+    from: Value,
+    parent: Option<(SessionId, u64)>,
+    lost: Option<SessionId>,
+    files: u64,
+    bytes: u64,
+    not_captured: Option<String>,
+    not_captured_json: Value,
+    has_git: bool,
+}
+
+impl Told {
+    fn of(plan: &ForkIntoPlan, workspace: &Workspace) -> Self {
+        let mut not = not_captured_json(plan.not_captured());
+        not["by_reason"] = json!(plan.not_captured_by_reason());
+        let totals = plan.totals();
+        Self {
+            dir: plan.dir(),
+            root: tilde(workspace.root()),
+            words: moment_words(plan.checkpoint(), workspace),
+            from: json!(plan.checkpoint().id()),
+            parent: plan.session().map(|place| (place.id.clone(), place.seq)),
+            lost: plan.lost_session().cloned(),
+            files: totals.files,
+            bytes: totals.bytes,
+            not_captured: not_captured(plan.not_captured()),
+            not_captured_json: not,
+            has_git: plan.has_git(),
+        }
+    }
+
+    fn first_line(&self, forked: Option<&ForkedInto>) -> Result<String> {
+        let dir = tilde(&self.dir);
+        let session = match forked {
+            Some(forked) => {
+                let id = short(forked.session.id());
+                let name = name_of(forked)?;
+                let name = name.map(|name| format!(" \"{}\"", one_line(&name, 60)));
+                format!("session {id}{}", name.unwrap_or_default())
+            }
+            None => "a session".to_owned(),
+        };
+        let would = if forked.is_some() { "" } else { "would " };
+        let s = if forked.is_some() { "s" } else { "" };
+        Ok(match &self.parent {
+            Some((parent, seq)) => format!(
+                "{session} {would}{} on from record {seq} of {} in {dir}",
+                if forked.is_some() { "goes" } else { "go" },
+                short(parent)
+            ),
+            None => format!("{session} {would}begin{s} in {dir}"),
+        })
+    }
+
+    fn lines(&self, forked: Option<&ForkedInto>) -> Vec<String> {
+        let files = match self.files {
+            1 => "1 file".to_owned(),
+            n => format!("{} files", grouped(n)),
+        };
+        let shared = match forked.map_or(0, |forked| forked.reflinked) {
+            0 => String::new(),
+            n => format!("; {} take no room of their own", grouped(n)),
+        };
+        let mut lines = vec![format!(
+            "{files} ({}) of {} as they were {}{shared}",
+            size(self.bytes),
+            self.root,
+            self.words
+        )];
+        if let Some(text) = &self.not_captured {
+            lines.push(format!("not captured, so not there: {text}"));
+        }
+        if self.has_git {
+            let none = "no git repository comes along: git init there, or copy .git yourself";
+            lines.push(none.to_owned());
+        }
+        if let Some(lost) = &self.lost {
+            let lost = short(lost);
+            lines.push(format!(
+                "session {lost}, which the checkpoint belongs to, cannot be read: a new one begins"
+            ));
+        }
+        lines
+    }
+
+    fn json(&self, forked: Option<&ForkedInto>) -> Result<Value> {
+        let mut value = json!({
+            "dry_run": forked.is_none(),
+            "root": path_json(&self.dir),
+            "from": self.from,
+            "parent": self.parent.as_ref().map(|(id, _)| id),
+            "seq": self.parent.as_ref().map(|(_, seq)| seq),
+            "lost_session": self.lost,
+            "files": self.files,
+            "bytes": self.bytes,
+            "not_captured": self.not_captured_json,
+            "git": self.has_git,
+        });
+        if let Some(forked) = forked {
+            let differs = forked.differs.iter().map(|path| path_json(path));
+            value["session"] = json!(forked.session.id());
+            value["name"] = json!(name_of(forked)?);
+            value["workspace"] = json!(forked.workspace.id());
+            value["checkpoint"] = json!(forked.checkpoint.id());
+            value["reflinked"] = json!(forked.reflinked);
+            value["differs"] = differs.collect();
+        }
+        Ok(value)
+    }
+}
+
+/// Returns what the session was called when it was made.
+fn name_of(forked: &ForkedInto) -> Result<Option<String>> {
+    let info = forked.session.reader().info()?;
+    Ok(match info.forked_from {
+        Some(origin) => origin.branch_name,
+        None => info.title,
+    })
+}

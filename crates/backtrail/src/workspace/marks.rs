@@ -1,0 +1,319 @@
+//! Files that were marked before an edit, so that their first state is kept.
+//!
+//! A checkpoint covers every file. A mark is for what changes between checkpoints:
+//! the state of one file, or that there is none, durable at once. The first mark
+//! since the last checkpoint counts, and the next checkpoint ends it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Workspace;
+use super::at_path::{Glance, glance, node_at, one_path, unstable};
+use super::journal::body;
+use crate::error::{Error, ErrorKind, Result};
+use crate::objects::ObjectId;
+use crate::restore::capture;
+use crate::session::append_entry;
+use crate::snapshot::entry::Node;
+use crate::snapshot::name::bytes_of;
+use crate::snapshot::{Change, ChangeKind, Diff, Kind, TextDiff, shown};
+use crate::time::Timestamp;
+use crate::trail::RecordKind;
+use crate::trail::present::{path_of, to_hex};
+
+const MARK: &str = "mark";
+const MARKS_CLEARED: &str = "marks_cleared";
+
+/// The record of a mark.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Marked {
+    at: Timestamp,
+    /// Lossy where `path_hex` is there.
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+    /// A snapshot with nothing in it but this path.
+    snapshot: ObjectId,
+}
+
+/// The record that all marks were cleared.
+#[derive(Debug, Serialize)]
+struct Cleared {
+    at: Timestamp,
+}
+
+/// What happened to one file since it was marked or, where it was not, since the last
+/// checkpoint.
+#[derive(Debug, Clone)]
+pub struct FileChange {
+    change: Change,
+    since: Timestamp,
+    marked: bool,
+    diff: Arc<Diff>,
+}
+
+impl FileChange {
+    /// Returns what happened.
+    pub fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// Returns when the state before was kept.
+    pub fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    /// Returns whether the state before is that of a mark, and not of the last
+    /// checkpoint.
+    pub fn is_marked(&self) -> bool {
+        self.marked
+    }
+
+    /// Reads what was there before: a file's bytes or a link's target.
+    pub fn before(&self) -> Result<Option<Vec<u8>>> {
+        self.diff.before(&self.change)
+    }
+
+    /// Reads what is there now: a file's bytes or a link's target. A file that changed
+    /// since it was compared is a [`Conflict`](ErrorKind::Conflict).
+    pub fn after(&self) -> Result<Option<Vec<u8>>> {
+        self.diff.after(&self.change)
+    }
+
+    /// Compares both line by line.
+    pub fn text(&self, context_lines: usize) -> Result<TextDiff> {
+        self.diff.text(&self.change, context_lines)
+    }
+}
+
+impl fmt::Display for FileChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.change.fmt(f)
+    }
+}
+
+impl Workspace {
+    /// Keeps the state of one file or link before an edit, or that there is none, and
+    /// returns when that is durable. A path that is marked already since the last
+    /// checkpoint keeps its first state.
+    ///
+    /// The path is relative to the workspace. What cannot be kept is refused: a
+    /// directory, a file over the cap, what cannot be read.
+    pub fn mark(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = one_path(path.as_ref())?;
+        let lock = self.snapshot_lock()?;
+        let _turn = lock.wait(None)?;
+        self.recover_locked(None)?;
+        if self.marks()?.contains_key(&path) {
+            return Ok(());
+        }
+        let snapshot = self.store_one(&path)?;
+        let marked = Marked {
+            at: self.store().now(),
+            path: path.to_string_lossy().into_owned(),
+            path_hex: path.to_str().is_none().then(|| to_hex(bytes_of(&path))),
+            snapshot,
+        };
+        append_entry(self.store(), self.files(), MARK, &body(&marked)?).map(drop)
+    }
+
+    /// Returns the paths that are marked since the last checkpoint.
+    pub fn marked(&self) -> Result<Vec<PathBuf>> {
+        Ok(self.marks()?.into_keys().collect())
+    }
+
+    /// Forgets all marks.
+    pub fn clear_marks(&self) -> Result<()> {
+        let lock = self.snapshot_lock()?;
+        let _turn = lock.wait(None)?;
+        self.recover_locked(None)?;
+        if self.marks()?.is_empty() {
+            return Ok(());
+        }
+        let at = self.store().now();
+        append_entry(
+            self.store(),
+            self.files(),
+            MARKS_CLEARED,
+            &body(&Cleared { at })?,
+        )
+        .map(drop)
+    }
+
+    /// Returns what happened to one file since it was marked or, where it was not,
+    /// since the last checkpoint; `None` where it is as it was.
+    pub fn change_of(&self, path: impl AsRef<Path>) -> Result<Option<FileChange>> {
+        let path = one_path(path.as_ref())?;
+        match self.marks()?.remove(&path) {
+            Some(marked) => self.change_since_mark(&path, &marked),
+            None => self.change_since_last(&path),
+        }
+    }
+
+    /// Returns what happened since the last checkpoint, in the order of the paths'
+    /// bytes; of files that were marked, since the mark. Where there is no checkpoint
+    /// yet, only those are known.
+    pub fn changes(&self) -> Result<Vec<FileChange>> {
+        let marks = self.marks()?;
+        let mut all = Vec::new();
+        for (path, marked) in &marks {
+            all.extend(self.change_since_mark(path, marked)?);
+        }
+        if let Some(last) = self.last_checkpoint()? {
+            let diff = Arc::new(self.changes_since(&last.snapshot()?)?);
+            let changes = diff.changes().iter();
+            let changes = changes.flat_map(|change| unmarked(change, &marks));
+            all.extend(changes.map(|change| FileChange {
+                change,
+                since: last.at(),
+                marked: false,
+                diff: Arc::clone(&diff),
+            }));
+        }
+        all.sort_by(|a, b| bytes_of(&a.change.path).cmp(bytes_of(&b.change.path)));
+        Ok(all)
+    }
+
+    /// Returns the marks that stand since the last checkpoint, the first of each path.
+    fn marks(&self) -> Result<BTreeMap<PathBuf, Marked>> {
+        let mut marks = BTreeMap::new();
+        let mut back = match self.trail().records_back() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(marks),
+            back => back?,
+        };
+        while let Some(record) = back.next()? {
+            match record.kind() {
+                RecordKind::Checkpoint | RecordKind::Done | RecordKind::MarksCleared => break,
+                RecordKind::Mark => {
+                    // One that cannot be read is named by `verify`.
+                    if let Ok(marked) = serde_json::from_slice::<Marked>(record.bytes()) {
+                        // Those before it count: they are still to come.
+                        marks.insert(marked.path(), marked);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(marks)
+    }
+
+    /// Stores what stands at a path as a snapshot of its own, durably.
+    fn store_one(&self, path: &Path) -> Result<ObjectId> {
+        let writer = self.objects().writer()?;
+        let (seen, node) = self.capture_one(path, &writer)?;
+        let (id, _) = self.write_one(path, &seen.dirs, node, &mut |bytes| writer.put(bytes))?;
+        writer.finish()?;
+        Ok(id)
+    }
+
+    fn capture_one(
+        &self,
+        path: &Path,
+        writer: &crate::objects::ObjectWriter,
+    ) -> Result<(Glance, Option<Node>)> {
+        let options = self.scan_options(None, None);
+        if self.root().join(path).starts_with(&options.store) {
+            return Err(refused(path, "lies in the store"));
+        }
+        let seen = glance(self.root(), path)?;
+        seen.must_lead_there(path)?;
+        match seen.kind() {
+            None => return Ok((seen, None)),
+            Some(Kind::Dir) => return Err(refused(path, "is a directory; mark the files in it")),
+            Some(Kind::File) if seen.len() > options.cap => {
+                let (len, cap) = (seen.len(), options.cap);
+                let why = format!("has {len} bytes, and no state over the cap of {cap} is kept");
+                return Err(refused(path, &why));
+            }
+            Some(Kind::File | Kind::Link) => {}
+            Some(_) => return Err(refused(path, "is neither a file nor a link")),
+        }
+        match capture(self.root(), path, &options, writer)? {
+            Some(node @ (Node::File { .. } | Node::Link { .. })) => Ok((seen, Some(node))),
+            _ => match node_at(self.root(), path)? {
+                (seen, None) => Ok((seen, None)),
+                _ => Err(unstable(self.root(), path)),
+            },
+        }
+    }
+
+    fn change_since_mark(&self, path: &Path, marked: &Marked) -> Result<Option<FileChange>> {
+        let before = self.open_snapshot(&marked.snapshot)?;
+        let (seen, node) = node_at(self.root(), path)?;
+        let after = self.show_one(path, &seen.dirs, node)?;
+        let diff = before.diff_paths(&after, &[path])?;
+        Ok(one(diff, marked.at, true))
+    }
+
+    fn change_since_last(&self, path: &Path) -> Result<Option<FileChange>> {
+        let Some(last) = self.last_checkpoint()? else {
+            let what = format!(
+                "{} was not marked, and {} has no checkpoint yet",
+                shown(path),
+                shown(self.root())
+            );
+            return Err(Error::new(ErrorKind::NotFound, what).at_path(path));
+        };
+        let snapshot = last.snapshot()?;
+        if let Some(reason) = snapshot.left_out_reason(path)? {
+            let why = format!("was not captured ({reason}); mark it before it is edited");
+            return Err(refused(path, &why));
+        }
+        if snapshot
+            .entry(path)?
+            .is_some_and(|state| state.kind == Kind::Dir)
+        {
+            return Err(refused(path, "is a directory; ask for the files in it"));
+        }
+        let (seen, node) = node_at(self.root(), path)?;
+        let after = self.show_one(path, &seen.dirs, node)?;
+        let diff = snapshot.diff_paths(&after, &[path])?;
+        Ok(one(diff, last.at(), false))
+    }
+}
+
+impl Marked {
+    fn path(&self) -> PathBuf {
+        path_of(&self.path, self.path_hex.as_deref())
+    }
+}
+
+fn refused(path: &Path, why: &str) -> Error {
+    Error::invalid(format!("{} {why}", shown(path))).at_path(path)
+}
+
+/// Takes the only change of a diff.
+fn one(diff: Diff, since: Timestamp, marked: bool) -> Option<FileChange> {
+    let change = diff.changes().first().cloned()?;
+    Some(FileChange {
+        change,
+        since,
+        marked,
+        diff: Arc::new(diff),
+    })
+}
+
+/// Returns what a change says of paths that are not marked.
+fn unmarked(change: &Change, marks: &BTreeMap<PathBuf, Marked>) -> Vec<Change> {
+    let is_marked = |path: &Path| marks.contains_key(path);
+    let Some(from) = &change.from else {
+        let stays = !is_marked(&change.path);
+        return stays.then(|| change.clone()).into_iter().collect();
+    };
+    match (is_marked(from), is_marked(&change.path)) {
+        (false, false) => vec![change.clone()],
+        (true, true) => Vec::new(),
+        (true, false) => {
+            let (path, after) = (change.path.clone(), change.after.clone());
+            vec![Change::new(path, ChangeKind::Added, None, after)]
+        }
+        (false, true) => {
+            let before = change.before.clone();
+            vec![Change::new(from.clone(), ChangeKind::Deleted, before, None)]
+        }
+    }
+}
