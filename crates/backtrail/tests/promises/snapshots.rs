@@ -19,4 +19,4 @@ mod once;
 mod places;
 pub(crate) mod tree;
 mod truth;
-mod world;
+pub(crate) mod world;
