@@ -10,11 +10,11 @@ use backtrail::{
 use serde_json::Value;
 
 pub(super) use self::rows::{Row, change, print_rows};
+use super::Answer;
 use super::cat::within;
 use super::checkpoint::checkpoint_json;
 use super::here::Here;
 use super::recovery::Finish;
-use super::{Answer, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
@@ -104,12 +104,8 @@ fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> b
     if paths.is_empty() {
         return true;
     }
-    let touched = checkpoint
-        .changes_before()
-        .and_then(|diff| diff.only(paths));
-    let is_let_go = touched
-        .as_ref()
-        .is_err_and(|error| error.kind() == ErrorKind::LetGo);
+    let touched = checkpoint.changes_before().and_then(|diff| diff.only(paths));
+    let is_let_go = touched.as_ref().is_err_and(|error| error.kind() == ErrorKind::LetGo);
     is_let_go || damage.note(touched).is_none_or(|diff| !diff.is_empty())
 }
 
@@ -218,7 +214,6 @@ fn print(
     paths: &[PathBuf],
     ui: &Ui,
 ) -> Result<Answer> {
-    let deleted = workspace.store().deleted_sessions()?;
     let total = lines.len();
     let ids = unique_length(lines);
     let mut rows = Vec::new();
@@ -229,12 +224,11 @@ fn print(
             break;
         }
         looked_at += 1;
+        let is_gone = line.after.let_go()?.is_some();
         let changes = line.changes(paths);
-        let is_let_go = changes
-            .as_ref()
-            .is_err_and(|error| error.kind() == ErrorKind::LetGo);
-        if is_let_go {
-            rows.push(let_go_row(line, ids));
+        let is_let_go = changes.as_ref().is_err_and(|error| error.kind() == ErrorKind::LetGo);
+        if is_gone || is_let_go {
+            rows.push(let_go_row(line, is_gone, ids));
             continue;
         }
         let diff = damage.note(changes);
@@ -242,11 +236,7 @@ fn print(
         if !paths.is_empty() && told.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
             continue;
         }
-        let mut row = row(line, told, ids, &mut damage);
-        if let Some(place) = line.after.session().filter(|it| deleted.contains(&it.id)) {
-            row.about += &format!(" ({} is deleted)", short(&place.id));
-        }
-        rows.push(row);
+        rows.push(row(line, told, ids, &mut damage));
     }
     let now = now_row(workspace, paths, &mut damage, ui)?;
     let mut all = workspace.checkpoints_back()?;
@@ -305,9 +295,8 @@ fn now_row(
     }))
 }
 
-/// Makes a line of something whose files were let go.
-fn let_go_row(line: &Line, id_length: usize) -> Row {
-    let is_gone = line.after.let_go().is_ok_and(|let_go| let_go.is_some());
+/// Makes a line of something whose files, or those that it began with, were let go.
+fn let_go_row(line: &Line, is_gone: bool, id_length: usize) -> Row {
     Row {
         kind: line.kind.clone(),
         at: when::brief(line.after.at()),

@@ -113,6 +113,7 @@ fn the_manual_says_what_help_says() {
         "export",
         "verify",
         "repair",
+        "gc",
         "config",
     ] {
         let mut command = cli.command(&[verb, "--help"]);

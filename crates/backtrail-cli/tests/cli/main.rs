@@ -14,6 +14,7 @@ mod disk;
 mod escapes;
 mod examples;
 mod follow;
+mod gc;
 mod house;
 mod import;
 mod kill;

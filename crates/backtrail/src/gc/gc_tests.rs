@@ -6,6 +6,7 @@
 )]
 
 use std::fs;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -13,12 +14,25 @@ use tempfile::TempDir;
 use super::*;
 use crate::error::ErrorKind;
 use crate::session::append_entry;
+use crate::time::Clock;
 use crate::workspace::CheckpointOptions;
+
+/// A clock that moves on whenever it is read.
+#[derive(Debug, Default)]
+struct Ticking(AtomicI64);
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        let seconds = self.0.fetch_add(1, Ordering::SeqCst);
+        Timestamp::from_millis(1_794_729_600_000 + 1000 * seconds).unwrap()
+    }
+}
 
 /// Makes a store with two states, of which the first one may go.
 fn two_states() -> (TempDir, Store, Workspace, [crate::Checkpoint; 2]) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open_or_create(dir.path().join("store")).unwrap();
+    let options = crate::StoreOptions::new().clock(Ticking::default());
+    let store = options.open_or_create(dir.path().join("store")).unwrap();
     let root = dir.path().join("work");
     fs::create_dir(&root).unwrap();
     let workspace = store.workspace(&root).unwrap();

@@ -35,6 +35,9 @@ use trails::Trails;
 /// What an object takes in the indexes of a pack, at the most: a commit and the seal
 /// name it.
 const INDEXED: u64 = 75;
+/// What it takes to say that files were let go, and of one checkpoint.
+const SAID: u64 = 512;
+const SAID_OF_ONE: u64 = 48;
 /// How many contents that are not stored are told apart.
 const MISSING: usize = 10_000;
 
@@ -195,8 +198,9 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let rest = bytes.saturating_sub(self.store.objects().size()?);
-        let room = limit.saturating_sub(rest);
         let mut states = self.states()?;
+        let checkpoints: usize = states.iter().map(|state| state.checkpoints.len()).sum();
+        let room = limit.saturating_sub(rest + SAID + checkpoints as u64 * SAID_OF_ONE);
         by_worth(&mut states, self.store.now());
         let mut taken = 0;
         let mut chosen = Vec::new();
@@ -314,12 +318,14 @@ impl Watching {
     }
 
     fn mark(&mut self, stock: &mut Stock, snapshot: &ObjectId, named_by: &str) -> Result<Marked> {
-        let missing = &mut self.missing;
-        let marked = mark_snapshot(stock, snapshot, &mut |id| {
-            if missing.len() < MISSING {
-                missing.insert(id);
+        let mut missing = Vec::new();
+        let marked = mark_snapshot(stock, snapshot, &mut |id| missing.push(id));
+        for id in missing {
+            stock.miss(id);
+            if self.missing.len() < MISSING {
+                self.missing.insert(id);
             }
-        });
+        }
         marked.map_err(|error| unreadable(named_by, &error))
     }
 }

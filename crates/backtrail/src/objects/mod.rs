@@ -148,7 +148,8 @@ impl Objects {
 
     /// Returns whether an object is stored.
     pub(crate) fn contains(&self, id: &ObjectId) -> Result<bool> {
-        Ok(self.is_in(&self.0.shelf.packs()?, id) || self.is_in(&self.0.shelf.refresh()?, id))
+        let found = self.look_up(|packs| self.is_in(packs, id).then_some(()))?;
+        Ok(found.is_some())
     }
 
     /// Returns whether an object is stored with all its chunks. Their bytes are
@@ -273,26 +274,36 @@ impl Objects {
         Ok(())
     }
 
-    /// Finds an object: in the packs that are known, in those that there are
-    /// now, and at last in what damage has left of them.
+    /// Looks for something in the packs that are known, then in those that there are
+    /// now.
     ///
     /// A pack that is gone was removed after what is needed of it was copied, but the
     /// copy may be in one that the listing did not have yet. So they are listed until
     /// the listing stays the same.
-    fn fetch(&self, id: &ObjectId) -> Result<Entry> {
-        let shelf = &self.0.shelf;
-        let mut worst = None;
-        let mut packs = shelf.packs()?;
+    fn look_up<T>(&self, mut find: impl FnMut(&Packs) -> Option<T>) -> Result<Option<T>> {
+        let mut packs = self.0.shelf.packs()?;
         // Where others write without a pause, it never does.
         for _ in 0..LISTINGS {
-            if let Some(entry) = self.fetch_from(&packs, id, &mut worst) {
-                return Ok(entry);
+            if let Some(found) = find(&packs) {
+                return Ok(Some(found));
             }
-            let now = shelf.refresh()?;
+            let now = self.0.shelf.refresh()?;
             if is_same(&now, &packs) {
                 break;
             }
             packs = now;
+        }
+        Ok(None)
+    }
+
+    /// Finds an object: in the packs that are known, in those that there are
+    /// now, and at last in what damage has left of them.
+    fn fetch(&self, id: &ObjectId) -> Result<Entry> {
+        let shelf = &self.0.shelf;
+        let mut worst = None;
+        let found = self.look_up(|packs| self.fetch_from(packs, id, &mut worst));
+        if let Some(entry) = found? {
+            return Ok(entry);
         }
         if let Some(entry) = self.fetch_from(&shelf.look_closely()?, id, &mut worst) {
             return Ok(entry);

@@ -85,6 +85,8 @@ pub(crate) struct Stock {
     pub(super) generation: u64,
     /// How many bytes were cut off that dead writers had left.
     pub(super) cut: u64,
+    /// An object that is needed and could not be found anywhere.
+    missing: Option<ObjectId>,
 }
 
 impl Stock {
@@ -129,6 +131,7 @@ impl Stock {
             trial: None,
             generation: 0,
             cut: 0,
+            missing: None,
         })
     }
 
@@ -181,6 +184,16 @@ impl Stock {
     /// Returns whether a copy of an object is in stock.
     pub(crate) fn holds(&self, id: &ObjectId) -> bool {
         !self.find(id).is_empty()
+    }
+
+    /// Takes note of an object that is needed and could not be found.
+    pub(crate) fn miss(&mut self, id: ObjectId) {
+        self.missing.get_or_insert(id);
+    }
+
+    /// Returns what may be in a damaged pack, unseen, and keeps it from going.
+    pub(super) fn hidden_in(&self, pack: Option<&Pack>) -> Option<ObjectId> {
+        self.missing.filter(|_| pack.is_some_and(Pack::is_damaged))
     }
 
     /// Remembers from now on what is marked, so that it can be taken back.

@@ -63,7 +63,8 @@ pub(crate) struct LeftPack {
 pub(crate) enum LeftBecause {
     /// Somebody appends to it, or what is in it came to be used meanwhile.
     Busy,
-    /// An object in it that is still named is damaged, and there is no other copy.
+    /// An object that is still named is damaged in it, or may be hidden by damage, and
+    /// there is no other copy.
     Damaged(ObjectId),
 }
 
@@ -142,7 +143,13 @@ impl<'a> Sweep<'a> {
                 return Err(Error::io("cannot read a pack of objects", &path, error));
             }
         };
-        if !source.extents.is_empty() && self.staying(&source).len() == source.extents.len() {
+        let pack = source.pack.as_deref();
+        if let Some(id) = self.stock.hidden_in(pack) {
+            return self.leave(number, LeftBecause::Damaged(id));
+        }
+        // A damaged one is written anew: all that can be found in it was.
+        let is_sound = pack.is_some_and(|pack| !pack.is_damaged() && !pack.is_empty());
+        if is_sound && self.staying(&source).len() == source.extents.len() {
             return Ok(());
         }
         self.empty(&source)

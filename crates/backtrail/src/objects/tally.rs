@@ -22,7 +22,10 @@ impl Stock {
         for number in self.order() {
             let extents = self.extents_of(number)?;
             let staying = self.would_stay(number, &extents);
-            if !extents.is_empty() && staying.len() == extents.len() {
+            let pack = self.packs[number].pack.as_deref();
+            let is_sound = pack.is_some_and(|pack| !pack.is_damaged() && !pack.is_empty());
+            let stays = is_sound && staying.len() == extents.len();
+            if stays || self.hidden_in(pack).is_some() {
                 gone += self.unfinished(number);
                 continue;
             }

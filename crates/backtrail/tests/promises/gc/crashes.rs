@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use backtrail::{CheckpointOptions, GcOptions, ObjectId, Store, StoreOptions, Why};
-use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, When};
+use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When};
 use tempfile::TempDir;
 
 use super::kit::{START, assert_verifies, noise, options, read_all};
@@ -22,8 +22,10 @@ struct Filled {
     always: BTreeSet<ObjectId>,
 }
 
-fn small(clock: &ManualClock) -> StoreOptions {
-    options(clock).pack_size(6 << 10)
+/// Two that have the same seed would make the same names.
+fn small(clock: &ManualClock, seed: u64) -> StoreOptions {
+    let options = options(clock).pack_size(6 << 10);
+    options.randomness(SeededRandomness::new(seed))
 }
 
 impl Filled {
@@ -31,10 +33,7 @@ impl Filled {
         let dir = tempfile::tempdir().unwrap();
         let memory = MemoryStorage::new();
         let clock = ManualClock::new(START);
-        let store = small(&clock)
-            .storage(memory.clone())
-            .open_or_create(HOME)
-            .unwrap();
+        let store = small(&clock, 1).storage(memory.clone()).open_or_create(HOME).unwrap();
         let mut always = BTreeSet::new();
         for (n, name) in (0..).zip(["one", "two"]) {
             let root = dir.path().join(name);
@@ -64,7 +63,7 @@ impl Filled {
 
 fn open(memory: &MemoryStorage) -> Store {
     let clock = ManualClock::new(START + 1_000_000);
-    small(&clock).storage(memory.clone()).open(HOME).unwrap()
+    small(&clock, 3).storage(memory.clone()).open(HOME).unwrap()
 }
 
 fn all() -> GcOptions {
@@ -91,11 +90,7 @@ fn assert_recovers(memory: &MemoryStorage, filled: &Filled) {
     let again = store.gc(&all()).unwrap();
     assert!(again.is_empty(), "every object is there once: {again:#?}");
     let objects = Path::new(HOME).join("objects");
-    for file in memory
-        .files()
-        .iter()
-        .filter(|file| file.starts_with(&objects))
-    {
+    for file in memory.files().iter().filter(|file| file.starts_with(&objects)) {
         let name = file.file_name().unwrap().to_str().unwrap();
         let locks = ["lock", "gate.lock", "gc.lock"];
         let is_pack = name.ends_with(".pack") || name.ends_with(".open");
@@ -117,7 +112,7 @@ fn f30_a_clean_up_that_is_stopped_at_any_step_loses_nothing_and_leaves_nothing()
             let memory = filled.memory.kill();
             let disk = FaultyStorage::new(memory.clone()).counting(Count::Writes);
             let clock = ManualClock::new(START + 1_000_000);
-            let store = small(&clock).storage(disk.clone()).open(HOME).unwrap();
+            let store = small(&clock, 2).storage(disk.clone()).open(HOME).unwrap();
             disk.arm(n, Fault::Crash { when });
             let cleaned = store.gc(&all());
             let context = format!("{when:?} {n}: {:?}", disk.log().last());

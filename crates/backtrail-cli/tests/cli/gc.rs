@@ -1,0 +1,149 @@
+//! `gc`: the store stays small, and everything says what became of it.
+
+use std::path::PathBuf;
+
+use crate::kit::{Cli, Ran};
+
+fn write(cli: &Cli, path: &str, bytes: impl AsRef<[u8]>) {
+    std::fs::write(cli.work().join(path), bytes).unwrap();
+}
+
+/// Returns bytes that do not compress.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_add(1);
+    let byte = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..len).map(byte).collect()
+}
+
+/// Makes three states with no label, one with a label, and a newest one; returns the
+/// ids, the oldest first.
+fn five_states(cli: &Cli) -> Vec<String> {
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        write(cli, "file", noise(n, 20_000));
+        let ran = match n {
+            3 => cli.run(&["checkpoint", "mine", "--json"]),
+            _ => cli.run(&["checkpoint", "--json"]),
+        };
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ids.push(ran.json()["id"].as_str().unwrap().to_owned());
+    }
+    ids
+}
+
+fn ok(ran: Ran) -> Ran {
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    ran
+}
+
+fn packs(cli: &Cli) -> Vec<(PathBuf, u64)> {
+    let files = std::fs::read_dir(cli.store().join("objects")).unwrap();
+    let mut packs: Vec<(PathBuf, u64)> = files
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "pack" || end == "open"))
+        .map(|path| (path.clone(), path.metadata().unwrap().len()))
+        .collect();
+    packs.sort();
+    packs
+}
+
+#[test]
+fn nothing_to_do_is_said() {
+    let cli = Cli::new();
+    five_states(&cli);
+    let before = packs(&cli);
+    let ran = ok(cli.run(&["gc"]));
+    assert!(ran.stdout.starts_with("nothing to free: all that is stored is needed\n"), "{ran:#?}");
+    assert!(ran.stdout.contains("with 5 file states; always kept: 1 labelled, 1 the newest"), "{ran:#?}");
+    assert_eq!(packs(&cli), before);
+}
+
+#[test]
+fn files_are_let_go_and_everything_says_so() {
+    let cli = Cli::new();
+    let ids = five_states(&cli);
+    let before = packs(&cli);
+    let dry = ok(cli.run(&["gc", "--older-than", "0s", "--dry-run"]));
+    assert!(dry.stdout.contains("would let go of the files of 3 checkpoints in"), "{dry:#?}");
+    assert!(dry.stdout.contains("would free"), "{dry:#?}");
+    assert_eq!(packs(&cli), before, "a dry run changes nothing");
+    let foretold = ok(cli.run(&["gc", "--older-than", "0s", "--dry-run", "--json"])).json();
+    let report = ok(cli.run(&["gc", "--older-than", "0s", "--json"])).json();
+    assert_eq!(report["let_go"][0]["checkpoints"], 3);
+    assert_eq!(report["let_go"][0]["because"], "age");
+    assert_eq!(report["freed_bytes"], foretold["freed_bytes"]);
+    assert!(report["freed_bytes"].as_u64().unwrap() > 60_000, "{report:#}");
+    assert_eq!(report["kept"]["states"], 2);
+    let bytes: u64 = packs(&cli).iter().map(|(_, len)| len).sum();
+    let was: u64 = before.iter().map(|(_, len)| len).sum();
+    assert_eq!(report["freed_bytes"], was - bytes);
+
+    let log = ok(cli.run(&["log"]));
+    assert_eq!(log.stdout.matches("files let go").count(), 3, "{log:#?}");
+    assert_eq!(log.stderr.matches("warning").count(), 0, "{log:#?}");
+    let listed = ok(cli.run(&["log", "--json"])).json();
+    assert_eq!(listed[4]["let_go"]["because"], "age");
+    assert_eq!(listed[0].get("let_go"), None);
+    for args in [
+        vec!["cat", &ids[1], "file"],
+        vec!["diff", &ids[1], &ids[4]],
+        vec!["rewind", &ids[1], "--files", "--yes"],
+        vec!["restore", &ids[1], "--", "file"],
+    ] {
+        let ran = cli.run(&args);
+        assert_ne!(ran.code, 0, "{args:?} {ran:#?}");
+        assert!(ran.stderr.contains("were let go"), "{args:?} {ran:#?}");
+        assert!(ran.stderr.contains("nearest that have their files: mine"), "{args:?} {ran:#?}");
+    }
+    ok(cli.run(&["verify"]));
+    ok(cli.run(&["status"]));
+    let kept = ok(cli.run(&["cat", "mine", "file", "--json"]));
+    assert!(!kept.stdout.is_empty());
+}
+
+#[test]
+fn a_size_that_cannot_be_kept_is_said() {
+    let cli = Cli::new();
+    five_states(&cli);
+    let ran = cli.run(&["gc", "--max-size", "1K"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stdout.contains("let go of the files of 3 checkpoints"), "{ran:#?}");
+    assert!(ran.stderr.contains("larger than asked for"), "{ran:#?}");
+    let ran = ok(cli.run(&["gc", "--max-size", "20G"]));
+    assert!(ran.stdout.contains("nothing to free"), "{ran:#?}");
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_the_way_out() {
+    let cli = Cli::new();
+    let ran = cli.run(&["gc"]);
+    assert_eq!(ran.code, 2, "there is no store: {ran:#?}");
+    five_states(&cli);
+    for args in [
+        ["gc", "--older-than", "30"],
+        ["gc", "--older-than", "a while"],
+        ["gc", "--max-size", "-1"],
+        ["gc", "--max-size", "20X"],
+    ] {
+        let ran = cli.run(&args);
+        assert_eq!(ran.code, 2, "{ran:#?}");
+        assert!(ran.stdout.is_empty(), "{ran:#?}");
+    }
+    let before = packs(&cli);
+    let workspaces = cli.store().join("workspaces");
+    let mut dirs = std::fs::read_dir(workspaces).unwrap().map(|dir| dir.unwrap().path());
+    let trail = dirs.find(|dir| dir.is_dir()).unwrap().join("0000.jsonl");
+    let mut bytes = std::fs::read(&trail).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&trail, bytes).unwrap();
+    let ran = cli.run(&["gc", "--older-than", "0s"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("gc stopped"), "{ran:#?}");
+    assert!(ran.stderr.contains("0000.jsonl"), "{ran:#?}");
+    assert!(ran.stderr.contains("verify"), "{ran:#?}");
+    assert_eq!(packs(&cli), before);
+}
