@@ -10,11 +10,11 @@ use backtrail::{
 use serde_json::Value;
 
 pub(super) use self::rows::{Row, change, print_rows};
-use super::Answer;
 use super::cat::within;
 use super::checkpoint::checkpoint_json;
 use super::here::Here;
 use super::recovery::Finish;
+use super::{Answer, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
@@ -104,8 +104,12 @@ fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> b
     if paths.is_empty() {
         return true;
     }
-    let touched = checkpoint.changes_before().and_then(|diff| diff.only(paths));
-    let is_let_go = touched.as_ref().is_err_and(|error| error.kind() == ErrorKind::LetGo);
+    let touched = checkpoint
+        .changes_before()
+        .and_then(|diff| diff.only(paths));
+    let is_let_go = touched
+        .as_ref()
+        .is_err_and(|error| error.kind() == ErrorKind::LetGo);
     is_let_go || damage.note(touched).is_none_or(|diff| !diff.is_empty())
 }
 
@@ -214,6 +218,7 @@ fn print(
     paths: &[PathBuf],
     ui: &Ui,
 ) -> Result<Answer> {
+    let deleted = workspace.store().deleted_sessions()?;
     let total = lines.len();
     let ids = unique_length(lines);
     let mut rows = Vec::new();
@@ -226,7 +231,9 @@ fn print(
         looked_at += 1;
         let is_gone = line.after.let_go()?.is_some();
         let changes = line.changes(paths);
-        let is_let_go = changes.as_ref().is_err_and(|error| error.kind() == ErrorKind::LetGo);
+        let is_let_go = changes
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::LetGo);
         if is_gone || is_let_go {
             rows.push(let_go_row(line, is_gone, ids));
             continue;
@@ -236,7 +243,11 @@ fn print(
         if !paths.is_empty() && told.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
             continue;
         }
-        rows.push(row(line, told, ids, &mut damage));
+        let mut row = row(line, told, ids, &mut damage);
+        if let Some(place) = line.after.session().filter(|it| deleted.contains(&it.id)) {
+            row.about += &format!(" ({} is deleted)", short(&place.id));
+        }
+        rows.push(row);
     }
     let now = now_row(workspace, paths, &mut damage, ui)?;
     let mut all = workspace.checkpoints_back()?;

@@ -12,7 +12,9 @@ fn write(cli: &Cli, path: &str, bytes: impl AsRef<[u8]>) {
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_add(1);
     let byte = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (state >> 56) as u8
     };
     (0..len).map(byte).collect()
@@ -43,7 +45,10 @@ fn packs(cli: &Cli) -> Vec<(PathBuf, u64)> {
     let files = std::fs::read_dir(cli.store().join("objects")).unwrap();
     let mut packs: Vec<(PathBuf, u64)> = files
         .map(|file| file.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|end| end == "pack" || end == "open"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|end| end == "pack" || end == "open")
+        })
         .map(|path| (path.clone(), path.metadata().unwrap().len()))
         .collect();
     packs.sort();
@@ -56,8 +61,16 @@ fn nothing_to_do_is_said() {
     five_states(&cli);
     let before = packs(&cli);
     let ran = ok(cli.run(&["gc"]));
-    assert!(ran.stdout.starts_with("nothing to free: all that is stored is needed\n"), "{ran:#?}");
-    assert!(ran.stdout.contains("with 5 file states; always kept: 1 labelled, 1 the newest"), "{ran:#?}");
+    assert!(
+        ran.stdout
+            .starts_with("nothing to free: all that is stored is needed\n"),
+        "{ran:#?}"
+    );
+    assert!(
+        ran.stdout
+            .contains("with 5 file states; always kept: 1 labelled, 1 the newest"),
+        "{ran:#?}"
+    );
     assert_eq!(packs(&cli), before);
 }
 
@@ -67,7 +80,11 @@ fn files_are_let_go_and_everything_says_so() {
     let ids = five_states(&cli);
     let before = packs(&cli);
     let dry = ok(cli.run(&["gc", "--older-than", "0s", "--dry-run"]));
-    assert!(dry.stdout.contains("would let go of the files of 3 checkpoints in"), "{dry:#?}");
+    assert!(
+        dry.stdout
+            .contains("would let go of the files of 3 checkpoints in"),
+        "{dry:#?}"
+    );
     assert!(dry.stdout.contains("would free"), "{dry:#?}");
     assert_eq!(packs(&cli), before, "a dry run changes nothing");
     let foretold = ok(cli.run(&["gc", "--older-than", "0s", "--dry-run", "--json"])).json();
@@ -75,7 +92,10 @@ fn files_are_let_go_and_everything_says_so() {
     assert_eq!(report["let_go"][0]["checkpoints"], 3);
     assert_eq!(report["let_go"][0]["because"], "age");
     assert_eq!(report["freed_bytes"], foretold["freed_bytes"]);
-    assert!(report["freed_bytes"].as_u64().unwrap() > 60_000, "{report:#}");
+    assert!(
+        report["freed_bytes"].as_u64().unwrap() > 60_000,
+        "{report:#}"
+    );
     assert_eq!(report["kept"]["states"], 2);
     let bytes: u64 = packs(&cli).iter().map(|(_, len)| len).sum();
     let was: u64 = before.iter().map(|(_, len)| len).sum();
@@ -90,13 +110,16 @@ fn files_are_let_go_and_everything_says_so() {
     for args in [
         vec!["cat", &ids[1], "file"],
         vec!["diff", &ids[1], &ids[4]],
-        vec!["rewind", &ids[1], "--files", "--yes"],
+        vec!["rewind", &ids[1], "--files"],
         vec!["restore", &ids[1], "--", "file"],
     ] {
         let ran = cli.run(&args);
         assert_ne!(ran.code, 0, "{args:?} {ran:#?}");
         assert!(ran.stderr.contains("were let go"), "{args:?} {ran:#?}");
-        assert!(ran.stderr.contains("nearest that have their files: mine"), "{args:?} {ran:#?}");
+        assert!(
+            ran.stderr.contains("nearest that have their files: mine"),
+            "{args:?} {ran:#?}"
+        );
     }
     ok(cli.run(&["verify"]));
     ok(cli.run(&["status"]));
@@ -110,7 +133,10 @@ fn a_size_that_cannot_be_kept_is_said() {
     five_states(&cli);
     let ran = cli.run(&["gc", "--max-size", "1K"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
-    assert!(ran.stdout.contains("let go of the files of 3 checkpoints"), "{ran:#?}");
+    assert!(
+        ran.stdout.contains("let go of the files of 3 checkpoints"),
+        "{ran:#?}"
+    );
     assert!(ran.stderr.contains("larger than asked for"), "{ran:#?}");
     let ran = ok(cli.run(&["gc", "--max-size", "20G"]));
     assert!(ran.stdout.contains("nothing to free"), "{ran:#?}");
@@ -134,7 +160,9 @@ fn what_is_wrong_is_refused_with_the_way_out() {
     }
     let before = packs(&cli);
     let workspaces = cli.store().join("workspaces");
-    let mut dirs = std::fs::read_dir(workspaces).unwrap().map(|dir| dir.unwrap().path());
+    let mut dirs = std::fs::read_dir(workspaces)
+        .unwrap()
+        .map(|dir| dir.unwrap().path());
     let trail = dirs.find(|dir| dir.is_dir()).unwrap().join("0000.jsonl");
     let mut bytes = std::fs::read(&trail).unwrap();
     let middle = bytes.len() / 2;

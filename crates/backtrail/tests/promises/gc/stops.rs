@@ -139,7 +139,11 @@ fn f21_damage_in_a_pack_never_makes_the_clean_up_lose_more() {
             let kept = workspace.unwrap().checkpoint_by_id(bench.kept[n].0.id());
             let kept = kept.unwrap().unwrap();
             let is_gone = kept.let_go().unwrap().is_some();
-            is_gone || kept.snapshot().and_then(|snapshot| read_whole(&snapshot)).is_ok()
+            is_gone
+                || kept
+                    .snapshot()
+                    .and_then(|snapshot| read_whole(&snapshot))
+                    .is_ok()
         };
         let before: Vec<bool> = (0..6).map(readable).collect();
         match open().gc(&all()) {
@@ -156,5 +160,8 @@ fn f21_damage_in_a_pack_never_makes_the_clean_up_lose_more() {
             assert!(!was || readable(n), "byte {byte}: state {n} was lost");
         }
     }
-    assert!(stopped > 5 && left > 5 && done > 5, "{stopped} {left} {done}");
+    assert!(
+        stopped > 5 && left > 5 && done > 5,
+        "{stopped} {left} {done}"
+    );
 }

@@ -9,7 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use backtrail::{CheckpointOptions, GcOptions, LocalStorage, Storage, StorageFile, StoreOptions, Why};
+use backtrail::{
+    CheckpointOptions, GcOptions, LocalStorage, Storage, StorageFile, StoreOptions, Why,
+};
 
 use backtrail_testkit::SeededRandomness;
 
@@ -45,14 +47,20 @@ impl Telling {
 
 impl Storage for Telling {
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
-        LocalStorage.create_new(path).map(|file| self.wrap(path, file))
+        LocalStorage
+            .create_new(path)
+            .map(|file| self.wrap(path, file))
     }
     fn open_append(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
         (self.0)(Step::OpenAppend(path.to_owned()));
-        LocalStorage.open_append(path).map(|file| self.wrap(path, file))
+        LocalStorage
+            .open_append(path)
+            .map(|file| self.wrap(path, file))
     }
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
-        LocalStorage.open_read(path).map(|file| self.wrap(path, file))
+        LocalStorage
+            .open_read(path)
+            .map(|file| self.wrap(path, file))
     }
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         LocalStorage.create_dir(path)
@@ -163,7 +171,9 @@ fn a_clean_up_during_a_first_snapshot_of_the_same_content_takes_nothing_from_it(
     }));
     let open = |storage, seed| {
         let random = SeededRandomness::new(seed);
-        let options = StoreOptions::new().clock(bench.clock.clone()).randomness(random);
+        let options = StoreOptions::new()
+            .clock(bench.clock.clone())
+            .randomness(random);
         options.storage(storage).open(bench.store.root()).unwrap()
     };
     let (writer, cleaner) = (open(writing, 98), open(cleaning, 99));
