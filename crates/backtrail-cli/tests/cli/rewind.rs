@@ -2,6 +2,9 @@
 //! what they say, and that each can be taken back by the command it prints.
 
 mod conflicts;
+mod merge;
+mod parts;
+mod patch;
 mod recovery;
 mod restore;
 mod review;
@@ -189,7 +192,7 @@ fn a_rewind_is_told_as_json() {
         told,
         json!({
             "session": null, "from": null, "to": one, "restored": ["a", "src/x"],
-            "deleted": ["n"], "kept": [], "conflicts": [], "not_restored": [],
+            "merged": [], "deleted": ["n"], "kept": [], "conflicts": [], "not_restored": [],
             "verb": "rewind", "dry_run": false, "moved": true, "now": null, "unchanged": 1,
             "chat": null, "step": null, "reasons": [], "tool_calls": [], "belongs_to": null,
             "other_sessions": [],

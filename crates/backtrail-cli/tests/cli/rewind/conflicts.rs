@@ -29,6 +29,7 @@ err:
 err:   a   you, not saved yet   also changed by the run `sh -c 'echo 3 >> a'`
 err:
 err:   --keep       leave a as it is, rewind the rest
+err:   --merge      take back the agent's lines, keep yours
 err:   --overwrite  take the file as it was at <when> (undo brings yours back)
 "
     );

@@ -1,0 +1,163 @@
+//! `--merge`: the agent's lines go, the person's stay, or nothing is touched and the
+//! lines that stand in the way are shown.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Files, files, run, seen, write};
+use crate::kit::Cli;
+use crate::pty::{self, Terminal};
+
+const FIRST: &str = "one\ntwo\nthree\nfour\nfive\nsix\n";
+
+/// A run that changed `a` and made `n`, and a change of the person's to `a` that no
+/// checkpoint has.
+fn both(person: &str, with: &str) -> (Cli, Files) {
+    let cli = Cli::new();
+    write(&cli, "a", FIRST);
+    write(&cli, "k", "kept\n");
+    assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
+    run(&cli, "sed -i 's/two/agent/' a; echo new > n");
+    let text = fs::read_to_string(cli.work().join("a")).unwrap();
+    assert!(text.contains(person), "{text}");
+    write(&cli, "a", &text.replace(person, with));
+    let now = files(&cli.work());
+    (cli, now)
+}
+
+fn text(cli: &Cli) -> String {
+    fs::read_to_string(cli.work().join("a")).unwrap()
+}
+
+#[test]
+fn a_merge_takes_the_agents_lines_back_and_undo_brings_the_bytes_back() {
+    let (cli, now) = both("six", "mine");
+    let ran = cli.run(&["rewind", "last~1", "--merge"]);
+    assert_eq!(
+        seen(&ran, &cli),
+        "\
+exit 0
+out: Back to before the run `sh -c 'sed -i '\\''s/two/agent/'\\'' a; echo new >…` (<when>):
+out:   merged     a (+1 −1 lines; the rest stays)
+out:   deleted    n
+out:   unchanged  1 file
+err: take this back: backtrail undo
+"
+    );
+    assert_eq!(text(&cli), FIRST.replace("six", "mine"));
+    cli.take_back(&ran);
+    assert_eq!(files(&cli.work()), now);
+    let ran = cli.run(&["undo", "--merge", "--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let told = ran.json();
+    assert_eq!(
+        told["merged"],
+        json!([{"path": "a", "removed": 1, "returned": 1}])
+    );
+    assert_eq!(told["conflicts"][0]["merge"]["outcome"], "merged");
+    assert_eq!(text(&cli), FIRST.replace("six", "mine"));
+    assert_eq!(cli.run(&["redo"]).code, 0);
+    assert_eq!(files(&cli.work()), now);
+    assert_eq!(cli.run(&["verify"]).code, 0);
+}
+
+#[test]
+fn what_would_be_merged_is_told_and_nothing_is_touched() {
+    let (cli, now) = both("six", "mine");
+    let ran = cli.run(&["rewind", "last~1", "--merge", "--dry-run"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(
+        ran.stdout
+            .contains("  would merge   a (+1 −1 lines; the rest stays)\n"),
+        "{ran:#?}"
+    );
+    assert_eq!(ran.stderr, "do it: backtrail rewind last~1 --merge\n");
+    assert_eq!(files(&cli.work()), now);
+}
+
+#[test]
+fn lines_that_overlap_stop_it_and_are_shown() {
+    let (cli, now) = both("agent", "mine instead");
+    for args in [
+        &["rewind", "last~1", "--merge"][..],
+        &["undo", "--merge"],
+        &["restore", "last~1", "--merge", "a"],
+    ] {
+        let ran = cli.run(args);
+        assert_eq!(files(&cli.work()), now);
+        let screen = seen(&ran, &cli);
+        let shown = "\
+exit 1
+err: error: 1 file cannot be merged; nothing was touched
+err:
+err:   a   you, not saved yet   also changed by the run `sh -c 'sed -i '\\''s/two/agent/'\\'' a; echo new >…`
+err:
+err:   a: both changed the same lines
+err:     line 2, which the run `sh -c 'sed -i '\\''s/two/agent/'\\'' a; echo new >…` changed:
+err:       now   mine instead
+err:       left  agent
+err:       was   two
+err:
+err:   --keep       leave a as it is, ";
+        assert!(screen.starts_with(shown), "{screen}");
+        assert!(!screen.contains("--merge"), "{screen}");
+        assert!(screen.contains("err:   --overwrite  take the file"), "{screen}");
+    }
+    let ran = cli.run(&["rewind", "last~1", "--merge", "--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
+    let told = ran.json();
+    assert_eq!(told["moved"], false);
+    assert_eq!(told["merged"], json!([]));
+    let mut merge = told["conflicts"][0]["merge"].clone();
+    assert!(merge["overlaps"][0]["by"].take().is_string(), "{told}");
+    assert_eq!(
+        merge,
+        json!({
+            "outcome": "stopped", "why": "both changed the same lines",
+            "overlaps": [{
+                "line": 2, "now": "mine instead\n", "left": "agent\n", "was": "two\n", "by": null,
+            }],
+        })
+    );
+    assert_eq!(files(&cli.work()), now);
+}
+
+#[test]
+fn what_is_no_text_is_named_with_the_reason() {
+    let cli = Cli::new();
+    write(&cli, "a", FIRST);
+    assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
+    run(&cli, "printf 'made\\n' > n");
+    write(&cli, "n", "made\nmine\n");
+    let ran = cli.run(&["undo", "--merge"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(
+        ran.stderr
+            .contains("\n  n: it was made, and then changed by someone else\n"),
+        "{ran:#?}"
+    );
+}
+
+/// Content of files commands no terminal, and takes no more room than there is.
+#[test]
+fn lines_in_the_way_fit_a_narrow_terminal_without_colours() {
+    if !pty::is_there() {
+        return;
+    }
+    let long = format!("\u{1b}[31m{}", "x ".repeat(200));
+    let (cli, now) = both("agent", &long);
+    let mut command = cli.command(&["rewind", "last~1", "--merge"]);
+    command.env("NO_COLOR", "1");
+    let terminal = Terminal::start(&command);
+    terminal.resize(24, 60);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 1, "{screen}");
+    assert!(!screen.contains('\u{1b}'), "{screen:?}");
+    assert!(screen.contains("^[[31mx x"), "{screen:?}");
+    let lines = screen.lines().filter(|line| line.contains("x x"));
+    for line in lines {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert_eq!(files(&cli.work()), now);
+}
