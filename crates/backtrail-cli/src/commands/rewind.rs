@@ -32,7 +32,7 @@ pub(crate) struct Args {
     point: Option<Point>,
 
     /// With --patch, only these files and directories, from the current directory
-    #[arg(value_name = "PATHS", requires = "patch")]
+    #[arg(value_name = "PATHS")]
     paths: Vec<PathBuf>,
 
     /// Show each hunk, and ask which ones to take back; only on a terminal, and
@@ -51,8 +51,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    if args.patch {
-        InParts::can_ask(ui)?;
+    match (args.patch, &args.point) {
+        (true, _) => InParts::can_ask(ui)?,
+        (false, Some(point)) if !args.paths.is_empty() => return Err(args.no_paths(point, ui)),
+        _ => {}
     }
     let Some(point) = &args.point else {
         let workspace = args.here.require(global, ui, Finish::ToWrite)?;
@@ -132,6 +134,18 @@ impl Args {
             true => InParts(&asked).go(wrong),
             false => asked.go(wrong),
         }
+    }
+
+    /// Names the command that takes some files back.
+    fn no_paths(&self, point: &Point, ui: &Ui) -> CommandError {
+        let (program, here) = (ui.program(), self.here.flag());
+        let point = quote(&point.to_string());
+        let paths = self.paths.iter().map(|path| path.to_string_lossy());
+        let paths = arguments(&paths.collect::<Vec<_>>());
+        let paths = paths.strip_prefix("-- ").unwrap_or(&paths);
+        CommandError::invalid("rewind takes all files back; paths go with --patch").hint(format!(
+            "take these back alone: {program} restore {point}{here} -- {paths}"
+        ))
     }
 
     /// Writes the command as it is typed to do it in earnest.

@@ -84,6 +84,16 @@ impl Decided {
         });
     }
 
+    /// Looks at a path that is as it shall be, for what it may become all the same.
+    pub(super) fn look_at(&mut self, path: &Path, node: Option<Node>) {
+        let action = Action {
+            now: node.clone(),
+            then: node,
+            merged: None,
+        };
+        self.actions.insert(path.to_owned(), action);
+    }
+
     /// Lets a path become something else than what it was.
     pub(super) fn replace(&mut self, path: &Path, then: Option<Node>, merged: Option<Lines>) {
         if let Some(action) = self.actions.get_mut(path) {

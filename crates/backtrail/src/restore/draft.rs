@@ -127,6 +127,13 @@ struct Captured {
     refused: Vec<PathBuf>,
 }
 
+impl Wants {
+    fn paths(&self) -> BTreeSet<PathBuf> {
+        let differences = self.differences.iter();
+        differences.map(|want| want.path.clone()).collect()
+    }
+}
+
 impl<'a> Found<'a> {
     fn snapshot(self) -> &'a Snapshot {
         match self {
@@ -142,12 +149,15 @@ impl Drafting<'_> {
         let whose = self.goal.whose.find(self.workspace.store())?;
         let mut present = self.found.snapshot().clone();
         let none = BTreeMap::new();
-        let (mut wants, mut trace) = self.look(&present, &target, &whose, &none)?;
+        let merges = options.on_conflict == OnConflict::Merge;
+        let (mut wants, mut trace) = self.look(&present, &target, &whose, (&none, merges))?;
+        let mut wanted = wants.paths();
         let mut decided = Decided::on(wants.differences, &trace, &BTreeSet::new());
         if matches!(self.found, Found::Stored(_)) && !decided.to_capture.is_empty() {
             let captured = self.capture(&decided.to_capture, &present)?;
             present = captured.present;
-            (wants, trace) = self.look(&present, &target, &whose, &captured.stored)?;
+            (wants, trace) = self.look(&present, &target, &whose, (&captured.stored, merges))?;
+            wanted = wants.paths();
             decided = Decided::on(wants.differences, &trace, &captured.opened);
             for path in &captured.refused {
                 decided.cannot(path, "what is there now cannot be kept, so it stays");
@@ -157,6 +167,7 @@ impl Drafting<'_> {
             trace: &trace,
             whose: &whose,
             moved_on: &wants.moved_on,
+            wanted: &wanted,
             root: self.workspace.root(),
             now: self.workspace.store().now(),
         };
@@ -164,7 +175,7 @@ impl Drafting<'_> {
         self.name_unchanged(&mut decided, &target)?;
         // What is not touched anyway is in nobody's way.
         decided.fit(&present, &target)?;
-        let makes_new = options.on_conflict == OnConflict::Merge || options.pick.is_some();
+        let makes_new = merges || options.pick.is_some();
         let writer = match self.found {
             Found::Stored(_) if makes_new => Some(self.workspace.objects().writer()?),
             _ => None,
@@ -238,10 +249,11 @@ impl Drafting<'_> {
         present: &Snapshot,
         target: &Snapshot,
         whose: &Whose,
-        stored: &BTreeMap<PathBuf, Thing>,
+        (stored, merges): (&BTreeMap<PathBuf, Thing>, bool),
     ) -> Result<(Wants, Trace)> {
         let mut wants = self.wants(present, target)?;
-        let trace = self.trace(&wants, [present.id(), target.id()], stored)?;
+        let between = [present.id(), target.id()];
+        let trace = self.trace(&wants, between, (stored, merges))?;
         if self.goal.scope == Scope::ChangedUntilNow {
             // Others may have changed something meanwhile: that is not this step's.
             let is_own = |want: &Difference| {
@@ -366,12 +378,17 @@ impl Drafting<'_> {
         &self,
         wants: &Wants,
         between: [ObjectId; 2],
-        stored: &BTreeMap<PathBuf, Thing>,
+        (stored, merges): (&BTreeMap<PathBuf, Thing>, bool),
     ) -> Result<Trace> {
         let since = place_of(self.timeline, self.goal.since)?;
         let base = self.timeline.checkpoints[since].snapshot()?;
         let mut trace = Trace::new(&base, between, &wants.differences)?;
         trace.know(stored);
+        if let Scope::Whole(paths) = &self.goal.scope
+            && merges
+        {
+            trace.look_at_every(paths);
+        }
         let present = self.found.snapshot();
         let now = self.workspace.store().now();
         let mut intervals = intervals(self.timeline, since, present.id(), now);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::decide::{Decided, named};
 use super::merge::{Merger, Merging};
 use super::options::OnConflict;
-use super::plan::{ChangedBy, Conflict, KeptBecause};
+use super::plan::{ChangedBy, Conflict, KeptBecause, Merge};
 use super::trace::Trace;
 use super::whose::{Doing, Who, Whose};
 use crate::error::Result;
@@ -17,6 +17,8 @@ pub(super) struct Judge<'a> {
     pub(super) trace: &'a Trace,
     pub(super) whose: &'a Whose,
     pub(super) moved_on: &'a BTreeSet<PathBuf>,
+    /// What is not as it shall be.
+    pub(super) wanted: &'a BTreeSet<PathBuf>,
     pub(super) root: &'a Path,
     pub(super) now: Timestamp,
 }
@@ -29,8 +31,17 @@ impl Judge<'_> {
         on_conflict: OnConflict,
         merger: &Merger<'_>,
     ) -> Result<Vec<Conflict>> {
+        let as_they_were = match on_conflict {
+            OnConflict::Merge => self.as_they_were(decided, merger)?,
+            _ => BTreeSet::new(),
+        };
+        let other = |path: &Path| match on_conflict {
+            OnConflict::Merge => merger.other(path),
+            _ => None,
+        };
         let paths = decided.actions.keys();
-        let mut conflicts: Vec<Conflict> = paths.filter_map(|path| self.one(path)).collect();
+        let conflicts = paths.filter_map(|path| self.one(path, other(path)));
+        let mut conflicts: Vec<Conflict> = conflicts.collect();
         // A directory that comes or goes shows by what is in it.
         let hides: BTreeSet<PathBuf> = conflicts
             .windows(2)
@@ -42,28 +53,33 @@ impl Judge<'_> {
             match on_conflict {
                 OnConflict::Keep => decided.keep(&conflict.path, KeptBecause::Conflict),
                 OnConflict::Merge => {
-                    let is_told = !hides.contains(&conflict.path);
+                    let path = &conflict.path;
+                    let is_told = !hides.contains(path) && !as_they_were.contains(path);
                     settle(conflict, is_told, decided, merger)?;
                 }
                 OnConflict::Stop | OnConflict::Overwrite => {}
             }
         }
-        conflicts.retain(|one| one.is_unmerged() || !hides.contains(&one.path));
+        conflicts.retain(|one| {
+            let stays = one.merge == Some(Merge::Kept) && as_they_were.contains(&one.path);
+            !stays && (one.is_unmerged() || !hides.contains(&one.path))
+        });
         for conflict in &mut conflicts {
             conflict.path = named(&conflict.path);
         }
         Ok(conflicts)
     }
 
-    fn one(&self, path: &Path) -> Option<Conflict> {
+    /// `other` is somebody whose change was taken away again.
+    fn one(&self, path: &Path, other: Option<&Doing>) -> Option<Conflict> {
         let by = self.trace.by(path);
         let moved_on = self.moved_on.contains(path);
         let is_other = |doing: &&Doing| !self.whose.is_own(doing);
-        let other = match self.whose {
+        let seen = match self.whose {
             Whose::Nobodys => by.last().filter(|_| moved_on),
             _ => by.iter().rev().find(is_other),
         };
-        let other = other.or(by.last().filter(|_| moved_on));
+        let other = seen.or(by.last().filter(|_| moved_on)).or(other);
         // Where nobody was seen at it, it changed all the same.
         let unseen = Doing {
             who: Who::Person,
@@ -87,6 +103,24 @@ impl Judge<'_> {
             also: own.and_then(|own| own.words.clone()),
             merge: None,
         })
+    }
+
+    /// Looks at what is as it was although others had changed it: those whose work is
+    /// taken back took it away again.
+    fn as_they_were(
+        &self,
+        decided: &mut Decided,
+        merger: &Merger<'_>,
+    ) -> Result<BTreeSet<PathBuf>> {
+        let mut found = BTreeSet::new();
+        for path in self.trace.paths() {
+            if self.wanted.contains(path) || merger.other(path).is_none() {
+                continue;
+            }
+            decided.look_at(path, merger.present.walk_down(path)?);
+            found.insert(path.clone());
+        }
+        Ok(found)
     }
 
     /// Returns when a file says that it changed.

@@ -17,7 +17,7 @@ use super::whose::{Doing, Whose};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, ObjectWriter, Objects};
 use crate::snapshot::Snapshot;
-use crate::snapshot::entry::{Dir, Node};
+use crate::snapshot::entry::{Dir, Node, Totals};
 use crate::snapshot::merge::{Clash, merge};
 use crate::snapshot::patch::MAX_BYTES;
 use crate::snapshot::pieces::Pieces;
@@ -102,13 +102,10 @@ impl Merger<'_> {
             state if *state == present => Merging::Kept,
             state if *state == State::of(then) => Merging::AsItWas,
             State::Absent if self.trace.born_ignored(path) == Some(true) => Merging::Kept,
-            State::There(thing) => match node(thing, [now, then]) {
-                Some(node) => {
-                    let lines = self.store(path, &present, &merged)?;
-                    Merging::Node(Some(node), lines)
-                }
-                None => Merging::Stopped(stop("it is no file")),
-            },
+            State::There(thing) => {
+                let lines = self.store(path, &present, &merged)?;
+                Merging::Node(Some(node(thing, [now, then])), lines)
+            }
             State::Absent | State::Unknown => Merging::Node(None, Lines::default()),
         })
     }
@@ -128,7 +125,7 @@ impl Merger<'_> {
             };
             return self.without(path, ours, &group);
         }
-        let chain = self.trace.chain(path);
+        let chain = self.in_effect(path);
         let groups = match self.groups(&chain) {
             Ok(groups) => groups,
             Err(stopped) => return Ok(Err(stopped)),
@@ -140,6 +137,26 @@ impl Merger<'_> {
             };
         }
         Ok(Ok(ours))
+    }
+
+    /// Returns the changes that led to what is there, the last first, from where others
+    /// last brought it back to what it was at the point.
+    fn in_effect(&self, path: &Path) -> Vec<&Link> {
+        let base = self.trace.base(path);
+        let chain = self.trace.chain(path).into_iter();
+        let brought_back = |link: &&Link| link.after == base && self.is_own(link) != Ok(true);
+        chain.take_while(|link| !brought_back(link)).collect()
+    }
+
+    /// Returns who else changed a path last that those whose work is taken back changed,
+    /// too, even if nothing shows of it any more.
+    pub(super) fn other(&self, path: &Path) -> Option<&Doing> {
+        let chain = self.in_effect(path);
+        if !chain.iter().any(|link| self.is_own(link) != Ok(false)) {
+            return None;
+        }
+        let others = chain.iter().filter(|link| self.is_own(link) != Ok(true));
+        others.filter_map(|link| link.by.last()).next()
     }
 
     /// Puts the changes together that are taken back, the last first.
@@ -342,7 +359,7 @@ fn size_of(state: &State) -> u64 {
 }
 
 /// Makes the node of what a path comes to. Whether ignore rules name it is as it was.
-fn node(thing: &Thing, like: [Option<&Node>; 2]) -> Option<Node> {
+fn node(thing: &Thing, like: [Option<&Node>; 2]) -> Node {
     let is_ignored = like.iter().flatten().any(|node| match node {
         Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
         _ => false,
@@ -352,23 +369,21 @@ fn node(thing: &Thing, like: [Option<&Node>; 2]) -> Option<Node> {
             mode,
             size,
             content,
-        } => Some(Node::File {
+        } => Node::File {
             mode: *mode,
             size: *size,
             content: *content,
             ignored: is_ignored,
-        }),
-        Thing::Link { target } => Some(Node::Link {
+        },
+        Thing::Link { target } => Node::Link {
             target: target.clone(),
             ignored: is_ignored,
-        }),
-        // What is in it is another matter.
-        Thing::Dir { mode } => like.into_iter().flatten().find_map(|node| match node {
-            Node::Dir(dir) => Some(Node::Dir(Dir {
-                mode: *mode,
-                ..*dir
-            })),
-            _ => None,
+        },
+        // What is in it is another matter: of a directory only the mode is looked at.
+        Thing::Dir { mode } => Node::Dir(Dir {
+            mode: *mode,
+            listing: ObjectId::of(&[]),
+            totals: Totals::default(),
         }),
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Trace {
     stored: BTreeMap<PathBuf, Thing>,
     /// The last state of the workspace that somebody asked for.
     saved: usize,
+    /// Where every path is looked at that changed at any time, if anywhere.
+    every: Option<Vec<PathBuf>>,
 }
 
 impl Trace {
@@ -43,6 +45,12 @@ impl Trace {
     /// Takes note of what is there now where no snapshot has it.
     pub(super) fn know(&mut self, stored: &BTreeMap<PathBuf, Thing>) {
         self.stored.clone_from(stored);
+    }
+
+    /// Looks also at what changed at any time and is as it was: at some paths and
+    /// beneath them, or everywhere where none is named.
+    pub(super) fn look_at_every(&mut self, paths: &[PathBuf]) {
+        self.every = Some(paths.to_vec());
     }
 
     /// Follows what became of the paths. A state that cannot be read is passed over:
@@ -113,6 +121,7 @@ impl Trace {
                 // Only lost sight of: it is over the cap, say, and the same.
                 continue;
             }
+            self.meet(difference);
             if let Some(traced) = self.paths.get_mut(&difference.path) {
                 if !asked && is_regained(difference) {
                     // Stored because it was in the way; it was there all the time.
@@ -128,6 +137,24 @@ impl Trace {
                 self.lose_sight(difference, cause);
             }
         }
+    }
+
+    /// Begins to look at a path that changes for the first time, if it is to be.
+    fn meet(&mut self, difference: &Difference) {
+        let Some(paths) = &self.every else {
+            return;
+        };
+        let path = &difference.path;
+        let is_asked = paths.is_empty() || paths.iter().any(|one| path.starts_with(one));
+        if is_asked && !self.paths.contains_key(path) {
+            let traced = Traced::new(State::of(difference.before.as_ref()));
+            self.paths.insert(path.clone(), traced);
+        }
+    }
+
+    /// Returns all paths that are looked at.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.paths.keys()
     }
 
     /// Notes that something above paths was left out, before or after.

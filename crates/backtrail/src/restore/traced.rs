@@ -89,7 +89,10 @@ impl Traced {
     pub(super) fn change(&mut self, state: State, cause: Cause<'_>) {
         let known = if state == self.base {
             // Whoever brought it back: nothing of anybody's is in it.
-            self.known(state, Vec::new(), None, cause.n)
+            let earlier = self.last_link().filter(|_| !cause.by.is_empty());
+            let link =
+                earlier.map(|at| self.link(state.clone(), Rc::clone(cause.by), Some(at), cause));
+            self.known(state, Vec::new(), link, cause.n)
         } else if let Some(then) = self.as_it_was(&state) {
             then
         } else if cause.by.is_empty() {

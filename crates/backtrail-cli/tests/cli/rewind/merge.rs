@@ -102,7 +102,10 @@ err:
 err:   --keep       leave a as it is, ";
         assert!(screen.starts_with(shown), "{screen}");
         assert!(!screen.contains("--merge"), "{screen}");
-        assert!(screen.contains("err:   --overwrite  take the file"), "{screen}");
+        assert!(
+            screen.contains("err:   --overwrite  take the file"),
+            "{screen}"
+        );
     }
     let ran = cli.run(&["rewind", "last~1", "--merge", "--json"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));

@@ -75,7 +75,10 @@ fn paths_are_from_here_and_conflicts_stop_them() {
     run(&cli, "echo 1 > src/y; echo 1 > z");
     write(&cli, "src/y", "1\nmine\n");
     let mut command = cli.command(&["undo", "--paths", "y"]);
-    let output = command.current_dir(cli.work().join("src")).output().unwrap();
+    let output = command
+        .current_dir(cli.work().join("src"))
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("  src/y   you, not saved yet"), "{stderr}");

@@ -82,9 +82,15 @@ fn what_is_chosen_goes_back_and_the_rest_stays() {
     assert_eq!(read(&cli, "gone"), "back\n");
     assert_eq!(read(&cli, "new"), "n\n");
     assert_eq!(mode(&cli, "x.sh"), 0o644);
-    assert!(screen.contains("take this back: backtrail undo"), "{screen}");
+    assert!(
+        screen.contains("take this back: backtrail undo"),
+        "{screen}"
+    );
     let steps = cli.run(&["steps"]).stdout;
-    assert!(steps.contains("the restore of parts of a and 2 more"), "{steps}");
+    assert!(
+        steps.contains("the restore of parts of a and 2 more"),
+        "{steps}"
+    );
     assert_eq!(cli.run(&["undo"]).code, 0);
     assert_eq!(files(&cli.work()), now);
     assert_eq!(mode(&cli, "x.sh"), 0o755);
@@ -160,7 +166,10 @@ fn what_the_person_changed_is_said_and_what_changes_meanwhile_stops_it() {
     terminal.type_keys("a\n");
     let (code, screen) = terminal.end();
     assert_eq!(code, 2, "{screen}");
-    assert!(screen.contains("changed since this was planned"), "{screen}");
+    assert!(
+        screen.contains("changed since this was planned"),
+        "{screen}"
+    );
     assert_eq!(files(&cli.work()), now);
 }
 
@@ -176,10 +185,14 @@ fn without_a_terminal_it_is_refused_with_the_way_out() {
         let ran = cli.run(args);
         assert_eq!(ran.code, 2, "{ran:#?}");
         assert!(
-            ran.stderr.contains("--patch asks on a terminal, and there is none here"),
+            ran.stderr
+                .contains("--patch asks on a terminal, and there is none here"),
             "{ran:#?}"
         );
-        assert!(ran.stderr.contains("backtrail restore POINT PATHS"), "{ran:#?}");
+        assert!(
+            ran.stderr.contains("backtrail restore POINT PATHS"),
+            "{ran:#?}"
+        );
     }
     assert_eq!(files(&cli.work()), now);
 }

@@ -467,7 +467,8 @@ mod oracle {
             }
             let then = known.iter().rev().find(|(known, _)| *known == text);
             match then.filter(|_| event.who.is_none()) {
-                _ if text == *base => chain.clear(),
+                // What the agent brought back to that may have been the person's.
+                _ if text == *base && event.who != Some(Who::Agent) => chain.clear(),
                 Some((_, then)) => chain = then.clone(),
                 None => {
                     let behind = event.took.is_some_and(|(to, _)| to < since);
