@@ -150,13 +150,16 @@ impl Store {
 
     /// Returns the ids of the sessions in the trash, in order.
     pub fn deleted_sessions(&self) -> Result<Vec<SessionId>> {
-        let names = self.names_in_trash()?.into_iter();
-        Ok(names
-            .filter_map(|(_, named)| match named {
-                Named::Entry(name) if name.what == Trashed::Session => Some(name.id),
-                _ => None,
-            })
-            .collect())
+        let mut ids = Vec::new();
+        for (path, named) in self.names_in_trash()? {
+            if let Named::Entry(name) = named
+                && name.what == Trashed::Session
+                && self.is_dir(&path)?
+            {
+                ids.push(name.id);
+            }
+        }
+        Ok(ids)
     }
 
     /// Returns the ids of sessions that were purged and begin so.

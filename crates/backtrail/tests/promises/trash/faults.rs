@@ -3,7 +3,9 @@
 //!
 //! The fault comes at every operation in turn, until there are no more.
 
-use backtrail::{EmptyOptions, Result, SessionId, Store};
+use backtrail::{
+    CheckpointOptions, EmptyOptions, Message, Result, SessionId, SessionOptions, Store,
+};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
 use super::HOME;
@@ -204,4 +206,107 @@ fn purging_that_is_interrupted_is_finished_by_the_next() {
             assert!(error.to_string().contains("was purged"), "{error}");
         },
     );
+}
+
+const SECRET: &str = "hunter2-sEcReT";
+
+/// A store in memory that keeps a real directory, with a session that leaked something.
+fn leak(memory: &MemoryStorage, root: &std::path::Path) -> SessionId {
+    let store = rotating(memory.clone());
+    let workspace = store.workspace(root).unwrap();
+    let mine = |label: &str| {
+        let options = CheckpointOptions::new().label(label);
+        workspace.checkpoint(options).unwrap();
+    };
+    mine("first");
+    let options = SessionOptions::new().workspace(&workspace);
+    let session = store.create_session(options).unwrap();
+    let id = session.id().clone();
+    session.append(Message::user_text(SECRET)).unwrap();
+    session.close().unwrap();
+    for n in 0..3 {
+        let own = CheckpointOptions::new().session(&id).about(SECRET);
+        workspace.checkpoint(own).unwrap();
+        mine(&format!("mine {n}"));
+    }
+    id
+}
+
+/// Opens a store whose workspaces have several trails.
+fn rotating(storage: impl backtrail::Storage) -> Store {
+    options(storage).rotation(900).open_or_create(HOME).unwrap()
+}
+
+/// Checks that a workspace can be read, and has all that is the person's.
+fn workspace_is_whole(store: &Store, root: &std::path::Path) {
+    let workspace = store.find_workspace(root).unwrap().unwrap();
+    let all: Vec<_> = workspace
+        .checkpoints()
+        .unwrap()
+        .map(|it| it.unwrap())
+        .collect();
+    let seqs: Vec<u64> = all.iter().map(|checkpoint| checkpoint.seq()).collect();
+    assert!(seqs.is_sorted() && seqs.len() == 7, "{seqs:?}");
+    let labels: Vec<_> = all.iter().filter_map(|it| it.label()).collect();
+    assert_eq!(labels, ["first", "mine 0", "mine 1", "mine 2"]);
+    for checkpoint in all.iter().filter(|it| it.session().is_none()) {
+        assert!(checkpoint.let_go().unwrap().is_none());
+        checkpoint.snapshot().unwrap();
+    }
+}
+
+#[test]
+fn a_purge_that_is_interrupted_leaves_workspaces_whole_and_no_word_in_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    for fault in FAULTS {
+        for n in 0.. {
+            let memory = MemoryStorage::new();
+            let id = leak(&memory, root);
+            let disk = FaultyStorage::new(memory.clone()).counting(Count::Writes);
+            let store = rotating(disk.clone());
+            disk.arm(n, fault);
+            let ids = std::slice::from_ref(&id);
+            let purged = store.purge_plan(ids, Default::default());
+            let done = purged.and_then(|plan| plan.apply()).is_ok();
+            let fired = disk.fired();
+            disk.disarm();
+            drop(store);
+            let left = LOSSES.map(|loss| memory.crash(loss));
+            for memory in left.into_iter().chain([memory.kill()]) {
+                let store = rotating(memory.clone());
+                workspace_is_whole(&store, root);
+                if store.sessions().unwrap().contains(&id) {
+                    assert!(!done);
+                    store
+                        .purge_plan(ids, Default::default())
+                        .unwrap()
+                        .apply()
+                        .unwrap();
+                } else {
+                    store
+                        .empty_plan(&EmptyOptions::new())
+                        .unwrap()
+                        .apply()
+                        .unwrap();
+                }
+                workspace_is_whole(&store, root);
+                // What was being written when it stopped is dealt with, too.
+                let report = store.verify_snapshots().unwrap();
+                let trails = report.trails.iter().map(|(_, trail)| &trail.damage);
+                assert!(report.is_ok(), "{:?}", trails.collect::<Vec<_>>());
+                for path in memory.files() {
+                    let bytes = memory.read(&path).unwrap();
+                    let has = bytes
+                        .windows(SECRET.len())
+                        .any(|part| part == SECRET.as_bytes());
+                    assert!(!has, "{} after {n}: {:?}", path.display(), disk.log());
+                }
+            }
+            if !fired {
+                assert!(done && n > 20);
+                break;
+            }
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use backtrail::{
-    DeleteScope, DeletionBecause, EmptyOptions, ErrorKind, ForkOptions, Media, Message, Note,
-    SessionOptions, ToolUse,
+    Block, CheckpointOptions, DeleteScope, DeletionBecause, EmptyOptions, ErrorKind, ForkOptions,
+    Message, Note, Role, SessionOptions, ToolUse, Why,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
@@ -62,9 +62,9 @@ fn forks_go_on_reading_what_they_continue_in_the_trash() {
     let memory = MemoryStorage::new();
     let store = store_on(&memory);
     let parent = store.create_session(SessionOptions::new()).unwrap();
-    let image = Media::new("image", "image/png", "aGVsbG8=");
+    let image = Block::image("image/png", "aGVsbG8=").unwrap();
     parent.append(Message::user_text("first")).unwrap();
-    parent.append(Message::user([image.into()])).unwrap();
+    parent.append(Message::new(Role::User, [image])).unwrap();
     let id = parent.id().clone();
     parent.close().unwrap();
     let child = fork(&store, &id, "second");
@@ -198,7 +198,7 @@ fn f21_nothing_is_deleted_unasked_nor_what_cannot_be_read() {
     delete(&store, &old).unwrap();
     let files = memory.files();
     // Ten years later.
-    clock.advance(Duration::from_secs(10 * 365 * 24 * 3600));
+    clock.advance(10 * 365 * 24 * 3600 * 1000);
     let store = open();
     delete(&store, &young).unwrap();
     session(&store, &["another"]);
@@ -286,4 +286,33 @@ fn a_name_that_is_taken_is_not_restored_over() {
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");
     assert_eq!(memory.read(&dir.join("0000.jsonl")).unwrap(), b"another\n");
     assert_eq!(said(&store.read_deleted(&id).unwrap()), ["one"]);
+}
+
+#[test]
+fn a_session_in_which_a_command_runs_is_not_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = backtrail::Store::open_or_create(dir.path().join("store")).unwrap();
+    let work = dir.path().join("work");
+    #[expect(clippy::disallowed_methods, reason = "the workspace is the user's")]
+    std::fs::create_dir(&work).unwrap();
+    let workspace = store.workspace(&work).unwrap();
+    let made = store
+        .create_session(SessionOptions::new().workspace(&workspace))
+        .unwrap();
+    let id = made.id().clone();
+    made.close().unwrap();
+    let start = CheckpointOptions::new().session(&id).why(Why::RunStart);
+    let start = workspace.checkpoint(start).unwrap();
+    let active = workspace.activate(&start).unwrap();
+    let error = delete(&store, &id).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(
+        error.to_string().contains("is at work in process"),
+        "{error}"
+    );
+    let ids = std::slice::from_ref(&id);
+    let purge = store.purge_plan(ids, DeleteScope::Named).unwrap().apply();
+    assert_eq!(purge.unwrap_err().kind(), ErrorKind::Locked);
+    drop(active);
+    delete(&store, &id).unwrap();
 }

@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 
 use backtrail::{
-    CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapBecause, LetGoBecause, Media,
-    Message, Note, Point, Run, SessionId, SessionOptions, Shape, Store, Timestamp, ToolResult,
-    ToolUse, Why, Workspace,
+    Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapBecause,
+    LetGoBecause, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store,
+    Timestamp, ToolResult, ToolUse, Why, Workspace,
 };
 use tempfile::TempDir;
 
@@ -68,10 +68,11 @@ impl Desk {
         tool.finish(ToolResult::ok(format!("used {SECRET}")))
             .unwrap();
         let long = format!("{SECRET} {}", "long ".repeat(400_000));
-        turn.append(Message::assistant_text(long)).unwrap();
+        turn.append(Message::assistant([Block::text(long)]))
+            .unwrap();
         turn.end().unwrap();
-        let image = Media::new("image", "image/png", "aHVudGVyMi1zRWNSZVQ=");
-        session.append(Message::user([image.into()])).unwrap();
+        let image = Block::image("image/png", "aHVudGVyMi1zRWNSZVQ=").unwrap();
+        session.append(Message::new(Role::User, [image])).unwrap();
         let id = session.id().clone();
         session.close().unwrap();
         let run = CheckpointOptions::new().session(&id).why(Why::RunStart);
@@ -328,13 +329,17 @@ fn deleted_sessions_leave_their_work_on_the_files_to_be_taken_back() {
     delete(&desk.store, &id).unwrap();
     assert_eq!(stats(&desk), before, "they are read in the trash");
     assert!(!desk.workspace.log().unwrap().is_empty());
-    assert!(!desk.workspace.steps().unwrap().done().is_empty());
-    desk.workspace.undo().unwrap();
-    desk.workspace.undo().unwrap();
+    assert!(!desk.workspace.steps(None).unwrap().to_undo.is_empty());
+    done(desk.workspace.undo(None, Rewind::files_and_chat()));
     assert!(!desk.workspace.root().join("key.txt").exists());
-    desk.workspace.redo().unwrap();
+    done(desk.workspace.redo(None, Rewind::files_and_chat()));
     assert!(desk.workspace.root().join("key.txt").exists());
     let point = format!("{id}:1").parse::<Point>().unwrap();
     let error = desk.workspace.resolve(&point).unwrap_err();
     assert_eq!(error.in_trash(), Some(&id));
+}
+
+fn done(attempt: backtrail::Result<Option<Attempt>>) {
+    let attempt = attempt.unwrap();
+    assert!(matches!(attempt, Some(Attempt::Done(_))), "{attempt:?}");
 }
