@@ -32,5 +32,6 @@ mod run_signals;
 mod run_terminal;
 mod snapshots;
 mod stats;
+mod trash;
 mod words;
 mod wrong;

@@ -227,7 +227,7 @@ fn settings_come_from_the_store_and_a_wrong_name_brings_up_the_nearest() {
         (
             "xyz = 1",
             "there is no setting \"xyz\"",
-            "the settings are durability, rotation, snapshot_cap",
+            "the settings are durability, rotation, keep_trails, snapshot_cap",
         ),
         ("durability = \"maybe\"", "durability must be", ""),
         ("rotation = 5", "rotation must be a size", ""),

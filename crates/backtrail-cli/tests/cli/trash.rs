@@ -1,0 +1,313 @@
+//! `delete` and `trash`, as a person uses them.
+
+use std::process::Stdio;
+
+use crate::kit::{Cli, Ran};
+use crate::pty::{self, Terminal};
+
+fn short(id: &str) -> &str {
+    &id[..8]
+}
+
+fn ok(ran: Ran) -> Ran {
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    ran
+}
+
+#[test]
+fn a_session_is_deleted_found_in_the_trash_and_taken_back() {
+    let cli = Cli::new();
+    let id = cli.new_session("hello");
+    let dry = ok(cli.run(&["delete", &id, "--dry-run"]));
+    assert_eq!(
+        dry.stdout,
+        format!("session {} would go to the trash\n", short(&id))
+    );
+    assert_eq!(cli.texts(&id), ["hello"]);
+
+    let ran = ok(cli.run(&["delete", &id]));
+    assert_eq!(
+        ran.stdout,
+        format!("session {} is in the trash\n", short(&id))
+    );
+    assert_eq!(
+        ran.stderr,
+        format!("take this back: backtrail trash restore {}\n", short(&id))
+    );
+    assert_eq!(cli.run(&["list", "--json"]).json(), serde_json::json!([]));
+    for verb in [
+        "show", "context", "stats", "fork", "verify", "delete", "export",
+    ] {
+        let ran = cli.run(&[verb, &id[..6]]);
+        assert_eq!(ran.code, 2, "{verb}: {ran:#?}");
+        assert!(
+            ran.stderr.contains("is in the trash since"),
+            "{verb}: {ran:#?}"
+        );
+        let hint = format!(
+            "hint: bring it back: backtrail trash restore {}",
+            short(&id)
+        );
+        assert!(ran.stderr.contains(&hint), "{verb}: {ran:#?}");
+    }
+    let list = ok(cli.run(&["trash", "list"]));
+    assert!(
+        list.stdout.contains(short(&id)) && list.stdout.contains("hello"),
+        "{list:#?}"
+    );
+    let list = cli.run(&["trash", "list", "--json"]).json();
+    assert_eq!(list[0]["session"], id.as_str());
+    assert_eq!(list[0]["what"], "session");
+    assert_eq!(list[0]["title"], "hello");
+    assert_eq!(list[0]["deleted_by"], "backtrail");
+    let back = cli.take_back(&ran);
+    assert_eq!(back.code, 0, "{back:#?}");
+    assert_eq!(cli.texts(&id), ["hello"]);
+    assert_eq!(
+        ok(cli.run(&["trash", "list"])).stderr,
+        "the trash is empty\n"
+    );
+}
+
+#[test]
+fn emptying_asks_and_keeps_what_is_read() {
+    let cli = Cli::new();
+    let (id, other) = (cli.new_session("one"), cli.new_session("other"));
+    let fork = cli.run(&["fork", &id, "--json"]).json();
+    let fork = fork["session"].as_str().unwrap().to_owned();
+    let ran = ok(cli.run(&["delete", &id, &other]));
+    let reads = format!("{} was forked from it, and reads it there", short(&fork));
+    assert!(ran.stderr.contains(&reads), "{ran:#?}");
+    // Nobody is there to ask.
+    let ran = cli.run(&["trash", "empty"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("say so beforehand: --yes"), "{ran:#?}");
+    let dry = ok(cli.run(&["trash", "empty", "--dry-run"]));
+    assert!(
+        dry.stdout
+            .contains(&format!("session {} would go", short(&other))),
+        "{dry:#?}"
+    );
+    let kept = format!(
+        "session {} is kept: {} goes on from it",
+        short(&id),
+        short(&fork)
+    );
+    assert!(dry.stderr.contains(&kept), "{dry:#?}");
+    let old = ok(cli.run(&["trash", "empty", "--older-than", "30d", "--yes"]));
+    assert_eq!(
+        (old.stdout.as_str(), old.stderr.as_str()),
+        ("", "nothing was removed\n")
+    );
+    let ran = ok(cli.run(&["trash", "empty", "--yes"]));
+    assert_eq!(ran.stdout, format!("session {} is gone\n", short(&other)));
+    assert!(
+        ran.stderr.contains(&kept) && ran.stderr.contains(" freed"),
+        "{ran:#?}"
+    );
+    assert_eq!(cli.texts(&fork), ["one"]);
+    let wrong = cli.run(&["trash", "restore", &other]);
+    assert_eq!(wrong.code, 2);
+    assert!(
+        wrong.stderr.contains("nothing in the trash begins with"),
+        "{wrong:#?}"
+    );
+    let wrong = cli.run(&["trash", "empty", "--older-than", "soon"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("30d"), "{wrong:#?}");
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_before_something_final() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let id = cli.new_session("one");
+    ok(cli.run(&["delete", &id]));
+    for (verb, question) in [
+        (
+            vec!["trash", "empty"],
+            "for good? that cannot be taken back [y/N]",
+        ),
+        (
+            vec!["delete", "--purge", &id],
+            "for good? it cannot be taken back [y/N]",
+        ),
+    ] {
+        let mut terminal = Terminal::start(&cli.command(&verb));
+        terminal.wait_for("[y/N]");
+        let (code, screen) = terminal.type_to_the_end("n\n");
+        assert_eq!(code, 1, "{screen}");
+        assert!(screen.contains(question), "{screen}");
+        assert!(screen.contains("nothing was"), "{screen}");
+    }
+    let mut terminal = Terminal::start(&cli.command(&["trash", "empty"]));
+    terminal.wait_for("[y/N]");
+    let (code, screen) = terminal.type_to_the_end("y\n");
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("is gone"), "{screen}");
+}
+
+#[test]
+fn a_purge_says_what_it_leaves_and_forks_say_what_is_gone() {
+    let cli = Cli::new();
+    let ran = cli.run(&[
+        "run",
+        "--title",
+        "a-leaked-key",
+        "--",
+        "sh",
+        "-c",
+        "echo a-leaked-key > key",
+    ]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let id = cli.run(&["list", "--json"]).json()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let fork = cli.run(&["fork", &id, "--json"]).json();
+    let fork = fork["session"].as_str().unwrap().to_owned();
+    ok(cli.run(&["checkpoint"]));
+    let unasked = cli.run(&["delete", "--purge", &id]);
+    assert_eq!(unasked.code, 2);
+    assert!(
+        unasked.stderr.contains("say so beforehand: --yes"),
+        "{unasked:#?}"
+    );
+    let ran = ok(cli.run(&["delete", "--purge", "--yes", &id]));
+    assert_eq!(ran.stdout, format!("session {} is purged\n", short(&id)));
+    for said in [
+        "what was forked from it stays, without what came before",
+        "files as it left them stay in the store: checkpoint",
+        "of yours",
+        "has key",
+        "free their space: backtrail gc",
+    ] {
+        assert!(ran.stderr.contains(said), "{said}: {ran:#?}");
+    }
+    let gone = format!(
+        "history begins at record 2; 1 record before it was purged with session {}\n",
+        short(&id)
+    );
+    for verb in ["show", "context", "stats"] {
+        let ran = ok(cli.run(&[verb, &fork]));
+        assert!(ran.stderr.contains(&gone), "{verb}: {ran:#?}");
+        assert!(!ran.stdout.contains("a-leaked-key"), "{verb}: {ran:#?}");
+    }
+    let verified = ok(cli.run(&["verify"]));
+    assert!(
+        verified.stdout.contains("was purged with session"),
+        "{verified:#?}"
+    );
+    let shown = cli.run(&["show", &fork, "--json"]).json();
+    assert_eq!(shown["gaps"][0]["because"], "purged");
+    let again = cli.run(&["show", &id]);
+    assert_eq!(again.code, 2);
+    assert!(again.stderr.contains("was purged at"), "{again:#?}");
+    for verb in ["log", "status", "steps", "diff"] {
+        let ran = ok(cli.run(&[verb]));
+        assert!(!ran.stdout.contains("sh -c"), "{verb}: {ran:#?}");
+    }
+    ok(cli.run(&["checkpoint"]));
+}
+
+#[test]
+fn work_of_a_deleted_session_is_named_and_can_be_taken_back() {
+    let cli = Cli::new();
+    let ran = cli.run(&["run", "--", "sh", "-c", "echo x > made"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let id = cli.run(&["list", "--json"]).json()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    ok(cli.run(&["delete", &id]));
+    let log = ok(cli.run(&["log"]));
+    assert!(
+        log.stdout.contains(&format!("({} is deleted)", short(&id))),
+        "{log:#?}"
+    );
+    for verb in ["status", "steps", "diff"] {
+        ok(cli.run(&[verb]));
+    }
+    ok(cli.run(&["undo"]));
+    assert!(!cli.work().join("made").exists());
+    ok(cli.run(&["redo"]));
+    assert!(cli.work().join("made").exists());
+    ok(cli.run(&["rewind", "last~1"]));
+    assert!(!cli.work().join("made").exists());
+}
+
+#[test]
+fn several_processes_delete_name_and_fork_one_session() {
+    for _ in 0..5 {
+        let cli = Cli::new();
+        let id = cli.new_session("one");
+        let start = |args: &[&str]| {
+            let mut command = cli.command(args);
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            command.spawn().unwrap()
+        };
+        let children = [
+            start(&["delete", &id]),
+            start(&["delete", &id]),
+            start(&["title", &id, "named"]),
+            start(&["fork", &id]),
+            start(&["delete", &id]),
+        ];
+        let ended = children.map(|child| child.wait_with_output().unwrap());
+        let won = [0, 1, 4]
+            .iter()
+            .filter(|n| ended[**n].status.success())
+            .count();
+        assert_eq!(won, 1, "{ended:#?}");
+        for output in &ended {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let typed = said.contains("in the trash") || said.contains("is open for writing");
+            assert!(output.status.success() || typed, "{output:#?}");
+        }
+        for session in cli.run(&["list", "--json"]).json().as_array().unwrap() {
+            let fork = session["id"].as_str().unwrap();
+            assert_eq!(cli.texts(fork), ["one"]);
+        }
+        ok(cli.run(&["trash", "restore", &id]));
+        assert_eq!(cli.texts(&id), ["one"]);
+        if ended[2].status.success() {
+            let shown = cli.run(&["show", &id, "--json"]).json();
+            assert_eq!(shown["title"], "named");
+        }
+        assert_eq!(cli.run(&["verify"]).code, 0);
+    }
+}
+
+#[test]
+fn keep_trails_is_a_setting() {
+    let cli = Cli::new();
+    cli.new_session("one");
+    let config = cli.store().join("config.toml");
+    std::fs::write(&config, "keep_trails = 3\n").unwrap();
+    let rows = cli.run(&["config", "--json"]).json();
+    let row = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["name"] == "keep_trails");
+    assert_eq!(row.unwrap()["value"], 3);
+    for wrong in [
+        "keep_trails = 0\n",
+        "keep_trails = \"some\"\n",
+        "keep_trails = -1\n",
+    ] {
+        std::fs::write(&config, wrong).unwrap();
+        let ran = cli.run(&["config"]);
+        assert_eq!(ran.code, 2);
+        assert!(
+            ran.stderr
+                .contains("keep_trails must be a number of trails"),
+            "{ran:#?}"
+        );
+    }
+}
