@@ -149,6 +149,14 @@
 //! [`Conflict`] and stops it; [`Rewind::keep`] and [`Rewind::overwrite`] say what
 //! becomes of that. Whatever is replaced or removed is in the store first.
 //!
+//! # Deleting
+//!
+//! [`Store::delete_plan`] moves sessions to the trash, where what was forked from
+//! them goes on reading them; [`Store::trash`] lists it, [`Store::restore_deleted`]
+//! brings something back, and [`Store::empty_plan`] removes for good what nobody
+//! reads. Nothing goes unasked. [`Store::purge_plan`] leaves no byte of a session;
+//! [`SessionReader::gaps`] tells what a fork lacks since.
+//!
 //! # Without a store
 //!
 //! A [`Transcript`] is a session as a plain value: made, pushed to, forked,
@@ -187,7 +195,7 @@
 //! | A10 | written as version 1 | [`Transcript::write_v1`], [`SessionReader::write_v1`] with [`Losses`]; `backtrail export --to v1` |
 //! | A11 | compaction | [`Session::compact`] with [`Compaction`]; [`Transcript::record_compaction`]; `backtrail compact` |
 //! | A12 | fork | [`Session::fork`], [`Store::fork_session`] with [`ForkOptions`] and [`ForkOrigin`]; [`Transcript::fork`]; `backtrail fork` |
-//! | A13 | rotation | [`StoreOptions::rotation`]; `rotation` in config.toml. The keep count: not yet |
+//! | A13 | rotation | [`StoreOptions::rotation`]; `rotation` in config.toml. The keep count: [`StoreOptions::keep_trails`], `keep_trails`; where history begins: [`SessionReader::gaps`] |
 //! | A14 | typed errors | [`Error`] with [`ErrorKind`] and [`Reason`], [`Error::path`], [`Error::line`] |
 //! | A15 | references | [`Store::resolve`]; REF of every verb |
 //! | B1 | statistics | [`SessionReader::stats`], [`Stats`], [`format_duration`]; `backtrail stats` |

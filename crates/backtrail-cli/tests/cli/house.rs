@@ -114,9 +114,16 @@ fn the_manual_says_what_help_says() {
         "verify",
         "repair",
         "gc",
+        "delete",
+        "trash",
+        "trash list",
+        "trash restore",
+        "trash empty",
         "config",
     ] {
-        let mut command = cli.command(&[verb, "--help"]);
+        let mut words: Vec<&str> = verb.split(' ').collect();
+        words.push("--help");
+        let mut command = cli.command(&words);
         let help = crate::kit::finish(command.env("COLUMNS", "100"), b"").stdout;
         let block = format!("```text\n$ backtrail {verb} --help\n{help}```");
         assert!(

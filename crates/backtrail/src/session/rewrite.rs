@@ -101,8 +101,8 @@ pub(crate) fn remove_superseded(files: &SessionFiles, editor: &dyn Editor) -> Re
     synced.map_err(|error| failed(dir, error))
 }
 
-/// Writes the only trail of a session anew, in its own place. `None` where somebody
-/// speaks in it; the caller knows that no other trail continues it.
+/// Writes the only trail of a session anew, in its own place. The caller knows that no
+/// other trail continues it. Fails where somebody speaks in it.
 pub(crate) fn rewrite_only_trail(
     store: &Store,
     files: &SessionFiles,

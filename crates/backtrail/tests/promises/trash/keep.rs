@@ -2,8 +2,8 @@
 //! the trash, and history says where it begins.
 
 use backtrail::{
-    Compaction, EmptyOptions, GapBecause, Message, Result, Session, SessionId, SessionOptions,
-    SessionReader, Shape, Store, Trashed,
+    Compaction, EmptyOptions, ForkOptions, GapBecause, Message, Result, Session, SessionId,
+    SessionOptions, SessionReader, Shape, Store, Trashed,
 };
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
@@ -130,6 +130,27 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
         store.repair_plan(&id).unwrap().is_empty(),
         "there is nothing to repair"
     );
+}
+
+#[test]
+fn a13_the_first_trail_stays_and_says_where_the_session_comes_from() {
+    let memory = MemoryStorage::new();
+    let store = store(memory);
+    let parent = super::session(&store, &["a parent"]);
+    let made = store.fork_session(&parent, &ForkOptions::new()).unwrap();
+    let id = made.id().clone();
+    talk(&made, 0..20).unwrap();
+    made.close().unwrap();
+    let before = store.read_session(&id).unwrap().info().unwrap();
+    compact_and_rotate(&store, &id).unwrap();
+    let plan = store.empty_plan(&EmptyOptions::new()).unwrap();
+    assert_eq!(plan.emptied().len(), 1);
+    plan.apply().unwrap();
+    let reader = store.read_session(&id).unwrap();
+    let after = reader.info().unwrap();
+    assert_eq!(after.created_at, before.created_at);
+    assert_eq!(after.forked_from, before.forked_from);
+    assert_eq!(said(&reader)[0], "a parent");
 }
 
 #[test]
