@@ -16,10 +16,13 @@ use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::random::new_uuid;
 use crate::session::{ForkOptions, Session, SessionOptions};
+use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::{LeftOut, Node};
 use crate::snapshot::scan::ScanProgress;
 use crate::snapshot::scan::sys::Root;
 use crate::snapshot::{LeftOutReason, Progress, Snapshot, Totals, shown};
+use crate::store::Keeping;
+use crate::workspace::making::State;
 use crate::workspace::outside::Outside;
 use crate::workspace::{
     Checkpoint, CheckpointOptions, NotCaptured, Point, SessionPlace, Workspace,
@@ -89,9 +92,6 @@ pub struct ForkedInto {
     /// How many of them share their content with a file of the other workspace,
     /// and take no room of their own.
     pub reflinked: u64,
-    /// Paths that are not as they were in the checkpoint: rules that hold in the new
-    /// directory leave them out, or somebody else wrote there already.
-    pub differs: Vec<PathBuf>,
 }
 
 impl Workspace {
@@ -182,8 +182,13 @@ impl ForkIntoPlan {
             session = session.title(name);
         }
         session.check()?;
-        let reflinked = self.write(options)?;
-        let begun = self.begin(options, session);
+        // From the first look at what is to be written until the new checkpoint names
+        // it: nothing is let go.
+        let objects = self.workspace.store().keep_objects()?;
+        let (all, left_out) = self.planted()?;
+        let first = self.first_state(&left_out)?;
+        let reflinked = self.write(&all, options)?;
+        let begun = self.begin(options, session, first, objects);
         let (workspace, checkpoint, session) = begun.map_err(|error| {
             let dir = shown(&self.dir());
             error.said(format!(
@@ -192,7 +197,6 @@ impl ForkIntoPlan {
         })?;
         let Totals { files, bytes, .. } = self.totals();
         Ok(ForkedInto {
-            differs: self.differs(&checkpoint)?,
             session,
             workspace,
             checkpoint,
@@ -202,13 +206,22 @@ impl ForkIntoPlan {
         })
     }
 
+    /// Stores what the new directory holds: what was captured, and nothing that was
+    /// left out.
+    fn first_state(&self, left_out: &BTreeMap<PathBuf, Edit>) -> Result<State> {
+        if left_out.is_empty() {
+            return Ok(State::whole(self.snapshot.id(), self.totals()));
+        }
+        let writer = self.workspace.objects().writer()?;
+        let (id, root) = edit(&self.snapshot, left_out, &mut |bytes| writer.put(bytes))?;
+        writer.finish()?;
+        Ok(State::whole(id, root.totals))
+    }
+
     /// Writes the files and puts them in their place. After an error nothing is left
     /// of them.
-    fn write(&self, options: &ForkInto) -> Result<u64> {
+    fn write(&self, all: &[Planted], options: &ForkInto) -> Result<u64> {
         let store = self.workspace.store();
-        // From the first look at what is to be written to the last: nothing is let go.
-        let _objects = store.keep_objects()?;
-        let all = self.planted()?;
         if let Some(progress) = &options.progress {
             progress.update(ScanProgress::moving(all.len() as u64));
         }
@@ -218,7 +231,7 @@ impl ForkIntoPlan {
         let fresh = Fresh::create(&aside, &self.place, store.touch_hook())?;
         fresh.clear_strays();
         let live = Root::open(self.workspace.root()).ok();
-        let filled = Filling::new(&fresh, self.workspace.objects(), live.as_ref()).run(&all);
+        let filled = Filling::new(&fresh, self.workspace.objects(), live.as_ref()).run(all);
         match filled.and_then(|shared| fresh.put().map(|()| shared)) {
             Ok(shared) => Ok(shared),
             Err(error) => {
@@ -229,8 +242,9 @@ impl ForkIntoPlan {
         }
     }
 
-    /// Returns all that is to be written, a directory before what is in it.
-    fn planted(&self) -> Result<Vec<Planted>> {
+    /// Returns all that is to be written, a directory before what is in it, and what
+    /// was left out.
+    fn planted(&self) -> Result<(Vec<Planted>, BTreeMap<PathBuf, Edit>)> {
         let changed = self.changed_since()?;
         let root = Planted {
             path: PathBuf::new(),
@@ -239,16 +253,19 @@ impl ForkIntoPlan {
             },
             is_alive: false,
         };
-        let mut all = vec![root];
+        let (mut all, mut left_out) = (vec![root], BTreeMap::new());
         for found in self.snapshot.nodes() {
             let (path, node) = found?;
-            all.extend(Thing::of(&node).map(|thing| Planted {
-                is_alive: !changed.contains(&path),
-                path,
-                thing,
-            }));
+            match Thing::of(&node) {
+                None => _ = left_out.insert(path, Edit::Remove),
+                Some(thing) => all.push(Planted {
+                    is_alive: !changed.contains(&path),
+                    path,
+                    thing,
+                }),
+            }
         }
-        Ok(all)
+        Ok((all, left_out))
     }
 
     /// Returns the paths that are known to be something else by now.
@@ -268,6 +285,8 @@ impl ForkIntoPlan {
         &self,
         options: &ForkInto,
         empty: SessionOptions,
+        first: State,
+        objects: Keeping,
     ) -> Result<(Workspace, Checkpoint, Session)> {
         let store = self.workspace.store();
         let workspace = store.workspace(&self.dir())?;
@@ -276,37 +295,20 @@ impl ForkIntoPlan {
             shown(self.workspace.root()),
             self.checkpoint.id().prefix(8)
         );
-        let mut checkpoint = CheckpointOptions::new().about(&about).unlimited();
-        if let Some(progress) = &options.progress {
-            checkpoint = checkpoint.progress(Arc::clone(progress));
-        }
-        // All that the store does not hold by now is stored again.
-        let (checkpoint, session) =
-            workspace.checkpoint_in_session(checkpoint, || match &self.session {
-                Some(place) => {
-                    let mut fork = ForkOptions::new().at_place(place).works_in(&workspace);
-                    if let Some(name) = options.named() {
-                        fork = fork.branch_name(name);
-                    }
-                    store.fork_session(&place.id, &fork)
+        let checkpoint = CheckpointOptions::new().about(&about).unlimited();
+        let begin = || match &self.session {
+            Some(place) => {
+                let mut fork = ForkOptions::new().at_place(place).works_in(&workspace);
+                if let Some(name) = options.named() {
+                    fork = fork.branch_name(name);
                 }
-                None => store.create_session(empty.workspace(&workspace)),
-            })?;
+                store.fork_session(&place.id, &fork)
+            }
+            None => store.create_session(empty.workspace(&workspace)),
+        };
+        let begun = workspace.first_checkpoint(checkpoint, first, objects, begin);
+        let (checkpoint, session) = begun?;
         Ok((workspace, checkpoint, session))
-    }
-
-    /// Returns the paths that the first checkpoint has otherwise than the one that
-    /// was forked. What that did not capture is not there.
-    fn differs(&self, first: &Checkpoint) -> Result<Vec<PathBuf>> {
-        if first.snapshot_id() == self.snapshot.id() {
-            return Ok(Vec::new());
-        }
-        let diff = self.snapshot.diff(&first.snapshot()?)?;
-        let changed = diff.changes().iter().map(|change| change.path.clone());
-        let lost = diff.no_longer_captured().iter();
-        Ok(changed
-            .chain(lost.map(|entry| entry.path.clone()))
-            .collect())
     }
 }
 

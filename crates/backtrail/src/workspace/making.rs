@@ -240,6 +240,41 @@ impl Workspace {
             Some(before) => self.count_changes(&before.snapshot_id(), &state.id)?,
             None => 0,
         };
+        self.record(options, state, changed, place)
+    }
+
+    /// Begins a session with the first checkpoint of a directory that was just made,
+    /// and whose state is stored. `objects` was held since that was looked at. Where
+    /// somebody was faster, it is a checkpoint like any other.
+    pub(crate) fn first_checkpoint(
+        &self,
+        options: CheckpointOptions,
+        state: State,
+        objects: Keeping,
+        begin: impl FnOnce() -> Result<Session>,
+    ) -> Result<(Checkpoint, Session)> {
+        let lock = self.snapshot_lock()?;
+        // Never waiting with the objects held: who removes some waits for that, and
+        // who holds the lock may wait for him.
+        let turn = lock.try_hold_with(objects)?;
+        if turn.is_none() || self.last_checkpoint()?.is_some() {
+            drop(turn);
+            return self.checkpoint_in_session(options, begin);
+        }
+        let session = begin()?;
+        let place = self.store().session_place(session.id())?;
+        let checkpoint = self.record(options, state, 0, || Ok(Some(place)))?;
+        Ok((checkpoint, session))
+    }
+
+    /// Puts a checkpoint of what is stored on the trail.
+    fn record(
+        &self,
+        options: CheckpointOptions,
+        state: State,
+        changed: u64,
+        place: impl FnOnce() -> Result<Option<SessionPlace>>,
+    ) -> Result<Checkpoint> {
         let id = new_uuid(self.store().random());
         let id = id.map_err(|error| self.failed("cannot make an id", error))?;
         let stored = Stored {
@@ -329,12 +364,7 @@ impl Workspace {
         let writer = self.objects().writer()?;
         let (id, root) = write_empty(mode, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
-        Ok(State {
-            id,
-            totals: root.totals,
-            not_captured: NotCaptured::default(),
-            cache: None,
-        })
+        Ok(State::whole(id, root.totals))
     }
 
     fn count_changes(&self, before: &ObjectId, after: &ObjectId) -> Result<u64> {
@@ -381,6 +411,15 @@ impl SnapshotLock {
         held.map(|held| self.turn(held)).transpose()
     }
 
+    /// Holds the lock if it is free, by who relies on objects already.
+    fn try_hold_with(&self, objects: Keeping) -> Result<Option<SnapshotTurn<'_>>> {
+        let held = self.lock.try_hold()?;
+        Ok(held.map(|held| SnapshotTurn {
+            _objects: objects,
+            _lock: held,
+        }))
+    }
+
     /// Waits for the lock and holds it, telling that it waits.
     pub(crate) fn wait(&self, progress: Option<&dyn Progress>) -> Result<SnapshotTurn<'_>> {
         if let Some(held) = self.lock.try_hold()? {
@@ -407,6 +446,18 @@ pub(crate) struct State {
     totals: Totals,
     pub(crate) not_captured: NotCaptured,
     cache: Option<StatCache>,
+}
+
+impl State {
+    /// Takes a snapshot that is stored and in which nothing was left out.
+    pub(crate) fn whole(id: ObjectId, totals: Totals) -> Self {
+        Self {
+            id,
+            totals,
+            not_captured: NotCaptured::default(),
+            cache: None,
+        }
+    }
 }
 
 impl From<Scanned> for State {

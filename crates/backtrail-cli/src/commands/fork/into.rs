@@ -18,11 +18,8 @@ use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::progress;
 use crate::shell::quote;
-use crate::text::{grouped, one_line, path_json, size, visible_path};
+use crate::text::{grouped, one_line, path_json, size};
 use crate::ui::Ui;
-
-/// How many paths are named.
-const NAMED: usize = 3;
 
 /// What was asked for.
 pub(super) struct Into<'a> {
@@ -116,7 +113,6 @@ impl<'a> Into<'a> {
             self.ui.status(&line);
         }
         if let Some(forked) = forked {
-            self.warn(told, forked);
             let program = self.ui.program();
             let dir = quote(&told.dir.to_string_lossy());
             let id = short(forked.session.id());
@@ -124,23 +120,6 @@ impl<'a> Into<'a> {
             self.ui.status(&format!("go on there: {go_on}"));
         }
         Ok(())
-    }
-
-    fn warn(&self, told: &Told, forked: &ForkedInto) {
-        let differs = &forked.differs;
-        if differs.is_empty() {
-            return;
-        }
-        let first = differs.iter().take(NAMED).map(|path| visible_path(path));
-        let mut text = first.collect::<Vec<_>>().join(", ");
-        if differs.len() > NAMED {
-            text += &format!(" and {} more", grouped((differs.len() - NAMED) as u64));
-        }
-        let what = format!(
-            "not as they were {}, for rules there leave them out or somebody wrote there: {text}",
-            told.words
-        );
-        self.ui.warning(&what, None);
     }
 }
 
@@ -248,13 +227,11 @@ impl Told {
             "git": self.has_git,
         });
         if let Some(forked) = forked {
-            let differs = forked.differs.iter().map(|path| path_json(path));
             value["session"] = json!(forked.session.id());
             value["name"] = json!(name_of(forked)?);
             value["workspace"] = json!(forked.workspace.id());
             value["checkpoint"] = json!(forked.checkpoint.id());
             value["reflinked"] = json!(forked.reflinked);
-            value["differs"] = differs.collect();
         }
         Ok(value)
     }
