@@ -203,7 +203,7 @@
 //! | B3 | a file's change | [`Change`], with its bytes by [`Diff::before`] and [`Diff::after`], its text by [`Diff::text`], and when by its [`Checkpoint`]; `backtrail diff` |
 //! | B4 | a checkpoint | [`Checkpoint`]: [`Checkpoint::id`], [`Checkpoint::at`], [`Checkpoint::stats`], [`Checkpoint::session`], [`Checkpoint::snapshot`]; the caller's own name is [`Checkpoint::label`] |
 //! | B5 | checkpoints saved, loaded, listed | [`Workspace::checkpoint`], [`Workspace::checkpoint_by_id`], [`Workspace::checkpoints`]; `backtrail checkpoint`, `backtrail log` |
-//! | B6 | marks before an edit | not needed: a checkpoint covers every file. Marks by name: not yet |
+//! | B6 | marks before an edit | [`Workspace::mark`], [`Workspace::change_of`] and [`Workspace::changes`] with [`FileChange`], [`Workspace::clear_marks`]; a checkpoint clears them |
 //! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`RewindReport::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: not yet |
 
 mod context;

@@ -14,6 +14,7 @@ mod disk;
 mod escapes;
 mod examples;
 mod follow;
+mod fork_into;
 mod gc;
 mod house;
 mod import;

@@ -8,9 +8,9 @@
 use std::path::Path;
 
 use backtrail::{
-    Block, Compaction, Context, Draft, ErrorKind, ForkOptions, HistoryItem, Message, Point, Result,
-    Rewind, Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage,
-    format_duration,
+    Block, Compaction, Context, Draft, ErrorKind, ForkInto, ForkOptions, HistoryItem, Message,
+    Point, Result, Rewind, Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript,
+    Usage, Workspace, format_duration,
 };
 use serde_json::json;
 
@@ -144,6 +144,29 @@ fn turn(store: &Store, project: &Path, run_tool: impl Fn(&ToolUse) -> String) ->
     Ok(is_new && prompt.as_deref() == Some("write a poem"))
 }
 
+fn mark(workspace: &Workspace, edit: impl Fn(&str) -> Result<()>) -> Result<usize> {
+    workspace.mark("poem.txt")?;
+    edit("poem.txt")?;
+    if let Some(change) = workspace.change_of("poem.txt")? {
+        let first = change.before()?;
+        log(&format!(
+            "{change}, {} bytes before",
+            first.map_or(0, |first| first.len())
+        ));
+    }
+    let all = workspace.changes()?;
+    Ok(all.len())
+}
+
+fn fork_into(workspace: &Workspace, dir: &Path) -> Result<u64> {
+    let options = ForkInto::new().name("another way");
+    let forked = workspace.fork_into(&Point::last(), dir, &options)?;
+    forked
+        .session
+        .append(Message::user_text("try it with a table"))?;
+    Ok(forked.files)
+}
+
 #[test]
 fn what_the_manual_shows_works() {
     let dir = tempfile::tempdir().unwrap();
@@ -171,6 +194,13 @@ fn what_the_manual_shows_works() {
         "written".to_owned()
     };
     assert!(turn(&store, &project, write).unwrap());
+    let workspace = store.workspace(&project).unwrap();
+    let edit = |name: &str| {
+        std::fs::write(project.join(name), "violets\n").unwrap();
+        Ok(())
+    };
+    assert_eq!(mark(&workspace, edit).unwrap(), 1);
+    assert_eq!(fork_into(&workspace, &dir.path().join("other")).unwrap(), 1);
 }
 
 /// Takes the white space away, which is another in a function than on a page.

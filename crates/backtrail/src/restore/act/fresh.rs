@@ -61,10 +61,19 @@ impl<'a> Fresh<'a> {
         let parent = rustix::fs::open(&place.parent, DIRECTORY, Mode::empty())
             .map_err(|error| failed("open", error))?;
         let name = path.file_name().unwrap_or_default();
-        ask(hook, "mkdirat", Path::new(""))
-            .and_then(|()| rustix::fs::mkdirat(&parent, name, Mode::RWXU))
-            .map_err(|error| failed("mkdirat", error))?;
-        let opened = lock(&parent, name).and_then(|lock| {
+        let make = || {
+            ask(hook, "mkdirat", Path::new(""))?;
+            rustix::fs::mkdirat(&parent, name, Mode::RWXU)
+        };
+        make().map_err(|error| failed("mkdirat", error))?;
+        let mut locked = lock(&parent, name);
+        // Somebody may take it for left behind just before it is locked.
+        while let Err(Errno::NOENT) = locked {
+            make().map_err(|error| failed("mkdirat", error))?;
+            locked = lock(&parent, name);
+        }
+        let locked = locked.map_err(|error| failed("openat", error));
+        let opened = locked.and_then(|lock| {
             let beneath = Beneath::open(path, hook)?;
             // Neither a group nor a bit that the parent hands on: modes are set later.
             beneath
@@ -177,17 +186,12 @@ fn ask(hook: Option<&dyn TouchHook>, call: &'static str, path: &Path) -> rustix:
     asked.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// Locks a directory that was just made. File systems without locks go without:
-/// there nobody clears anything away either.
-fn lock(parent: &OwnedFd, name: &OsStr) -> Result<OwnedFd> {
-    let failed = |error: Errno| {
-        let doing = "cannot lock the directory that the files are written in";
-        Error::io(doing, Path::new(name), error.into())
-    };
-    let dir = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()).map_err(failed)?;
+/// Locks a directory that was just made, if it is still there. File systems without
+/// locks go without: there nobody clears anything away either.
+fn lock(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    let dir = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())?;
     rustix::fs::flock(&dir, FlockOperation::LockExclusive).ok();
-    // Somebody may have taken it for left behind just before it was locked.
-    sys::seen_at(parent, name).map_err(failed)?;
+    sys::seen_at(parent, name)?;
     Ok(dir)
 }
 

@@ -1,0 +1,175 @@
+//! A moment that goes on in a directory of its own, told as people and programs need
+//! it.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::kit::{Cli, normal};
+
+/// Makes a workspace with a checkpoint, and a session with one.
+fn desk() -> (Cli, String) {
+    let cli = Cli::new();
+    let work = cli.work();
+    fs::create_dir(work.join("src")).unwrap();
+    fs::write(work.join("a"), "one\n").unwrap();
+    fs::write(work.join("src/b"), "two\n").unwrap();
+    assert_eq!(cli.run(&["checkpoint", "base"]).code, 0);
+    let ran = cli.run(&[
+        "run",
+        "--title",
+        "edits",
+        "--",
+        "sh",
+        "-c",
+        "echo more >> a",
+    ]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let sessions = cli.run(&["list", "--json"]).json();
+    let id = sessions["sessions"][0]["id"].as_str();
+    (cli, id.unwrap().to_owned())
+}
+
+fn beside(cli: &Cli, name: &str) -> (std::path::PathBuf, String) {
+    let dir = cli.work().parent().unwrap().join(name);
+    let text = dir.to_str().unwrap().to_owned();
+    (dir, text)
+}
+
+#[test]
+fn a_fork_into_a_directory_says_what_is_there_and_how_to_go_on() {
+    let (cli, _) = desk();
+    let (dir, into) = beside(&cli, "fork");
+    let ran = cli.run(&["fork", "base", "--into", &into, "--name", "try it"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "one\n");
+    assert_eq!(fs::read_to_string(dir.join("src/b")).unwrap(), "two\n");
+    let out = ran.stdout.trim_end();
+    assert!(out.starts_with("session "), "{out}");
+    assert!(
+        out.ends_with(&format!(" \"try it\" begins in {into}")),
+        "{out}"
+    );
+    let err = ran.stderr;
+    assert!(err.contains("2 files (8 bytes) of "), "{err}");
+    assert!(
+        err.contains(" as they were at checkpoint \"base\"\n"),
+        "{err}"
+    );
+    let go_on = format!("go on there: cd {into} && backtrail run --session ");
+    assert!(err.contains(&go_on), "{err}");
+    // And that works as it is typed.
+    let id = err
+        .split("--session ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+    let mut there = crate::kit::command(
+        &cli.store(),
+        &dir,
+        &["run", "--session", id, "--", "sh", "-c", "echo there > a"],
+    );
+    let ran = crate::kit::finish(&mut there, b"");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(
+        fs::read_to_string(cli.work().join("a")).unwrap(),
+        "one\nmore\n"
+    );
+    let mut there = crate::kit::command(&cli.store(), &dir, &["undo"]);
+    assert_eq!(crate::kit::finish(&mut there, b"").code, 0);
+    assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "one\n");
+}
+
+#[test]
+fn a_session_is_a_point_too_wherever_it_works() {
+    let (cli, id) = desk();
+    let elsewhere = cli.work().parent().unwrap().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let point = format!("{id}:1");
+    for (n, point) in [&id[..8], &point].into_iter().enumerate() {
+        let (dir, into) = beside(&cli, &format!("fork-{n}"));
+        let args = ["fork", point, "--into", &into, "--json"];
+        let mut command = crate::kit::command(&cli.store(), &elsewhere, &args);
+        let told = crate::kit::finish(&mut command, b"").json();
+        assert_eq!(told["parent"], json!(id), "{told}");
+        assert_eq!(told["root"], json!(into));
+        assert_eq!(told["dry_run"], json!(false));
+        assert_eq!(told["files"], json!(2));
+        assert_eq!(told["git"], json!(false));
+        assert_eq!(told["not_captured"]["count"], json!(0));
+        assert!(dir.join("a").exists());
+        let shown = cli.run(&["list", "--all", "--json"]).json();
+        let sessions = shown["sessions"].as_array().unwrap();
+        let fork = sessions.iter().find(|one| one["id"] == told["session"]);
+        assert!(fork.is_some(), "{shown}");
+    }
+}
+
+#[test]
+fn a_dry_run_makes_nothing() {
+    let (cli, _) = desk();
+    let (dir, into) = beside(&cli, "fork");
+    let before = cli.run(&["list", "--all", "--json"]).stdout;
+    let ran = cli.run(&["fork", "base", "--into", &into, "--dry-run"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(ran.stdout, format!("a session would begin in {into}\n"));
+    let told = cli
+        .run(&["fork", "last", "--into", &into, "--dry-run", "--json"])
+        .json();
+    assert_eq!(told["dry_run"], json!(true));
+    assert_eq!(told["session"], json!(null));
+    assert!(!dir.exists());
+    assert_eq!(cli.run(&["list", "--all", "--json"]).stdout, before);
+}
+
+#[test]
+fn what_does_not_come_along_is_named() {
+    let (cli, _) = desk();
+    let work = cli.work();
+    fs::create_dir(work.join("target")).unwrap();
+    fs::write(work.join("target/x"), "built").unwrap();
+    fs::write(work.join(".gitignore"), "target/\n").unwrap();
+    fs::create_dir(work.join(".git")).unwrap();
+    assert_eq!(cli.run(&["checkpoint", "later"]).code, 0);
+    let (_, into) = beside(&cli, "fork");
+    let ran = cli.run(&["fork", "later", "--into", &into]);
+    let err = normal(&ran.stderr, &cli, &[]);
+    assert!(
+        err.contains("not captured, so not there: target (ignored)\n"),
+        "{err}"
+    );
+    assert!(err.contains("no git repository comes along"), "{err}");
+}
+
+#[test]
+fn wrong_arguments_are_told_with_the_way_out() {
+    let (cli, id) = desk();
+    let (dir, into) = beside(&cli, "fork");
+    let fails = |args: &[&str], what: &str| {
+        let ran = cli.run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+        assert!(ran.stderr.contains(what), "{}", ran.stderr);
+        assert!(!dir.exists());
+    };
+    fails(&["fork", "nothing", "--into", &into], "there is: base");
+    fails(
+        &["fork", "base", "--into", "below"],
+        "lies in the workspace",
+    );
+    fails(&["fork", "base", "--into", "."], "is a workspace already");
+    fails(
+        &["fork", "last~9", "--into", &into],
+        "only one turn or run was made here",
+    );
+    fails(&["fork", "~1", "--into", &into], "is not a point");
+    fails(&["fork", &id, "--dry-run"], "--into");
+    fails(
+        &["fork", &id, "--workspace", "."],
+        "name a directory for them: --into DIR",
+    );
+    let ran = cli.run(&["fork", "base", "--into", "below", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(ran.stderr.trim()).unwrap();
+    assert_eq!(told["kind"], json!("invalid"), "{told}");
+}
