@@ -140,7 +140,7 @@ fn nevers(told: &Told, around: &Around) -> HashMap<CheckpointId, Never> {
         .into_iter()
         .filter(|(session, _)| around.has(session));
     never.extend(newest_of.map(|(_, kept)| (kept.id, Never::Newest)));
-    never.extend(kept().last().map(|kept| (kept.id, Never::Newest)));
+    never.extend(kept().next_back().map(|kept| (kept.id, Never::Newest)));
     let labelled = kept().filter(|kept| kept.is_labelled);
     never.extend(labelled.map(|kept| (kept.id, Never::Labelled)));
     never

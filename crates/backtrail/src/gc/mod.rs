@@ -52,7 +52,12 @@ impl Store {
     pub fn gc(&self, options: &GcOptions) -> Result<GcReport> {
         let _lock = match options.dry_run {
             true => None,
-            false => Some(GcLock::take(self)?),
+            false => {
+                let lock = GcLock::take(self)?;
+                // What a purge was about to give up must not count as needed.
+                self.clear_emptying()?;
+                Some(lock)
+            }
         };
         Run::begin(self, options)?.run()
     }

@@ -278,7 +278,7 @@ fn b6_what_cannot_be_kept_is_refused_by_name() {
         return;
     }
     lab.write("shut", "x");
-    fs::set_permissions(lab.path("shut"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(lab.path("shut"), fs::Permissions::from_mode(0o000)).unwrap();
     let error = lab.workspace.mark("shut").unwrap_err();
     assert!(
         error.path().is_some_and(|path| path.ends_with("shut")),

@@ -89,7 +89,7 @@ fn f21_a_workspace_that_cannot_be_listed_stops_it() {
     let bench = bench();
     let before = packs(&bench.objects_dir());
     let dir = trail(&bench).parent().unwrap().to_owned();
-    fs::set_permissions(&dir, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&dir).is_ok() {
         eprintln!("SKIPPED: this user may list everything");
         return;
