@@ -151,10 +151,6 @@ impl Outlet {
         self.name
     }
 
-    pub(super) fn file(&self) -> Arc<dyn StorageFile> {
-        Arc::clone(&self.file)
-    }
-
     pub(super) fn is_full(&self) -> bool {
         self.end >= self.limits.seal_at
     }

@@ -6,7 +6,7 @@
 //! recorded until then was read.
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::carry::{Carried, Failed, carry};
 use super::extents::Extent;
 use super::held::begin;
+use super::name::PackName;
 use super::outlet::Outlet;
 use super::pack::{Look, Pack};
 use super::stock::{Fate, Mark, Stock};
@@ -74,7 +75,7 @@ pub(crate) struct Sweep<'a> {
     watch: &'a mut dyn Watch,
     outlet: Option<Outlet>,
     /// The packs that were begun.
-    own: HashMap<u64, Arc<dyn StorageFile>>,
+    own: HashSet<u64>,
     /// How long the packs were that went.
     gone: u64,
     swept: Swept,
@@ -98,7 +99,7 @@ impl<'a> Sweep<'a> {
             stock,
             watch,
             outlet: None,
-            own: HashMap::new(),
+            own: HashSet::new(),
             gone: 0,
             swept: Swept::default(),
         };
@@ -112,15 +113,17 @@ impl<'a> Sweep<'a> {
         self.commit()?;
         let objects = &self.stock.objects;
         let shelf = &objects.0.shelf;
-        let made = self.own.values().try_fold(0, |made, file| {
-            let len = file.len();
-            len.map(|len| made + len)
-        });
-        let made: u64 =
-            made.map_err(|error| Error::io("cannot measure a pack of objects", &shelf.dir, error))?;
+        let mut made = 0;
+        for stem in &self.own {
+            let name = PackName::open(*stem);
+            let len = shelf.file(name).and_then(|file| file.len());
+            made += len.map_err(|error| {
+                let path = name.path(&shelf.dir);
+                Error::io("cannot measure a pack of objects", &path, error)
+            })?;
+        }
         self.swept.freed = (self.gone + self.stock.cut).saturating_sub(made);
         self.outlet = None;
-        self.own.clear();
         shelf.sync_names().map_err(|error| {
             let what = "cannot make durable that packs of objects are gone";
             Error::io(what, &shelf.dir, error)
@@ -307,7 +310,7 @@ impl<'a> Sweep<'a> {
             Some(outlet) => outlet,
             None => {
                 let outlet = begin(objects, objects.0.limits)?;
-                self.own.insert(outlet.name().stem, outlet.file());
+                self.own.insert(outlet.name().stem);
                 outlet
             }
         };

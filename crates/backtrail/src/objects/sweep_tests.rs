@@ -298,3 +298,43 @@ fn chunks_stay_with_the_content_that_is_made_of_them() {
     assert_eq!(assert_sound(&open(&memory, 3)).damages, 0);
     assert!(open(&memory, 3).size().unwrap() < 7 << 20);
 }
+
+#[test]
+fn f21_a_flipped_byte_anywhere_never_makes_the_sweep_lose_more() {
+    let (shape, named) = filled();
+    let packs = pack_files(&shape);
+    for pack in &packs {
+        let whole = shape.read(pack).unwrap();
+        // Behind the header, whose version it might change.
+        for byte in (16..whole.len()).step_by(11) {
+            let memory = shape.kill();
+            let mut bytes = whole.clone();
+            bytes[byte] ^= 0x20;
+            memory.write(pack, &bytes).unwrap();
+            let readable = |content: &&Vec<u8>| {
+                let read = open(&memory, 20).read(&ObjectId::of(content));
+                read.is_ok_and(|read| read == **content)
+            };
+            let before: Vec<&Vec<u8>> = named.iter().filter(readable).collect();
+            let objects = open(&memory, 21);
+            let mut stock = objects.take_stock().unwrap();
+            for content in &named {
+                let id = ObjectId::of(content);
+                stock.mark(&id, Mark::Live);
+                if !stock.is_stored(&id).unwrap() {
+                    stock.miss(id);
+                }
+            }
+            Sweep::run(&mut stock, &mut Names::default()).unwrap();
+            for content in before {
+                let is_there = readable(&content);
+                assert!(
+                    is_there,
+                    "{} at {byte}: {}",
+                    pack.display(),
+                    ObjectId::of(content)
+                );
+            }
+        }
+    }
+}

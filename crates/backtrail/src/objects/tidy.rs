@@ -82,18 +82,36 @@ impl Objects {
         if let Some(newer) = shelf.newer() {
             return Err(newer);
         }
-        let stocked = |name: PackName, pack: Option<&Arc<Pack>>| Stocked {
+        let stocked = |name: PackName, pack: Option<Arc<Pack>>| Stocked {
             name,
-            pack: pack.cloned(),
             is_busy: busy.contains(&name.stem),
             is_removed: false,
             dead: 0,
-            len: pack.map_or(0, |pack| pack.len),
+            len: pack.as_ref().map_or(0, |pack| pack.len),
+            pack,
         };
-        let packs = packs.iter().map(|pack| stocked(pack.name, Some(pack)));
-        let empty = shelf.empty().into_iter().map(|name| stocked(name, None));
-        Stock::new(self, packs.chain(empty).collect())
+        let mut all = Vec::new();
+        for pack in packs.iter() {
+            let looked = look_closely(shelf, pack).map_err(|error| {
+                let path = pack.name.path(&shelf.dir);
+                Error::io("cannot read a pack of objects", &path, error)
+            })?;
+            all.push(stocked(pack.name, Some(looked)));
+        }
+        all.extend(shelf.empty().into_iter().map(|name| stocked(name, None)));
+        Stock::new(self, all)
     }
+}
+
+/// Makes sure that the index of a sealed pack names what it did when it was written:
+/// readers find out when they miss something, and here that would be too late.
+fn look_closely(shelf: &Shelf, pack: &Arc<Pack>) -> io::Result<Arc<Pack>> {
+    if !pack.is_sealed() {
+        return Ok(Arc::clone(pack));
+    }
+    let file = shelf.file(pack.name)?;
+    let found = pack.look_closely(file.as_ref(), &shelf.codec)?;
+    Ok(found.map_or_else(|| Arc::clone(pack), Arc::new))
 }
 
 fn absent(error: io::Error) -> io::Result<()> {
