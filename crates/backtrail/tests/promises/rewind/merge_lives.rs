@@ -70,34 +70,35 @@ struct Deed {
     who: Who,
     /// The event that it was seen with.
     n: usize,
-    /// The event that took it back.
-    taken: Option<usize>,
+    /// The events with which it was taken back, or came into effect again.
+    taken: Vec<(usize, bool)>,
 }
 
 impl Deed {
     fn new(who: Who, n: usize) -> Self {
-        let taken = None;
+        let taken = Vec::new();
         Self { who, n, taken }
     }
 
+    fn is_taken_at(&self, event: usize) -> bool {
+        let until = self.taken.iter().rev().find(|(n, _)| *n <= event);
+        until.is_some_and(|(_, taken)| *taken)
+    }
+
     /// Notes that a merge took back what the agent did after one event and up to
-    /// another. What an earlier merge took back that went further is there again.
+    /// another. What was done before is as it was at the first.
     fn merge(&mut self, (since, until): (usize, usize), now: usize) {
-        if self.who == Who::Person {
-            return;
-        }
-        if since < self.n && self.n <= until {
-            self.taken = self.taken.or(Some(now));
-        }
-        if self.n <= since {
-            self.taken = self.taken.filter(|taken| *taken <= since);
+        if self.who == Who::Agent && self.n <= until {
+            let taken = since < self.n || self.is_taken_at(since);
+            self.taken.push((now, taken));
         }
     }
 }
 
 impl Line {
     fn is_there(&self) -> bool {
-        self.made.taken.is_none() && self.gone.iter().all(|deed| deed.taken.is_some())
+        let is_taken = |deed: &Deed| deed.is_taken_at(usize::MAX);
+        !is_taken(&self.made) && self.gone.iter().all(is_taken)
     }
 }
 
