@@ -18,7 +18,7 @@ fn both(person: &str, with: &str) -> (Cli, Files) {
     write(&cli, "a", FIRST);
     write(&cli, "k", "kept\n");
     assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
-    run(&cli, "sed -i 's/two/agent/' a; echo new > n");
+    run(&cli, "sed -i s/two/agent/ a; echo n > n");
     let text = fs::read_to_string(cli.work().join("a")).unwrap();
     assert!(text.contains(person), "{text}");
     write(&cli, "a", &text.replace(person, with));
@@ -38,7 +38,7 @@ fn a_merge_takes_the_agents_lines_back_and_undo_brings_the_bytes_back() {
         seen(&ran, &cli),
         "\
 exit 0
-out: Back to before the run `sh -c 'sed -i '\\''s/two/agent/'\\'' a; echo new >…` (<when>):
+out: Back to before the run `sh -c 'sed -i s/two/agent/ a; echo n > n'` (<when>):
 out:   merged     a (+1 −1 lines; the rest stays)
 out:   deleted    n
 out:   unchanged  1 file
@@ -91,10 +91,10 @@ fn lines_that_overlap_stop_it_and_are_shown() {
 exit 1
 err: error: 1 file cannot be merged; nothing was touched
 err:
-err:   a   you, not saved yet   also changed by the run `sh -c 'sed -i '\\''s/two/agent/'\\'' a; echo new >…`
+err:   a   you, not saved yet   also changed by the run `sh -c 'sed -i s/two/agent/ a; echo n > n'`
 err:
 err:   a: both changed the same lines
-err:     line 2, which the run `sh -c 'sed -i '\\''s/two/agent/'\\'' a; echo new >…` changed:
+err:     line 2, which the run `sh -c 'sed -i s/two/agent/ a; echo n > n'` changed:
 err:       now   mine instead
 err:       left  agent
 err:       was   two

@@ -139,7 +139,7 @@ fn who_gives_up_touches_nothing() {
         assert_ne!(code, 0, "{screen}");
         assert_eq!(files(&cli.work()), now, "{last:?}");
     }
-    let none: Vec<(&str, &str)> = vec![("]", "d"); 4];
+    let none: Vec<(&str, &str)> = vec![("(1/", "d"); 4];
     let (code, screen) = answer(&cli, &["rewind", "one", "--patch"], &none);
     assert_eq!(code, 1, "{screen}");
     assert!(
