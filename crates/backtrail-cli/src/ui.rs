@@ -61,6 +61,12 @@ impl Ui {
         io::BufWriter::new(AutoStream::new(io::stdout().lock(), self.color))
     }
 
+    /// Returns stderr for a dialogue with the person, stripped of styles where they are
+    /// not wanted.
+    pub(crate) fn dialogue(&self) -> AutoStream<io::Stderr> {
+        AutoStream::new(io::stderr(), self.color)
+    }
+
     /// Returns whether data goes out with styles.
     pub(crate) fn styles_stdout(&self) -> bool {
         let stream = AutoStream::new(io::stdout(), self.color);

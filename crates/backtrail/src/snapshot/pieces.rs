@@ -99,29 +99,29 @@ mod tests {
 
     fn pieces() -> Pieces {
         let before = b"a\nb\nc\nd\ne\nf\ng\nh\ni\nj".to_vec();
-        let after = b"A\nb\nC\nd\ne\nf\ng\nh\ni\nj\n".to_vec();
+        let after = b"A\nb\nC\nC2\nd\ne\nf\ng\nh\ni\nj\n".to_vec();
         Pieces::between(before, after)
     }
 
     #[test]
     fn what_is_taken_changes_and_what_is_not_stays() {
         let pieces = pieces();
-        assert_eq!((pieces.len(), pieces.counts()), (3, (3, 3)));
+        assert_eq!((pieces.len(), pieces.counts()), (3, (3, 4)));
         assert_eq!(pieces.with(|_| true), pieces.after);
         assert_eq!(pieces.with(|_| false), pieces.before);
-        assert_eq!(pieces.with(|n| n == 1), b"a\nb\nC\nd\ne\nf\ng\nh\ni\nj");
+        assert_eq!(pieces.with(|n| n == 1), b"a\nb\nC\nC2\nd\ne\nf\ng\nh\ni\nj");
         assert_eq!(pieces.with(|n| n == 2), b"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n");
     }
 
     #[test]
     fn pieces_near_each_other_are_shown_together() {
         let pieces = pieces();
-        assert_eq!(pieces.groups(3), [0..2, 2..3]);
+        assert_eq!(pieces.groups(2), [0..2, 2..3]);
         assert_eq!(pieces.groups(0), [0..1, 1..2, 2..3]);
         let shown = pieces.shown(1..2, 1);
         assert_eq!(
             String::from_utf8_lossy(&shown),
-            "@@ -2,3 +2,3 @@\n b\n-c\n+C\n d\n"
+            "@@ -2,3 +2,4 @@\n b\n-c\n+C\n+C2\n d\n"
         );
     }
 }

@@ -5,7 +5,6 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use anstream::AutoStream;
 use backtrail::{Choice, Part, PlannedKind, RewindPlan};
 
 use super::Asked;
@@ -53,7 +52,7 @@ impl InParts<'_> {
             let outcome = Outcome::of_plan(&plan, Stage::Planned, self.0.workspace);
             return self.0.tell(&outcome);
         }
-        let mut screen = AutoStream::auto(io::stderr());
+        let mut screen = self.0.ui.dialogue();
         let chosen = ask(&parts, &mut io::stdin().lock(), &mut screen);
         let chosen = chosen.map_err(|error| unwritable(&error))?;
         match chosen {
