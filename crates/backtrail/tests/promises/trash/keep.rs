@@ -180,7 +180,7 @@ fn a13_what_a_fork_reads_is_kept_and_named() {
     compact_and_rotate(&store, &id).unwrap();
     let plan = store.empty_plan(&EmptyOptions::new()).unwrap();
     assert!(plan.emptied().is_empty());
-    assert_eq!(plan.kept()[0].read_by, [child.clone()]);
+    assert_eq!(plan.kept()[0].read_by, std::slice::from_ref(&child));
     plan.apply().unwrap();
     let reader = store.read_session(&child).unwrap();
     assert_eq!(said(&reader), before);

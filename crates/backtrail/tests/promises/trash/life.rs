@@ -18,10 +18,10 @@ fn a_deleted_session_is_in_the_trash_whole_and_comes_back() {
     let before = memory.read(&store.read_session(&id).unwrap().dir().join("0000.jsonl"));
     delete(&store, &id).unwrap();
 
-    assert_eq!(store.sessions().unwrap(), [other.clone()]);
+    assert_eq!(store.sessions().unwrap(), std::slice::from_ref(&other));
     assert_eq!(store.infos().unwrap().len(), 1);
     assert_eq!(store.resolve("latest", None).unwrap(), other);
-    assert_eq!(store.deleted_sessions().unwrap(), [id.clone()]);
+    assert_eq!(store.deleted_sessions().unwrap(), std::slice::from_ref(&id));
     for error in [
         store.read_session(&id).unwrap_err(),
         store.open_session(&id).unwrap_err(),
@@ -122,7 +122,7 @@ fn cascade_takes_forks_and_sub_agents_along_the_deepest_first() {
         .delete_plan(std::slice::from_ref(&id), DeleteScope::Named)
         .unwrap();
     assert_eq!(alone.deletions().len(), 1);
-    assert_eq!(alone.forks(), [child.clone()]);
+    assert_eq!(alone.forks(), std::slice::from_ref(&child));
     drop(alone);
 
     let ids = [id.clone()];

@@ -171,7 +171,7 @@ fn no_byte_of_a_purged_session_is_left() {
             delete(&desk.store, &id).unwrap();
         }
         let report = desk.purge(&id);
-        assert_eq!(report.purged, [id.clone()]);
+        assert_eq!(report.purged, std::slice::from_ref(&id));
         assert!(
             report.checkpoints >= 5 && report.bytes > 2_000_000,
             "{report:?}"
@@ -242,7 +242,7 @@ fn forks_of_a_purged_session_say_what_is_gone_and_stay_readable() {
         .unwrap()
         .last_seq;
     let report = desk.purge(&id);
-    assert_eq!(report.renamed, [child.clone()]);
+    assert_eq!(report.renamed, std::slice::from_ref(&child));
     assert!(report.still_named.is_empty());
     desk.assert_clean();
     let reader = desk.store.read_session(&child).unwrap();

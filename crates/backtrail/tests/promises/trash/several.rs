@@ -8,8 +8,11 @@ use backtrail_testkit::MemoryStorage;
 
 use super::{delete, empty, name, said, session, store_on};
 
+/// Something that is done to a store.
+type Job<'a> = dyn Fn(&Store) -> Result<()> + Sync + 'a;
+
 /// Lets several do something at the same moment.
-fn together(store: &Store, jobs: &[&(dyn Fn(&Store) -> Result<()> + Sync)]) -> Vec<Result<()>> {
+fn together(store: &Store, jobs: &[&Job<'_>]) -> Vec<Result<()>> {
     let barrier = Barrier::new(jobs.len());
     thread::scope(|scope| {
         let threads: Vec<_> = jobs
