@@ -35,9 +35,7 @@ fn a_session_is_deleted_found_in_the_trash_and_taken_back() {
         format!("take this back: backtrail trash restore {}\n", short(&id))
     );
     assert_eq!(cli.run(&["list", "--json"]).json(), serde_json::json!([]));
-    for verb in [
-        "show", "context", "stats", "fork", "verify", "delete", "export",
-    ] {
+    for verb in ["show", "context", "stats", "fork", "verify", "delete"] {
         let ran = cli.run(&[verb, &id[..6]]);
         assert_eq!(ran.code, 2, "{verb}: {ran:#?}");
         assert!(
