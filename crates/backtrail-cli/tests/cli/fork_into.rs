@@ -115,6 +115,8 @@ fn a_dry_run_makes_nothing() {
     let ran = cli.run(&["fork", "base", "--into", &into, "--dry-run"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(ran.stdout, format!("a session would begin in {into}\n"));
+    let line = format!("do it: backtrail fork base --into {into}\n");
+    assert!(ran.stderr.ends_with(&line), "{}", ran.stderr);
     let told = cli
         .run(&["fork", "last", "--into", &into, "--dry-run", "--json"])
         .json();

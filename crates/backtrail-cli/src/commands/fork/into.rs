@@ -112,14 +112,26 @@ impl<'a> Into<'a> {
         for line in told.lines(forked) {
             self.ui.status(&line);
         }
+        let program = self.ui.program();
+        if forked.is_none() {
+            self.ui.status(&format!("do it: {program} {}", self.line()));
+        }
         if let Some(forked) = forked {
-            let program = self.ui.program();
             let dir = quote(&told.dir.to_string_lossy());
             let id = short(forked.session.id());
             let go_on = format!("cd {dir} && {program} run --session {id} -- AGENT");
             self.ui.status(&format!("go on there: {go_on}"));
         }
         Ok(())
+    }
+
+    /// Writes the command as it is typed to do it in earnest.
+    fn line(&self) -> String {
+        let name = self.args.name.as_ref();
+        let name = name.map_or_else(String::new, |name| format!(" --name {}", quote(name)));
+        let (point, here) = (quote(&self.args.point), self.args.here.flag());
+        let dir = quote(&self.dir.to_string_lossy());
+        format!("fork {point} --into {dir}{name}{here}")
     }
 }
 
