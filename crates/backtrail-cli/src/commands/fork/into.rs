@@ -39,9 +39,9 @@ impl<'a> Into<'a> {
         let here = &self.args.here;
         let plan = workspace.fork_into_plan(&point, self.dir);
         let plan = plan.map_err(|error| match error.path() {
-            // What is about the directory names it.
-            None => here.wrong_point(&workspace, &point, self.ui, error),
-            Some(_) => error.into(),
+            // What is about the directory names it, and no points.
+            Some(_) if error.points().is_empty() => error.into(),
+            _ => here.wrong_point(&workspace, &point, self.ui, error),
         })?;
         let told = Told::of(&plan, &workspace);
         if self.args.dry_run {
