@@ -114,7 +114,7 @@ fn a_dry_run_is_exact_whatever_is_named() {
         let (memory, _) = filled();
         let mut contents: Vec<Vec<u8>> = (0..24).map(|n| noise(n, 100 + 40 * n as usize)).collect();
         let mut dice = noise(1000 + seed, 64).into_iter();
-        contents.retain(|_| dice.next().unwrap() % 3 > 0);
+        contents.retain(|_| !dice.next().unwrap().is_multiple_of(3));
         let foretold = dry(&open(&memory, 4), &contents);
         let swept = sweep(&open(&memory, 5), &contents).unwrap();
         assert_eq!(foretold, swept, "{seed}");
@@ -293,7 +293,7 @@ fn chunks_stay_with_the_content_that_is_made_of_them() {
     let memory = memory();
     let large = noise(1, 6 << 20);
     store(&open(&memory, 1), &[large.clone(), noise(2, 6 << 20)]).unwrap();
-    sweep(&open(&memory, 2), &[large.clone()]).unwrap();
+    sweep(&open(&memory, 2), std::slice::from_ref(&large)).unwrap();
     assert_stored(&open(&memory, 3), &[large]);
     assert_eq!(assert_sound(&open(&memory, 3)).damages, 0);
     assert!(open(&memory, 3).size().unwrap() < 7 << 20);
