@@ -192,7 +192,7 @@ impl ForkIntoPlan {
         let (workspace, checkpoint, session) = begun.map_err(|error| {
             let dir = shown(&self.dir());
             error.said(format!(
-                "the files are all in {dir}, but no session goes on there"
+                "the files are all in {dir}; a checkpoint there goes on with them"
             ))
         })?;
         let Totals { files, bytes, .. } = self.totals();

@@ -16,8 +16,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use backtrail::{
-    ChangeKind, CheckpointOptions, ErrorKind, FileChange, Kind, Point, RecordKind, Rewind,
-    StoreOptions,
+    ChangeKind, CheckpointOptions, ErrorKind, FileChange, Kind, Point, Rewind, Store, StoreOptions,
 };
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage};
 
@@ -349,17 +348,43 @@ fn b6_a_mark_is_durable_at_once() {
 
 #[test]
 fn b6_marks_stand_on_the_trail_as_they_are_documented() {
-    let lab = Lab::new(10);
-    lab.write("a", "one\n");
-    lab.keep();
-    lab.workspace.mark("a").unwrap();
-    lab.workspace.clear_marks().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("work");
+    fs::create_dir(&root).unwrap();
+    let store = Store::open_or_create(dir.path().join("store")).unwrap();
+    let workspace = store.workspace(&root).unwrap();
+    fs::write(root.join("a"), "one\n").unwrap();
+    workspace.mark("a").unwrap();
+    // Marked already: nothing is said again.
+    workspace.mark("a").unwrap();
+    workspace.mark(OsStr::from_bytes(b"\xff")).unwrap();
+    workspace.clear_marks().unwrap();
     // There is nothing to clear any more, and nothing is said.
-    lab.workspace.clear_marks().unwrap();
-    let kinds = [RecordKind::Mark, RecordKind::MarksCleared];
-    assert_eq!(kinds.len(), 2);
-    lab.workspace.mark("b").unwrap();
-    assert_eq!(lab.workspace.marked().unwrap(), [Path::new("b")]);
+    workspace.clear_marks().unwrap();
+    let trail = dir
+        .path()
+        .join("store/workspaces")
+        .join(workspace.id().as_str());
+    let lines = fs::read_to_string(trail.join("0000.jsonl")).unwrap();
+    let records: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |kind: &str| {
+        let fits = records.iter().filter(|record| record["type"] == kind);
+        fits.collect::<Vec<_>>()
+    };
+    let [first, second] = of("mark")[..] else {
+        panic!("{lines}")
+    };
+    assert_eq!(first["path"], "a");
+    assert!(first.get("path_hex").is_none());
+    assert_eq!(first["snapshot"].as_str().map(str::len), Some(64));
+    assert_eq!(second["path"], "\u{fffd}");
+    assert_eq!(second["path_hex"], "ff");
+    assert_ne!(first["snapshot"], second["snapshot"]);
+    assert_eq!(of("marks_cleared").len(), 1);
+    assert!(of("marks_cleared")[0]["at"].is_string());
 }
 
 /// Random edits, marks, checkpoints and clearings against a plain map.

@@ -121,7 +121,7 @@ impl<'a> Fresh<'a> {
         renamed.map_err(|error| match error {
             Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR => {
                 let path = place.path();
-                let what = format!("{} is not empty any more", shown(&path));
+                let what = format!("somebody else made {} meanwhile", shown(&path));
                 Error::new(ErrorKind::Conflict, what).at_path(&path)
             }
             Errno::BUSY | Errno::XDEV => {

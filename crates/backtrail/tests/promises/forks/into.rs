@@ -293,6 +293,22 @@ fn of_two_forks_into_one_directory_one_is_there_and_the_other_leaves_nothing() {
 }
 
 #[test]
+fn a_directory_that_came_to_be_meanwhile_is_somebody_elses() {
+    let lab = Lab::new(11);
+    lab.write("a", "one\n");
+    lab.keep();
+    let dir = lab.dir.path().join("fork");
+    let plan = lab.workspace.fork_into_plan(&Point::last(), &dir).unwrap();
+    fs::create_dir(&dir).unwrap();
+    let theirs = fs::metadata(&dir).unwrap().ino();
+    let error = plan.apply(&ForkInto::new()).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
+    assert_eq!(fs::metadata(&dir).unwrap().ino(), theirs);
+    assert_eq!(names_in(lab.dir.path()), ["fork", "work"]);
+    assert_eq!(names_in(&dir), [""; 0]);
+}
+
+#[test]
 fn a_fork_of_a_fork_goes_on_from_there() {
     let lab = Lab::new(8);
     lab.write("a", "one\n");
