@@ -179,6 +179,8 @@ fn a_clean_up_during_a_first_snapshot_of_the_same_content_takes_nothing_from_it(
     let (writer, cleaner) = (open(writing, 98), open(cleaning, 99));
     let size = |bench: &Bench| packs(&bench.objects_dir()).values().sum::<u64>();
     let kept = std::thread::scope(|scope| {
+        // Dropped where something fails below, so that nobody waits for ever.
+        let go_on = go_on;
         let keeps = scope.spawn(|| {
             let workspace = writer.find_workspace(&other);
             let workspace = match workspace.unwrap() {
