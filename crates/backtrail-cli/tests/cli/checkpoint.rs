@@ -400,7 +400,8 @@ fn verify_finds_a_damaged_object_and_names_the_checkpoint() {
     );
     for path in cli.packs() {
         let bytes = std::fs::read(&path).unwrap();
-        std::fs::write(&path, &bytes[..20]).unwrap();
+        // Locks lie beside the packs.
+        std::fs::write(&path, &bytes[..bytes.len().min(20)]).unwrap();
     }
     let ran = cli.run(&["verify"]);
     assert_eq!(ran.code, 1, "{ran:#?}");

@@ -123,8 +123,8 @@ fn files_are_let_go_and_everything_says_so() {
     }
     ok(cli.run(&["verify"]));
     ok(cli.run(&["status"]));
-    let kept = ok(cli.run(&["cat", "mine", "file", "--json"]));
-    assert!(!kept.stdout.is_empty());
+    let diff = ok(cli.run(&["diff", "mine", "last"]));
+    assert!(diff.stdout.contains("file"), "{diff:#?}");
 }
 
 #[test]
