@@ -27,7 +27,7 @@ fn without_times(mut value: Value) -> Value {
 /// Returns what a move is told as: nothing moved but what is said.
 fn told(verb: &str, session: &str, said: Value) -> Value {
     let mut told = json!({
-        "session": session, "from": null, "to": null, "restored": [], "deleted": [], "kept": [],
+        "session": session, "from": null, "to": null, "restored": [], "merged": [], "deleted": [], "kept": [],
         "conflicts": [], "not_restored": [], "verb": verb, "dry_run": false, "moved": false,
         "now": null, "unchanged": 0, "chat": null, "step": null, "reasons": [], "tool_calls": [],
         "belongs_to": null,
