@@ -7,7 +7,7 @@
 //! longest common subsequence of lines, and must come to the same text or to the same
 //! refusal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 
 use backtrail::{Attempt, CheckpointId, Message, Point, Rewind, Session};
@@ -57,48 +57,27 @@ enum Who {
 /// Every file as its text; `None` where there is none.
 type Texts = BTreeMap<&'static str, Option<String>>;
 
-/// A line: who made it, and all who took it away.
+/// A line: who made it where, and all who took it away; each with the event that it
+/// was seen with.
 #[derive(Debug, Clone)]
 struct Line {
-    made: Deed,
-    gone: Vec<Deed>,
-}
-
-/// What somebody did to a line.
-#[derive(Debug, Clone)]
-struct Deed {
-    who: Who,
-    /// The event that it was seen with.
-    n: usize,
-    /// The events with which it was taken back, or came into effect again.
-    taken: Vec<(usize, bool)>,
-}
-
-impl Deed {
-    fn new(who: Who, n: usize) -> Self {
-        let taken = Vec::new();
-        Self { who, n, taken }
-    }
-
-    fn is_taken_at(&self, event: usize) -> bool {
-        let until = self.taken.iter().rev().find(|(n, _)| *n <= event);
-        until.is_some_and(|(_, taken)| *taken)
-    }
-
-    /// Notes that a merge took back what the agent did after one event and up to
-    /// another. What was done before is as it was at the first.
-    fn merge(&mut self, (since, until): (usize, usize), now: usize) {
-        if self.who == Who::Agent && self.n <= until {
-            let taken = since < self.n || self.is_taken_at(since);
-            self.taken.push((now, taken));
-        }
-    }
+    name: &'static str,
+    made: (Who, usize),
+    gone: Vec<(Who, usize)>,
 }
 
 impl Line {
-    fn is_there(&self) -> bool {
-        let is_taken = |deed: &Deed| deed.is_taken_at(usize::MAX);
-        !is_taken(&self.made) && self.gone.iter().all(is_taken)
+    /// Returns whether it shall be there after a merge: it was at the point, or the
+    /// person made it, and the person did not take it away. What was done before
+    /// `settled` is as it was at the point.
+    fn shall_be(&self, text: &str, settled: usize, was: &str) -> bool {
+        let (who, n) = self.made;
+        let made = match n <= settled {
+            true => was.split_inclusive('\n').any(|line| line == text),
+            false => who == Who::Person,
+        };
+        let is_gone = |(who, n): &(Who, usize)| *who == Who::Person && *n > settled;
+        made && !self.gone.iter().any(is_gone)
     }
 }
 
@@ -143,7 +122,8 @@ impl Life {
             merges: 0,
         };
         for name in &NAMES[..3] {
-            let text: String = (0..14).map(|_| life.new_line(Who::Person, 0)).collect();
+            let text = (0..14).map(|_| life.new_line(name, Who::Person, 0));
+            let text: String = text.collect();
             life.lab.write(name, text);
         }
         life.lab.keep();
@@ -182,11 +162,12 @@ impl Life {
         NAMES.iter().map(read).collect()
     }
 
-    fn new_line(&mut self, by: Who, made: usize) -> String {
+    fn new_line(&mut self, name: &'static str, by: Who, made: usize) -> String {
         self.count += 1;
         let line = format!("{by:?} {}\n", self.count);
         let known = Line {
-            made: Deed::new(by, made),
+            name,
+            made: (by, made),
             gone: Vec::new(),
         };
         self.lines.insert(line.clone(), known);
@@ -239,10 +220,10 @@ impl Life {
         let at = at.min(lines.len() - out);
         for line in lines.drain(at..at + out) {
             let line = self.lines.get_mut(&line).unwrap();
-            line.gone.push(Deed::new(who, now));
+            line.gone.push((who, now));
         }
         for n in 0..new {
-            let line = self.new_line(who, now);
+            let line = self.new_line(name, who, now);
             lines.insert(at + n, line);
         }
         self.log.push(format!("{who:?} {name}: {at} −{out} +{new}"));
@@ -324,7 +305,7 @@ impl Life {
         seen.merged += report.merged.len() as u64;
         seen.again += u64::from(self.merges > 0 && !report.merged.is_empty());
         self.merges += usize::from(!report.merged.is_empty());
-        self.check_lines(&before, took)?;
+        self.check_lines(&before, took.0)?;
         if report.now.is_none() {
             return match before == now {
                 true => Ok(()),
@@ -348,31 +329,17 @@ impl Life {
     }
 
     /// The first judge: who made each line, and who took it away.
-    fn check_lines(&mut self, before: &Texts, took: (usize, usize)) -> Checked {
-        // The state before it, if it is new, and the one after.
-        let is_new = self.events.last().is_none_or(|last| last.texts != *before);
-        let at = self.events.len() + usize::from(is_new);
-        for line in self.lines.values_mut() {
-            line.made.merge(took, at);
-            line.gone.iter_mut().for_each(|deed| deed.merge(took, at));
-        }
+    fn check_lines(&self, before: &Texts, since: usize) -> Checked {
         let now = self.texts();
-        let there: Vec<&str> = now
-            .values()
-            .flatten()
-            .flat_map(|text| text.split_inclusive('\n'))
-            .collect();
-        let set: BTreeSet<&str> = there.iter().copied().collect();
-        if set.len() != there.len() {
-            return Err("a line is there twice".to_owned());
-        }
         for (text, line) in &self.lines {
-            if line.is_there() != set.contains(&**text) {
-                return Err(format!("{text:?} is {line:?}"));
+            let was = self.events[since].texts[line.name].as_deref();
+            let settled = self.settled(line.name, since, before);
+            let shall = line.shall_be(text, settled, was.unwrap_or_default());
+            let is = now[line.name].as_deref().unwrap_or_default();
+            let count = is.split_inclusive('\n').filter(|one| one == text).count();
+            if count != usize::from(shall) {
+                return Err(format!("{text:?} is there {count} times: {line:?}"));
             }
-        }
-        if let Some(text) = set.iter().find(|text| !self.lines.contains_key(**text)) {
-            return Err(format!("{text:?} is still there"));
         }
         // What was there and is, is in the same order.
         for (name, text) in &now {
@@ -387,6 +354,25 @@ impl Life {
             }
         }
         Ok(())
+    }
+
+    /// Returns the last event with which somebody other than the agent brought a file
+    /// back to what it was at the point.
+    fn settled(&self, name: &str, since: usize, before: &Texts) -> usize {
+        let was = &self.events[since].texts[name];
+        let mut now = was;
+        let mut settled = since;
+        for (n, event) in self.events.iter().enumerate().skip(since + 1) {
+            let text = &event.texts[name];
+            if text == was && now != was && event.who != Some(Who::Agent) {
+                settled = n;
+            }
+            now = text;
+        }
+        match before[name] == *was && now != was {
+            true => self.events.len(),
+            false => settled,
+        }
     }
 
     /// Takes the merge back and brings it forward again, to the byte.
