@@ -113,7 +113,7 @@ fn assert_recovers(memory: &MemoryStorage, filled: &Filled) {
         .filter(|file| file.starts_with(&objects))
     {
         let name = file.file_name().unwrap().to_str().unwrap();
-        let locks = ["lock", "gate.lock", "gc.lock"];
+        let locks = ["objects.lock", "gate.lock", "gc.lock"];
         let is_pack = name.ends_with(".pack") || name.ends_with(".open");
         assert!(is_pack || locks.contains(&name), "{name} is left over");
     }

@@ -163,7 +163,7 @@ fn a_clean_up_during_a_first_snapshot_of_the_same_content_takes_nothing_from_it(
     let writing = Telling(Arc::new(move |step| stop.step(&step)));
     let (tell, told) = channel();
     let waits = Mutex::new(tell.clone());
-    let lock = bench.objects_dir().join("lock");
+    let lock = bench.objects_dir().join("objects.lock");
     let cleaning = Telling(Arc::new(move |step| {
         if step == Step::Waits(lock.clone()) {
             waits.lock().unwrap().send("waits").unwrap();
