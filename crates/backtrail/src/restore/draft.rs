@@ -19,6 +19,7 @@ use crate::objects::ObjectId;
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::{Difference, Snapshot, shown};
+use crate::workspace::journal::Begun;
 use crate::workspace::timeline::{FileStepKind, Timeline};
 use crate::workspace::{Checkpoint, Workspace};
 
@@ -393,8 +394,10 @@ impl Drafting<'_> {
         let now = self.workspace.store().now();
         let mut intervals = intervals(self.timeline, since, present.id(), now);
         for interval in &mut intervals {
-            interval.is_behind = self.goes_behind(interval.n, since);
+            let went_to = self.went_to(interval.n);
+            interval.is_behind = went_to.is_some_and(|to| to < since);
             if !interval.is_behind {
+                interval.to = went_to;
                 interval.took = self.took(interval.n)?;
             }
         }
@@ -420,39 +423,35 @@ impl Drafting<'_> {
         Ok(gone.filter(|id| !kept.contains(id)).collect())
     }
 
-    /// Returns whether a move led to a state that went back to before another.
-    fn goes_behind(&self, n: usize, since: usize) -> bool {
-        let checkpoint = self.timeline.checkpoints.get(n);
-        let begun = checkpoint.and_then(|checkpoint| self.timeline.moves.get(&checkpoint.id()));
-        let to = begun.and_then(|begun| self.timeline.index_of(begun.to?));
-        to.is_some_and(|to| to < since)
+    /// Returns the move that led to a state.
+    fn move_to(&self, n: usize) -> Option<&Begun> {
+        let checkpoint = self.timeline.checkpoints.get(n)?;
+        self.timeline.moves.get(&checkpoint.id())
     }
 
-    /// Returns what a merge took back that led to a state.
+    /// Returns the state that a move went to which led to another.
+    fn went_to(&self, n: usize) -> Option<usize> {
+        self.timeline.index_of(self.move_to(n)?.to?)
+    }
+
+    /// Returns whose work a merge took back that led to a state.
     fn took(&self, n: usize) -> Result<Option<Took>> {
-        let checkpoint = self.timeline.checkpoints.get(n);
-        let begun = checkpoint.and_then(|checkpoint| self.timeline.moves.get(&checkpoint.id()));
+        let begun = self.move_to(n);
         let Some((begun, merge)) = begun.and_then(|begun| Some((begun, begun.merge.as_ref()?)))
         else {
             return Ok(None);
         };
         let index = |id: CheckpointId| self.timeline.index_of(id);
-        let Some(since) = index(merge.since) else {
+        let own = OwnWork::merged(merge.whose, begun.of_session.as_ref());
+        // Where a move was taken back, nobody's work was.
+        let own = own.filter(|own| *own != OwnWork::Nobodys);
+        let (Some(since), Some(own)) = (index(merge.since), own) else {
             return Ok(None);
         };
-        let Some(own) = OwnWork::merged(merge.whose, begun.of_session.as_ref()) else {
-            return Ok(None);
-        };
-        Ok(Some(match own {
-            OwnWork::Nobodys => Took::Back {
-                to: begun.to.and_then(index).unwrap_or(0),
-                after: since,
-            },
-            own => Took::Work {
-                whose: own.find(self.workspace.store())?,
-                since,
-                until: merge.until.and_then(index).unwrap_or(usize::MAX),
-            },
+        Ok(Some(Took {
+            whose: own.find(self.workspace.store())?,
+            since,
+            until: merge.until.and_then(index).unwrap_or(usize::MAX),
         }))
     }
 

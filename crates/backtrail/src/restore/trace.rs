@@ -84,6 +84,7 @@ impl Trace {
                     let cause = Cause {
                         by: &Rc::from(std::mem::take(&mut by)),
                         n: interval.n,
+                        to: interval.to,
                         took: interval.took.as_ref(),
                         is_behind: interval.is_behind,
                     };

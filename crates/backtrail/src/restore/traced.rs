@@ -1,6 +1,7 @@
 //! What became of one path: its states, who had changed it in each, and the changes
 //! that led there.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::thing::Thing;
@@ -72,6 +73,8 @@ pub(super) struct Cause<'a> {
     pub(super) by: &'a Rc<[Doing]>,
     /// The state that it led to.
     pub(super) n: usize,
+    /// The state that Backtrail went to.
+    pub(super) to: Option<usize>,
     /// What a merge took back.
     pub(super) took: Option<&'a Took>,
     /// Whether it went back to something earlier than all is counted from.
@@ -145,25 +148,35 @@ impl Traced {
     /// Takes in a state that Backtrail made, and that was not there before: what a
     /// merge came to, or what somebody chose, or what was there even earlier.
     fn restored(&mut self, state: State, cause: Cause<'_>) -> Known {
-        let mut by = self.by().to_vec();
-        let mut came: Rc<[Doing]> = Rc::from([]);
-        let mut earlier = self.last_link();
-        match cause.took {
-            Some(took @ Took::Work { .. }) => {
-                earlier = self.without(took);
-                by = self.still_by(earlier);
-            }
-            Some(Took::Back { to, after }) => {
-                let gone = self.by_at(*after).to_vec();
-                let back = self.by_at(*to).iter();
-                came = back.filter(|doing| !has(&gone, doing)).cloned().collect();
-                by.retain(|known| !has(&came, known));
-                by.extend(came.iter().cloned());
-            }
-            None => {}
-        }
+        let came = cause.to.map_or_else(|| Rc::from([]), |to| self.came(to));
+        let earlier = match cause.took {
+            Some(took) => self.without(took),
+            None => self.last_link(),
+        };
+        let mut by = self.still_by(earlier);
+        by.retain(|known| !has(&came, known));
+        by.extend(came.iter().cloned());
         let link = self.link(state.clone(), came, earlier, cause);
         self.known(state, by, Some(link), cause.n)
+    }
+
+    /// Returns who made changes that a state of the workspace had and that are not in
+    /// effect now: going there, they come back.
+    fn came(&self, to: usize) -> Rc<[Doing]> {
+        let is_in_effect = |link: &&&Link| !link.is_gone;
+        let now: Vec<&Link> = self.chain();
+        let now: HashSet<usize> = now.iter().filter(is_in_effect).map(|link| link.n).collect();
+        let then = self.states.iter().rev().find(|known| known.n <= to);
+        let then = self.chain_to(then.and_then(|known| known.link));
+        let back = then.iter().rev().filter(is_in_effect);
+        let back = back.filter(|link| !now.contains(&link.n));
+        let mut came: Vec<Doing> = Vec::new();
+        for doing in back.flat_map(|link| link.by.iter()) {
+            if !has(&came, doing) {
+                came.push(doing.clone());
+            }
+        }
+        came.into()
     }
 
     /// Writes the changes that led to what is there down again, as they are after a
@@ -219,12 +232,6 @@ impl Traced {
     /// Returns who changed it, the last of them last.
     pub(super) fn by(&self) -> &[Doing] {
         self.states.last().map_or(&[], |known| &known.by)
-    }
-
-    /// Returns who had changed it in a state of the workspace.
-    fn by_at(&self, n: usize) -> &[Doing] {
-        let known = self.states.iter().rev().find(|known| known.n <= n);
-        known.map_or(&[], |known| &known.by)
     }
 
     /// Returns the changes that led to what is there, the last one first.

@@ -50,6 +50,8 @@ pub(super) struct Interval {
     pub(super) saves: bool,
     /// The place of the state after it.
     pub(super) n: usize,
+    /// The state that Backtrail went to in it.
+    pub(super) to: Option<usize>,
     /// What a merge took back in it.
     pub(super) took: Option<Took>,
     /// Whether Backtrail went back in it to something earlier than all is counted
@@ -57,33 +59,19 @@ pub(super) struct Interval {
     pub(super) is_behind: bool,
 }
 
-/// What a merge took back.
+/// What a merge took back: what some did after one state and up to another.
 #[derive(Debug)]
-pub(super) enum Took {
-    /// What some did after one state and up to another.
-    Work {
-        whose: Whose,
-        since: usize,
-        until: usize,
-    },
-    /// A move: what the first state had came back, and the second had not.
-    Back { to: usize, after: usize },
+pub(super) struct Took {
+    pub(super) whose: Whose,
+    pub(super) since: usize,
+    pub(super) until: usize,
 }
 
 impl Took {
     /// Returns whether a change was taken back.
     pub(super) fn holds(&self, link: &Link) -> bool {
-        match self {
-            Self::Work {
-                whose,
-                since,
-                until,
-            } => {
-                let is_within = *since < link.n && link.n <= *until;
-                is_within && !link.by.is_empty() && link.by.iter().all(|by| whose.is_own(by))
-            }
-            Self::Back { .. } => false,
-        }
+        let is_within = self.since < link.n && link.n <= self.until;
+        is_within && !link.by.is_empty() && link.by.iter().all(|by| self.whose.is_own(by))
     }
 }
 
@@ -113,6 +101,7 @@ pub(super) fn intervals(
             by: saved_by(&around, checkpoints, n),
             saves: !checkpoints[n].why().moved() && *checkpoints[n].why() != Why::BeforeRewind,
             n,
+            to: None,
             took: None,
             is_behind: false,
         })
@@ -125,6 +114,7 @@ pub(super) fn intervals(
         by: unsaved_by(&around, last, now),
         saves: false,
         n: last,
+        to: None,
         took: None,
         is_behind: false,
     });

@@ -430,7 +430,8 @@ mod oracle {
     struct Link {
         before: Text,
         after: Text,
-        who: Option<Who>,
+        /// All whose changes are in it; nobody's where Backtrail made it.
+        who: Vec<Who>,
         n: usize,
         gone: bool,
         /// It went back to before all is counted from.
@@ -446,43 +447,49 @@ mod oracle {
         let base = &events[since].texts[name];
         let mut now = base.clone();
         let mut chain: Vec<Link> = Vec::new();
-        let mut known: Vec<(Text, Vec<Link>)> = Vec::new();
+        let mut known: Vec<(usize, Text, Vec<Link>)> = Vec::new();
         for (n, event) in events.iter().enumerate().skip(since + 1) {
             let text = event.texts[name].clone();
             if text == now {
                 continue;
             }
-            let then = known.iter().rev().find(|(known, _)| *known == text);
+            let then = known.iter().rev().find(|(_, known, _)| *known == text);
             match then.filter(|_| event.who.is_none()) {
                 // What the agent brought back to that may have been the person's.
                 _ if text == *base && event.who != Some(Who::Agent) => chain.clear(),
-                Some((_, then)) => chain = then.clone(),
+                Some((.., then)) => chain = then.clone(),
                 None => {
-                    let behind = event.took.is_some_and(|(to, _)| to < since);
-                    if let Some((since, until)) = event.took.filter(|_| !behind) {
-                        let taken = |link: &Link| since < link.n && link.n <= until;
+                    let to = event.took.map(|(to, _)| to);
+                    let behind = to.is_some_and(|to| to < since);
+                    let mut who: Vec<Who> = event.who.into_iter().collect();
+                    if let Some((to, until)) = event.took.filter(|_| !behind) {
+                        who = came(&known, &chain, to);
+                        let taken = |link: &Link| to < link.n && link.n <= until;
                         for link in chain.iter_mut().filter(|link| taken(link)) {
-                            link.gone |= link.who == Some(Who::Agent);
+                            link.gone |= link.is_all(Who::Agent);
                         }
                     }
                     chain.push(Link {
                         before: now,
                         after: text.clone(),
-                        who: event.who,
+                        who,
                         n,
                         gone: false,
                         behind,
                     });
                 }
             }
-            known.push((text.clone(), chain.clone()));
+            known.push((n, text.clone(), chain.clone()));
             now = text;
         }
-        let is_own = |link: &Link| {
-            (link.who == Some(Who::Agent) || link.behind) && !link.gone && link.n <= until
-        };
+        let counts = |link: &Link| !link.gone && link.n <= until;
+        let is_own = |link: &Link| counts(link) && (link.behind || link.is_all(Who::Agent));
         while let Some(mut last) = chain.pop() {
             if !is_own(&last) {
+                if counts(&last) && last.who.contains(&Who::Agent) {
+                    // Of both at once.
+                    return None;
+                }
                 continue;
             }
             while let Some(link) = chain.pop_if(|link| is_own(link)) {
@@ -491,6 +498,21 @@ mod oracle {
             now = three_ways(&last.after, &now, &last.before)?;
         }
         Some(now)
+    }
+
+    impl Link {
+        fn is_all(&self, who: Who) -> bool {
+            !self.who.is_empty() && self.who.iter().all(|one| *one == who)
+        }
+    }
+
+    /// Returns whose changes were in a state and are not now.
+    fn came(known: &[(usize, Text, Vec<Link>)], chain: &[Link], to: usize) -> Vec<Who> {
+        let then = known.iter().rev().find(|(n, ..)| *n <= to);
+        let then = then.map_or(&[][..], |(.., chain)| chain);
+        let is_in = |link: &&Link| chain.iter().any(|one| one.n == link.n && !one.gone);
+        let back = then.iter().filter(|link| !link.gone && !is_in(link));
+        back.flat_map(|link| link.who.clone()).collect()
     }
 
     fn three_ways(base: &Text, ours: &Text, theirs: &Text) -> Option<Text> {
