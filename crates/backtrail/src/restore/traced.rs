@@ -150,8 +150,10 @@ impl Traced {
     fn restored(&mut self, state: State, cause: Cause<'_>) -> Known {
         let came = cause.to.map_or_else(|| Rc::from([]), |to| self.came(to));
         let earlier = match cause.took {
-            Some(took) => self.without(took),
-            None => self.last_link(),
+            Some(took) if came.is_empty() => self.without(took),
+            // What brings something back may be undone itself, and then all that it
+            // took back is there again.
+            _ => self.last_link(),
         };
         let mut by = self.still_by(earlier);
         by.retain(|known| !has(&came, known));

@@ -464,7 +464,7 @@ mod oracle {
                     let mut who: Vec<Who> = event.who.into_iter().collect();
                     if let Some((to, until)) = event.took.filter(|_| !behind) {
                         who = came(&known, &chain, to);
-                        let taken = |link: &Link| to < link.n && link.n <= until;
+                        let taken = |link: &Link| who.is_empty() && to < link.n && link.n <= until;
                         for link in chain.iter_mut().filter(|link| taken(link)) {
                             link.gone |= link.is_all(Who::Agent);
                         }
