@@ -184,6 +184,7 @@ impl Drafting<'_> {
         let merger = Merger {
             trace: &trace,
             whose: &whose,
+            since: place_of(self.timeline, self.goal.since)?,
             until: self.until()?,
             present: &present,
             objects: self.workspace.objects(),
@@ -394,10 +395,9 @@ impl Drafting<'_> {
         let now = self.workspace.store().now();
         let mut intervals = intervals(self.timeline, since, present.id(), now);
         for interval in &mut intervals {
-            let went_to = self.went_to(interval.n);
-            interval.is_behind = went_to.is_some_and(|to| to < since);
-            if !interval.is_behind {
-                interval.to = went_to;
+            interval.to = self.went_to(interval.n);
+            // What went back further is taken back itself, with all that it took back.
+            if interval.to.is_some_and(|to| to >= since) {
                 interval.took = self.took(interval.n)?;
             }
         }

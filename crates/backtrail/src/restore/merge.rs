@@ -27,6 +27,8 @@ use crate::snapshot::text::is_binary;
 pub(super) struct Merger<'a> {
     pub(super) trace: &'a Trace,
     pub(super) whose: &'a Whose,
+    /// The state of the workspace that all is counted from.
+    pub(super) since: usize,
     /// The last state of the workspace that what is taken back led to.
     pub(super) until: usize,
     pub(super) present: &'a Snapshot,
@@ -188,7 +190,7 @@ impl Merger<'_> {
         }
         if link.by.is_empty() {
             // What Backtrail did is taken back with the rest where it went too far.
-            return Ok(link.is_behind);
+            return Ok(link.is_behind(self.since));
         }
         let is_saved = link.n <= self.trace.saved();
         let is_own = |doing: &Doing| {

@@ -86,7 +86,6 @@ impl Trace {
                         n: interval.n,
                         to: interval.to,
                         took: interval.took.as_ref(),
-                        is_behind: interval.is_behind,
                     };
                     self.take_in(&found, cause, interval.saves);
                     self.save(interval);

@@ -44,8 +44,8 @@ pub(super) struct Link {
     pub(super) n: usize,
     /// Whether a merge took it back: nothing of it is in what is there.
     pub(super) is_gone: bool,
-    /// Whether Backtrail went back to something earlier than all is counted from.
-    pub(super) is_behind: bool,
+    /// The state that Backtrail went to with it.
+    to: Option<usize>,
     earlier: Option<usize>,
 }
 
@@ -77,8 +77,13 @@ pub(super) struct Cause<'a> {
     pub(super) to: Option<usize>,
     /// What a merge took back.
     pub(super) took: Option<&'a Took>,
-    /// Whether it went back to something earlier than all is counted from.
-    pub(super) is_behind: bool,
+}
+
+impl Link {
+    /// Returns whether Backtrail went back with it to before a state.
+    pub(super) fn is_behind(&self, since: usize) -> bool {
+        self.by.is_empty() && self.to.is_some_and(|to| to < since)
+    }
 }
 
 impl Traced {
@@ -135,7 +140,7 @@ impl Traced {
             by,
             n: cause.n,
             is_gone: false,
-            is_behind: cause.is_behind,
+            to: cause.to,
             earlier,
         });
         self.links.len() - 1

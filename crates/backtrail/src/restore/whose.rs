@@ -54,9 +54,6 @@ pub(super) struct Interval {
     pub(super) to: Option<usize>,
     /// What a merge took back in it.
     pub(super) took: Option<Took>,
-    /// Whether Backtrail went back in it to something earlier than all is counted
-    /// from.
-    pub(super) is_behind: bool,
 }
 
 /// What a merge took back: what some did after one state and up to another.
@@ -71,7 +68,8 @@ impl Took {
     /// Returns whether a change was taken back.
     pub(super) fn holds(&self, link: &Link) -> bool {
         let is_within = self.since < link.n && link.n <= self.until;
-        is_within && !link.by.is_empty() && link.by.iter().all(|by| self.whose.is_own(by))
+        let is_own = !link.by.is_empty() && link.by.iter().all(|by| self.whose.is_own(by));
+        is_within && (is_own || link.is_behind(self.since))
     }
 }
 
@@ -103,7 +101,6 @@ pub(super) fn intervals(
             n,
             to: None,
             took: None,
-            is_behind: false,
         })
         .collect();
     let last = checkpoints.len();
@@ -116,7 +113,6 @@ pub(super) fn intervals(
         n: last,
         to: None,
         took: None,
-        is_behind: false,
     });
     intervals
 }

@@ -434,8 +434,8 @@ mod oracle {
         who: Vec<Who>,
         n: usize,
         gone: bool,
-        /// It went back to before all is counted from.
-        behind: bool,
+        /// The event that a merge went to.
+        to: Option<usize>,
     }
 
     /// Follows one file from a state on, and undoes what the agent did.
@@ -466,7 +466,7 @@ mod oracle {
                         who = came(&known, &chain, to);
                         let taken = |link: &Link| who.is_empty() && to < link.n && link.n <= until;
                         for link in chain.iter_mut().filter(|link| taken(link)) {
-                            link.gone |= link.is_all(Who::Agent);
+                            link.gone |= link.is_all(Who::Agent) || link.is_behind(to);
                         }
                     }
                     chain.push(Link {
@@ -475,7 +475,7 @@ mod oracle {
                         who,
                         n,
                         gone: false,
-                        behind,
+                        to,
                     });
                 }
             }
@@ -483,7 +483,8 @@ mod oracle {
             now = text;
         }
         let counts = |link: &Link| !link.gone && link.n <= until;
-        let is_own = |link: &Link| counts(link) && (link.behind || link.is_all(Who::Agent));
+        let is_own =
+            |link: &Link| counts(link) && (link.is_behind(since) || link.is_all(Who::Agent));
         while let Some(mut last) = chain.pop() {
             if !is_own(&last) {
                 if counts(&last) && last.who.contains(&Who::Agent) {
@@ -501,6 +502,10 @@ mod oracle {
     }
 
     impl Link {
+        fn is_behind(&self, since: usize) -> bool {
+            self.who.is_empty() && self.to.is_some_and(|to| to < since)
+        }
+
         fn is_all(&self, who: Who) -> bool {
             !self.who.is_empty() && self.who.iter().all(|one| *one == who)
         }
