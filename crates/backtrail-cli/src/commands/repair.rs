@@ -31,11 +31,16 @@ pub(crate) struct Args {
     /// Say what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
+
+    /// Without a session: let go of the files of checkpoints of which a whole directory is
+    /// lost for good, so that gc can go on; their records stay
+    #[arg(long, conflicts_with_all = ["reference", "dry_run"])]
+    give_up: bool,
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let Some(reference) = &args.reference else {
-        return files::run(args.dry_run, global, ui);
+        return files::run(args.dry_run, args.give_up, global, ui);
     };
     let store = require_store(global)?;
     let id = resolve(&store, reference)?;

@@ -173,6 +173,11 @@ impl Total {
             // A session that cannot be read is not one that can be passed over,
             // and no repair helps it.
             Err(error) => {
+                // Deleted meanwhile, it is not damaged.
+                if store.sessions().is_ok_and(|ids| !ids.contains(id)) {
+                    self.sessions -= 1;
+                    return;
+                }
                 self.damaged_count += 1;
                 let file = error.path().unwrap_or(store.root());
                 self.damaged.push(Place {
@@ -301,6 +306,7 @@ impl Total {
         }
         let are = if self.records == 1 { "is" } else { "are" };
         let all = match (self.sessions, self.workspaces) {
+            (_, 1..) if self.damaged_count == 0 => count(self.workspaces, "workspace"),
             (0, 1..) => count(self.workspaces, "workspace"),
             (_, 0) => sessions,
             _ => format!("{sessions} and {}", count(self.workspaces, "workspace")),

@@ -52,7 +52,8 @@ fn a_damaged_file_is_named_with_its_checkpoints_and_captured_again() {
     let plan = cli.run(&["repair", "--dry-run"]);
     assert_eq!(plan.code, 0, "{plan:#?}");
     assert!(
-        plan.stdout.contains("1 object would be captured again\n"),
+        plan.stdout
+            .contains("1 object at least would be captured again\n"),
         "{}",
         plan.stdout
     );
@@ -116,4 +117,99 @@ fn a_quick_check_says_that_it_is_one() {
         fs::remove_file(pack).unwrap();
     }
     assert_eq!(cli.run(&["verify", "--quick"]).code, 1);
+}
+
+/// A directory of a labelled checkpoint that is lost stops the clean-up; given up, it
+/// does not any more, and the checkpoint says why it has no files.
+#[test]
+fn what_is_lost_for_good_can_be_given_up_so_that_the_clean_up_goes_on() {
+    let cli = Cli::new();
+    kept(&cli);
+    for pack in cli.packs() {
+        fs::remove_file(pack).unwrap();
+    }
+    fs::write(cli.work().join("stays"), "another\n").unwrap();
+    assert_eq!(cli.run(&["checkpoint", "three"]).code, 0);
+    assert_eq!(cli.run(&["gc"]).code, 2);
+    let ran = cli.run(&["repair"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stderr.contains("repair --give-up"), "{}", ran.stderr);
+    let ran = cli.run(&["repair", "--give-up"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(ran.stdout.contains("were let go\n"), "{}", ran.stdout);
+    assert_eq!(cli.run(&["gc"]).code, 0);
+    assert_eq!(cli.run(&["verify"]).code, 0);
+    let ran = cli.run(&["cat", "one", "stays"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("damaged beyond repair"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(cli.run(&["cat", "three", "stays"]).stdout, "another\n");
+}
+
+/// F21: nothing is deleted because a trail is gone; nothing is lost without a word.
+#[test]
+fn f21_a_workspace_without_its_trail_stops_the_clean_up_and_is_named() {
+    let cli = Cli::new();
+    kept(&cli);
+    let workspaces = fs::read_dir(cli.store().join("workspaces")).unwrap();
+    let dirs = workspaces.map(|entry| entry.unwrap().path());
+    let dir = dirs.into_iter().find(|path| path.is_dir()).unwrap();
+    let trail = dir.join("0000.jsonl");
+    let text = fs::read_to_string(&trail).unwrap();
+    // A line that is lost is named, and so is the record in it.
+    fs::write(&trail, text.replacen("\"checkpoint\"", "\"checkpaint\"", 1)).unwrap();
+    assert_eq!(cli.run(&["gc"]).code, 2);
+    let ran = cli.run(&["repair"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stdout.contains("lost     record "), "{}", ran.stdout);
+    assert_eq!(cli.run(&["verify"]).code, 0);
+    for entry in fs::read_dir(&dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "jsonl") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    for args in [&["gc"][..], &["gc", "--older-than", "0s"]] {
+        let ran = cli.run(args);
+        assert_eq!(ran.code, 2, "{ran:#?}");
+        assert!(ran.stderr.contains("is gone"), "{}", ran.stderr);
+    }
+    assert_eq!(cli.run(&["verify"]).code, 1);
+    assert_eq!(cli.run(&["repair"]).code, 1);
+    assert!(!cli.packs().is_empty());
+}
+
+/// What stays must be readable before anything is given up.
+#[test]
+fn f21_nothing_is_let_go_where_the_clean_up_would_stop() {
+    let cli = Cli::new();
+    fs::create_dir(cli.work().join("dir")).unwrap();
+    for n in 0..4 {
+        fs::write(cli.work().join("dir/file"), n.to_string().repeat(50)).unwrap();
+        assert_eq!(cli.run(&["checkpoint"]).code, 0);
+    }
+    // The listing of the newest state: the last objects that were stored.
+    let pack = cli.packs().remove(0);
+    let whole = fs::read(&pack).unwrap();
+    let mut stopped = 0;
+    for back in (40..400).step_by(8) {
+        let mut bytes = whole.clone();
+        let at = bytes.len() - back;
+        bytes[at] ^= 0x55;
+        fs::write(&pack, &bytes).unwrap();
+        let ran = cli.run(&["gc", "--older-than", "0s", "--dry-run"]);
+        if ran.code == 2 {
+            stopped += 1;
+            let ran = cli.run(&["gc", "--older-than", "0s"]);
+            assert_eq!(ran.code, 2, "{ran:#?}");
+            let log = cli.run(&["log", "--all"]);
+            assert!(!log.stdout.contains("let go"), "{}", log.stdout);
+        }
+    }
+    fs::write(&pack, &whole).unwrap();
+    assert!(stopped > 0);
+    assert_eq!(cli.run(&["gc", "--older-than", "0s"]).code, 0);
 }

@@ -59,11 +59,19 @@ impl Store {
                 Some(lock)
             }
         };
+        if !options.dry_run && options.lets_go() {
+            // Nothing is given up where what stays cannot be read.
+            let foretold = GcOptions {
+                dry_run: true,
+                ..options.clone()
+            };
+            Run::begin(self, &foretold)?.rehearse()?;
+        }
         Run::begin(self, options)?.run()
     }
 
-    /// Returns how many bytes the store has.
-    pub fn bytes(&self) -> Result<u64> {
+    /// Returns how many bytes the store has, as far as they can be looked at.
+    pub fn bytes(&self) -> u64 {
         bytes_below(self.storage(), self.root())
     }
 }
@@ -111,13 +119,25 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn run(mut self) -> Result<GcReport> {
+    /// Finds out that everything can be read that stays. Nothing is changed.
+    fn rehearse(mut self) -> Result<()> {
+        self.let_go_all()?;
+        self.watching.mark_all(&mut self.stock)
+    }
+
+    /// Lets go of what the limits say.
+    fn let_go_all(&mut self) -> Result<()> {
         if let Some(age) = self.options.older_than {
             self.let_go_by_age(age)?;
         }
-        if let Some(bytes) = self.options.max_size {
-            self.let_go_by_size(bytes)?;
+        match self.options.max_size {
+            Some(bytes) => self.let_go_by_size(bytes),
+            None => Ok(()),
         }
+    }
+
+    fn run(mut self) -> Result<GcReport> {
+        self.let_go_all()?;
         self.watching.mark_all(&mut self.stock)?;
         let swept = match self.options.dry_run {
             true => self.stock.would_sweep()?,
@@ -142,7 +162,7 @@ impl<'a> Run<'a> {
             },
         });
         report.left = left.collect();
-        report.store_bytes = self.store.bytes()?;
+        report.store_bytes = self.store.bytes();
         if self.options.dry_run {
             report.store_bytes = report.store_bytes.saturating_sub(report.freed);
         }
@@ -198,7 +218,7 @@ impl<'a> Run<'a> {
 
     /// Lets go of what is worth least, until the rest fits in.
     fn let_go_by_size(&mut self, limit: u64) -> Result<()> {
-        let bytes = self.store.bytes()?;
+        let bytes = self.store.bytes();
         if bytes <= limit {
             return Ok(());
         }
@@ -343,8 +363,8 @@ impl Watch for Watching {
         Ok(())
     }
 
-    fn alone(&self) -> Result<Box<dyn Any>> {
+    fn alone(&self) -> Result<Option<Box<dyn Any>>> {
         let alone = self.store.alone_with_objects()?;
-        Ok(Box::new(alone))
+        Ok(alone.map(|alone| Box::new(alone) as Box<dyn Any>))
     }
 }

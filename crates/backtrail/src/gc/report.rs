@@ -25,6 +25,11 @@ impl GcOptions {
         Self::default()
     }
 
+    /// Returns whether file states may be let go.
+    pub(super) fn lets_go(&self) -> bool {
+        self.older_than.is_some() || self.max_size.is_some()
+    }
+
     /// Lets go of the files of checkpoints that are older than this.
     #[must_use]
     pub fn older_than(mut self, age: Duration) -> Self {

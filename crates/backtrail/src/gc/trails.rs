@@ -19,10 +19,10 @@ use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::opener::Opener;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{RecordKind, RecordRef, Sums, trail_number};
-use crate::workspace::Why;
 use crate::workspace::journal::{Begun, GivenUp};
 use crate::workspace::let_go;
 use crate::workspace::stored::Stored;
+use crate::workspace::{Why, must_be_new};
 
 /// The trails of all workspaces, as far as they were read.
 #[derive(Debug)]
@@ -97,8 +97,10 @@ impl Trails {
         let told = self.workspaces.entry(id.clone()).or_default();
         let is_first = told.read.is_empty();
         let read = told.read(&files, !is_first);
-        if is_first && !told.read.is_empty() {
-            must_be_whole(&self.store, &files)?;
+        match (is_first, told.read.is_empty()) {
+            (true, false) => must_be_whole(&self.store, &files)?,
+            (true, true) => must_be_new(&files)?,
+            _ => {}
         }
         read
     }

@@ -31,8 +31,8 @@ pub(crate) trait Watch {
     fn catch_up(&mut self, stock: &mut Stock) -> Result<()>;
 
     /// Waits until nobody relies on an object that no record names; that stays so
-    /// until what is returned is dropped.
-    fn alone(&self) -> Result<Box<dyn Any>>;
+    /// until what is returned is dropped. `None` if it takes too long.
+    fn alone(&self) -> Result<Option<Box<dyn Any>>>;
 }
 
 /// What a sweep did, or would do.
@@ -78,6 +78,8 @@ pub(crate) struct Sweep<'a> {
     own: HashSet<u64>,
     /// How long the packs were that went.
     gone: u64,
+    /// Whether somebody kept the sweep waiting too long.
+    is_tired: bool,
     swept: Swept,
 }
 
@@ -101,6 +103,7 @@ impl<'a> Sweep<'a> {
             outlet: None,
             own: HashSet::new(),
             gone: 0,
+            is_tired: false,
             swept: Swept::default(),
         };
         for number in order {
@@ -134,7 +137,7 @@ impl<'a> Sweep<'a> {
     }
 
     fn pack(&mut self, number: usize) -> Result<()> {
-        if self.stock.packs[number].is_busy {
+        if self.is_tired || self.stock.packs[number].is_busy {
             return self.leave(number, LeftBecause::Busy);
         }
         let source = match self.source(number) {
@@ -178,7 +181,10 @@ impl<'a> Sweep<'a> {
             }
             // Most of what there is to read is read while nobody waits.
             self.watch.catch_up(self.stock)?;
-            let alone = self.watch.alone()?;
+            let Some(alone) = self.watch.alone()? else {
+                self.is_tired = true;
+                return self.leave(source.number, LeftBecause::Busy);
+            };
             self.watch.catch_up(self.stock)?;
             if self.stock.generation == known || self.is_done(source, &copied) {
                 self.remove(source)?;

@@ -24,8 +24,8 @@ impl Watch for Names {
         Ok(())
     }
 
-    fn alone(&self) -> Result<Box<dyn Any>> {
-        Ok(Box::new(()))
+    fn alone(&self) -> Result<Option<Box<dyn Any>>> {
+        Ok(Some(Box::new(())))
     }
 }
 

@@ -347,6 +347,13 @@ impl Store {
         workspace::mend(self, dry_run)
     }
 
+    /// Repairs what can be, and gives up the files of checkpoints of which a whole
+    /// directory is lost for good: as long as they count, nothing can be cleaned up. Their
+    /// records stay and say so.
+    pub fn give_up_lost_snapshots(&self) -> Result<SnapshotsRepair> {
+        workspace::give_up(self)
+    }
+
     /// Returns the ids of all sessions, in no order.
     ///
     /// A directory without a trail is what a crash leaves of a session that was

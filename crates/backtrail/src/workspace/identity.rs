@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Workspace;
+use super::making::SNAPSHOT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::WorkspaceId;
 use crate::random::new_uuid;
@@ -113,7 +114,10 @@ fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>> {
     let files = store.workspace_files(&id);
     let present = match files.trails()?.last() {
         Some(head) => present(store, &files, *head)?,
-        None => return Ok(None),
+        None => {
+            must_be_new(&files)?;
+            return Ok(None);
+        }
     };
     let workspace = present.workspace.ok_or_else(|| {
         let what = format!("which directory workspace {id} is cannot be read any more");
@@ -124,6 +128,24 @@ fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>> {
         root: workspace.root(),
         directory: workspace.directory,
     }))
+}
+
+/// Refuses a workspace without a trail in which something was kept once: a crash while
+/// it is made leaves no such thing.
+pub(crate) fn must_be_new(files: &SessionFiles) -> Result<()> {
+    let path = files.dir().join(SNAPSHOT);
+    let was_used = files.storage().exists(&path);
+    match was_used.map_err(|error| Error::io("cannot look at the workspace", &path, error))? {
+        false => Ok(()),
+        true => {
+            let what = format!(
+                "the trail of workspace {} is gone, and with it what was kept there; put it \
+                 back from a copy, or remove the directory",
+                files.id()
+            );
+            Err(Error::new(ErrorKind::Corrupt, what).at_path(files.dir()))
+        }
+    }
 }
 
 fn present(store: &Store, files: &SessionFiles, head: u32) -> Result<Present> {

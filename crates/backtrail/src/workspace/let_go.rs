@@ -46,6 +46,8 @@ pub enum LetGoBecause {
     Size,
     /// Their session was purged.
     Purge,
+    /// They were damaged beyond repair, and were given up.
+    Damage,
     /// Another reason, of a newer version.
     #[serde(other)]
     Other,
@@ -57,6 +59,7 @@ impl fmt::Display for LetGoBecause {
             Self::Age => "they were older than was asked to be kept",
             Self::Size => "the store was larger than was asked for",
             Self::Purge => "their session was purged",
+            Self::Damage => "they were damaged beyond repair",
             Self::Other => "a newer version had a reason",
         })
     }
@@ -144,10 +147,23 @@ impl Workspace {
         Ok(self.all_let_go()?.get(&id).copied())
     }
 
+    /// Returns whether another checkpoint keeps the same state as one that was let go.
+    fn is_kept_elsewhere(&self, id: CheckpointId) -> Result<bool> {
+        let gone = self.all_let_go()?;
+        let all = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
+        let own = all.iter().find(|kept| kept.id == id);
+        let own = own.map(Checkpoint::snapshot_id);
+        let is_same = |kept: &Checkpoint| Some(kept.snapshot_id()) == own;
+        Ok(all
+            .iter()
+            .any(|kept| is_same(kept) && !gone.contains_key(&kept.id)))
+    }
+
     /// Refuses a checkpoint whose files were let go, naming the nearest ones that
     /// have theirs.
     pub(crate) fn must_be_kept(&self, id: CheckpointId) -> Result<()> {
         match self.let_go_of(id)? {
+            Some(_) if self.is_kept_elsewhere(id)? => Ok(()),
             Some(let_go) => {
                 let what = format!(
                     "the files of checkpoint {} were let go at {}: {}",

@@ -22,7 +22,7 @@ use crate::snapshot::{LeftOutEntry, Snapshot};
 use crate::store::{Keeping, Store};
 
 /// The lock that snapshots of one workspace take turns by.
-const SNAPSHOT: &str = "snapshot.lock";
+pub(super) const SNAPSHOT: &str = "snapshot.lock";
 /// The longest label.
 const MAX_LABEL: usize = 200;
 /// How much of what a turn or run was about is kept.

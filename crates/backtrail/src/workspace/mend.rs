@@ -5,13 +5,15 @@
 //! whatever path. A directory's listing comes back in the same way, if the directory
 //! is what it was. The damaged copy stays where it is and counts for nothing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::Workspace;
+use super::let_go::LetGoBecause;
 use super::look::scan_time;
-use super::verify::{LostState, SnapshotsReport, VerifyOptions, verify};
+use super::verify::{Incomplete, LostState, SnapshotsReport, VerifyOptions, verify};
 use crate::error::Result;
+use crate::ids::CheckpointId;
 use crate::objects::{ObjectId, ObjectWriter};
 use crate::restore::capture::capture;
 use crate::session::{RepairReport, repair_plan};
@@ -34,6 +36,10 @@ pub struct SnapshotsRepair {
     pub damaged_trails: u64,
     /// Workspaces that could not be looked at, and why.
     pub unseen: Vec<(Workspace, crate::Error)>,
+    /// Workspaces whose trail cannot be read at all: nothing can be made of it.
+    pub unreadable: Vec<Incomplete>,
+    /// How many checkpoints were given up.
+    pub given_up: u64,
     /// Whether nothing was done.
     pub dry_run: bool,
 }
@@ -51,8 +57,40 @@ pub struct Recaptured {
 impl SnapshotsRepair {
     /// Returns whether there is nothing to repair.
     pub fn is_empty(&self) -> bool {
-        self.recaptured.is_empty() && self.lost.is_empty() && self.damaged_trails == 0
+        self.recaptured.is_empty()
+            && self.lost.is_empty()
+            && self.damaged_trails == 0
+            && self.unreadable.is_empty()
     }
+
+    /// Returns whether something is lost for good.
+    pub fn has_losses(&self) -> bool {
+        let has_lost = |(_, report): &(Workspace, RepairReport)| !report.missing.is_empty();
+        !self.lost.is_empty() || !self.unreadable.is_empty() || self.trails.iter().any(has_lost)
+    }
+}
+
+/// Gives up the checkpoints of which a directory is lost: nobody knows what was in it,
+/// and as long as they count, nothing can be cleaned up.
+pub(crate) fn give_up(store: &Store) -> Result<SnapshotsRepair> {
+    let mut repair = mend(store, false)?;
+    let mut by_workspace: BTreeMap<PathBuf, (Workspace, HashSet<CheckpointId>)> = BTreeMap::new();
+    for lost in repair.lost.iter().filter(|lost| lost.is_dir) {
+        let root = lost.workspace.root().to_owned();
+        let known = by_workspace.entry(root);
+        let known = known.or_insert_with(|| (lost.workspace.clone(), HashSet::new()));
+        known.1.extend(lost.checkpoints.iter().copied());
+    }
+    for (workspace, ids) in by_workspace.into_values() {
+        let lock = workspace.snapshot_lock()?;
+        let _turn = lock.wait(None)?;
+        workspace.recover_locked(None)?;
+        let mut ids: Vec<CheckpointId> = ids.into_iter().collect();
+        ids.sort_unstable_by_key(CheckpointId::to_string);
+        workspace.let_go(&ids, LetGoBecause::Damage)?;
+        repair.given_up += ids.len() as u64;
+    }
+    Ok(repair)
 }
 
 /// Repairs what can be.
@@ -63,6 +101,7 @@ pub(crate) fn mend(store: &Store, dry_run: bool) -> Result<SnapshotsRepair> {
     };
     let mut report = verify(store, &VerifyOptions::new())?;
     repair.mend_trails(&report)?;
+    repair.unreadable = std::mem::take(&mut report.incomplete);
     let mut lying = Vec::new();
     if !report.lost.is_empty() {
         lying = repair.look_around(store)?;

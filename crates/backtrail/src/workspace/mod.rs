@@ -56,8 +56,8 @@ pub use purge::StillHeld;
 pub use run::Run;
 pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
 
-pub(crate) use identity::{all, by_id, find, known, register, root_around};
-pub(crate) use mend::mend;
+pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
+pub(crate) use mend::{give_up, mend};
 pub(crate) use run::append_run;
 pub(crate) use verify::verify;
 

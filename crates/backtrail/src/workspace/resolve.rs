@@ -1,7 +1,7 @@
 //! Finding the checkpoint that a point means.
 
 use super::Workspace;
-use super::checkpoint::{Checkpoint, SessionPlace};
+use super::checkpoint::{Checkpoint, SessionPlace, Why};
 use super::point::{Named, Point};
 use super::timeline::Timeline;
 use crate::error::{Error, ErrorKind, Result, quoted};
@@ -140,7 +140,9 @@ impl Workspace {
         let line = self.store().read_session(session)?.line()?;
         let found = self.find_back(|checkpoint| {
             checkpoint.session().is_some_and(|place| {
-                place.seq <= seq && line.holds(&place.id, place.trail, place.seq)
+                // A run ends before its record is there.
+                let since = place.seq + u64::from(checkpoint.why == Why::RunEnd);
+                since <= seq && line.holds(&place.id, place.trail, place.seq)
             })
         })?;
         let moment = found.map(|checkpoint| Moment {

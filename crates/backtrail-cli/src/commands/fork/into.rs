@@ -67,15 +67,15 @@ impl<'a> Into<'a> {
     /// named, the one that it works in.
     fn find(&self, point: Point, global: &Global) -> Result<(Workspace, Point)> {
         let here = &self.args.here;
-        if here.is_named() {
-            return Ok((here.require(global, self.ui, Finish::ToWrite)?, point));
-        }
+        let found = match here.is_named() {
+            true => Some(here.require(global, self.ui, Finish::ToWrite)?),
+            false => here.find(global, self.ui, Finish::ToWrite)?,
+        };
         if let Some((reference, _)) = record_of(&point) {
             let store = require_files_store(global)?;
             let id = resolve(&store, &reference)?;
-            return Ok((self.works_in(&store, &id)?, point));
+            return Ok((self.works_in(&store, &id, found)?, point));
         }
-        let found = here.find(global, self.ui, Finish::ToWrite)?;
         let is_point = found.as_ref().is_some_and(|workspace| {
             let resolved = workspace.resolve(&point);
             !resolved.is_err_and(|error| error.kind() == ErrorKind::NotFound)
@@ -83,18 +83,32 @@ impl<'a> Into<'a> {
         let store = open_files_store(global)?;
         let session = store.as_ref().and_then(|store| as_session(store, &point));
         match (found, store, session) {
-            (_, Some(store), Some(id)) if !is_point => {
+            (found, Some(store), Some(_)) if !is_point => {
+                // Of this workspace, where `latest` is asked for.
+                let id = resolve(&store, &self.args.point)?;
                 let last = store.read_session(&id)?.last_records(1)?;
                 let seq = last.first().map_or(0, |record| record.seq());
-                Ok((self.works_in(&store, &id)?, Point::record(&id, seq)))
+                let workspace = self.works_in(&store, &id, found)?;
+                Ok((workspace, Point::record(&id, seq)))
             }
             (Some(workspace), ..) => Ok((workspace, point)),
             (None, ..) => Err(here.unknown(global, self.ui)?),
         }
     }
 
-    fn works_in(&self, store: &Store, id: &SessionId) -> Result<Workspace> {
-        let Some(workspace) = workspace_of(store, id)? else {
+    /// Returns the workspace that a session works in; `found` where another was named,
+    /// or where it works in none.
+    fn works_in(
+        &self,
+        store: &Store,
+        id: &SessionId,
+        found: Option<Workspace>,
+    ) -> Result<Workspace> {
+        let found = match self.args.here.is_named() {
+            true => found,
+            false => workspace_of(store, id)?.or(found),
+        };
+        let Some(workspace) = found else {
             let (id, program) = (short(id), self.ui.program());
             let what = format!("session {id} works in no directory, so there are no files");
             let hint = format!("fork the conversation alone: {program} fork {id}");

@@ -2,32 +2,35 @@
 
 use std::io::Write;
 
-use backtrail::{Recaptured, SnapshotsRepair};
+use backtrail::{Recaptured, SnapshotsRepair, Store};
 use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::commands::verify::Lost;
-use crate::commands::{Answer, require_files_store};
+use crate::commands::{Answer, relative, require_files_store};
 use crate::error::{Result, full_text};
 use crate::home::tilde;
 use crate::text::{count, path_json};
 use crate::ui::{Ui, unwritable};
 
-pub(super) fn run(dry_run: bool, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(super) fn run(dry_run: bool, give_up: bool, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_files_store(global)?;
-    let repair = store.repair_snapshots(dry_run)?;
+    let repair = match give_up {
+        true => store.give_up_lost_snapshots()?,
+        false => store.repair_snapshots(dry_run)?,
+    };
     if ui.json() {
-        ui.print_json(&to_json(&repair))?;
+        ui.print_json(&to_json(&store, &repair))?;
     } else {
-        print(&repair, ui).map_err(|error| unwritable(&error))?;
+        print(&store, &repair, ui).map_err(|error| unwritable(&error))?;
     }
-    Ok(match repair.lost.is_empty() {
-        true => Answer::Done,
-        false => Answer::No,
+    Ok(match repair.has_losses() && !give_up {
+        true => Answer::No,
+        false => Answer::Done,
     })
 }
 
-fn to_json(repair: &SnapshotsRepair) -> Value {
+fn to_json(store: &Store, repair: &SnapshotsRepair) -> Value {
     let recaptured = |found: &Recaptured| {
         json!({
             "object": found.object,
@@ -45,7 +48,14 @@ fn to_json(repair: &SnapshotsRepair) -> Value {
             "workspace": path_json(workspace.root()),
             "trail": report.trail,
             "copied": report.copied,
+            "missing": report.missing.iter().map(|gap| [gap.start(), gap.end()]).collect::<Vec<_>>(),
             "damaged_count": report.damage.count(),
+        })
+    });
+    let unreadable = repair.unreadable.iter().map(|broken| {
+        json!({
+            "trail": path_json(relative(store, &broken.trail)),
+            "reason": full_text(&broken.error),
         })
     });
     json!({
@@ -55,10 +65,12 @@ fn to_json(repair: &SnapshotsRepair) -> Value {
         "damaged_trails": repair.damaged_trails,
         "trails": trails.collect::<Vec<_>>(),
         "unseen": unseen.collect::<Vec<_>>(),
+        "unreadable": unreadable.collect::<Vec<_>>(),
+        "given_up": repair.given_up,
     })
 }
 
-fn print(repair: &SnapshotsRepair, ui: &Ui) -> std::io::Result<()> {
+fn print(store: &Store, repair: &SnapshotsRepair, ui: &Ui) -> std::io::Result<()> {
     let mut out = ui.out();
     if repair.is_empty() {
         writeln!(out, "nothing to repair in the file states")?;
@@ -76,6 +88,20 @@ fn print(repair: &SnapshotsRepair, ui: &Ui) -> std::io::Result<()> {
     for lost in &repair.lost {
         writeln!(out, "lost     {}", Lost::new(lost))?;
     }
+    for (workspace, report) in &repair.trails {
+        let root = tilde(workspace.root());
+        for gap in &report.missing {
+            let records = match gap.end() - gap.start() {
+                0 => format!("record {}", gap.start()),
+                _ => format!("records {} to {}", gap.start(), gap.end()),
+            };
+            writeln!(out, "lost     {records} of the trail of {root}")?;
+        }
+    }
+    for broken in &repair.unreadable {
+        let trail = relative(store, &broken.trail).display();
+        writeln!(out, "lost     {trail}: {}", full_text(&broken.error))?;
+    }
     for (workspace, error) in &repair.unseen {
         let root = tilde(workspace.root());
         writeln!(out, "unseen   {root}: {}", full_text(error))?;
@@ -84,6 +110,11 @@ fn print(repair: &SnapshotsRepair, ui: &Ui) -> std::io::Result<()> {
     out.flush()?;
     if repair.dry_run {
         ui.status("do it: backtrail repair");
+    } else if repair.given_up == 0 && repair.lost.iter().any(|lost| lost.is_dir) {
+        ui.status(
+            "gc stops as long as a directory of a checkpoint is lost; to let such checkpoints go: \
+             backtrail repair --give-up",
+        );
     }
     Ok(())
 }
@@ -93,7 +124,8 @@ fn sum(repair: &SnapshotsRepair) -> String {
     let mut parts = Vec::new();
     let objects = repair.recaptured.len() as u64;
     let would = match (repair.dry_run, objects) {
-        (true, _) => "would be",
+        // What is below a directory shows when it can be read.
+        (true, _) => "at least would be",
         (false, 1) => "was",
         (false, _) => "were",
     };
@@ -113,6 +145,13 @@ fn sum(repair: &SnapshotsRepair) -> String {
     let lost = repair.lost.len() as u64;
     if lost > 0 {
         parts.push(format!("{} nowhere to be found", count(lost, "file state")));
+    }
+    if repair.given_up > 0 {
+        let checkpoints = count(repair.given_up, "checkpoint");
+        parts.push(format!("the files of {checkpoints} were let go"));
+    }
+    if parts.is_empty() {
+        parts.push("nothing can be made of that".to_owned());
     }
     parts.join("; ")
 }

@@ -107,7 +107,7 @@ fn clean(dir: &Path, seed: u64, tells: bool, is_over: &dyn Fn() -> bool) {
     for n in 0.. {
         let options = match dice.below(4) {
             0 => GcOptions::new().older_than(Duration::ZERO),
-            1 => GcOptions::new().max_size(store.bytes().unwrap() * 3 / 4),
+            1 => GcOptions::new().max_size(store.bytes() * 3 / 4),
             2 => GcOptions::new().older_than(Duration::from_millis(50 * dice.below(20))),
             _ => GcOptions::new(),
         };
