@@ -135,14 +135,16 @@ fn a_person_at_a_terminal_is_asked_before_something_final() {
     ] {
         let mut terminal = Terminal::start(&cli.command(&verb));
         terminal.wait_for("[y/N]");
-        let (code, screen) = terminal.type_to_the_end("n\n");
+        terminal.type_keys("n\n");
+        let (code, screen) = terminal.end();
         assert_eq!(code, 1, "{screen}");
         assert!(screen.contains(question), "{screen}");
         assert!(screen.contains("nothing was"), "{screen}");
     }
     let mut terminal = Terminal::start(&cli.command(&["trash", "empty"]));
     terminal.wait_for("[y/N]");
-    let (code, screen) = terminal.type_to_the_end("y\n");
+    terminal.type_keys("y\n");
+    let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("is gone"), "{screen}");
 }
