@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{AppendLock, SpeakerLock};
 use crate::store::Store;
-use crate::workspace;
+use crate::workspace::{self, Workspace};
 
 /// What is deleted beside the sessions that are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -133,25 +133,28 @@ pub(super) fn hold_session(store: &Store, id: &SessionId) -> Result<SpeakerLock>
     Ok(lock)
 }
 
-/// Refuses a session in which a command runs: what it says at its end would be lost.
-fn refuse_active(store: &Store, id: &SessionId) -> Result<()> {
-    // One that cannot be read any more is deleted all the same.
-    let info = store.read_session(id).and_then(|reader| reader.info());
-    let Some(workspace) = info.ok().and_then(|info| info.workspace_id) else {
-        return Ok(());
-    };
-    let Ok(workspace) = workspace::by_id(store, &workspace) else {
-        return Ok(());
-    };
-    let active = workspace.active()?.into_iter();
-    let mut own = active.filter(|activity| activity.session.as_ref() == Some(id));
-    match own.next() {
-        Some(activity) => {
+/// Refuses a session in which a command runs, in whatever workspace: what it says at its
+/// end would be lost.
+pub(super) fn refuse_active(store: &Store, id: &SessionId) -> Result<()> {
+    for (workspace, known) in workspace::all(store)? {
+        let workspace = match known {
+            Ok(Some(known)) => known.open(store),
+            // Nothing was ever begun there.
+            Ok(None) => continue,
+            // Who is at work there is told all the same.
+            Err(_) => {
+                let root = store.workspace_files(&workspace).dir().to_owned();
+                Workspace::new(store, workspace, root)
+            }
+        };
+        let active = workspace.active()?.into_iter();
+        let mut own = active.filter(|activity| activity.session.as_ref() == Some(id));
+        if let Some(activity) = own.next() {
             let what = format!("session {id} is at work in {}", activity.holder);
-            Err(Error::locked(what, workspace.root(), Some(activity.holder)))
+            return Err(Error::locked(what, workspace.root(), Some(activity.holder)));
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 fn move_to_trash(store: &Store, id: &SessionId) -> Result<()> {

@@ -10,13 +10,13 @@
 
 use std::path::PathBuf;
 
-use super::delete::{DeleteScope, Deletion, DeletionBecause, hold_session};
+use super::delete::{DeleteScope, Deletion, DeletionBecause, hold_session, refuse_active};
 use super::deleted::Deleted;
 use super::kin::Family;
 use super::names::Names;
 use super::{Named, PURGED, PURGING, TRAILS};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::SessionId;
+use crate::ids::{CheckpointId, SessionId};
 use crate::session::{AppendLock, SessionFiles, rewrite_only_trail};
 use crate::store::Store;
 use crate::workspace::{self, StillHeld, Workspace};
@@ -46,6 +46,8 @@ pub struct PurgeReport {
     /// The forks that still have such words, since somebody speaks in them or others go
     /// on from them.
     pub still_named: Vec<SessionId>,
+    /// The checkpoints of others whose own words have those of the session in them.
+    pub still_quoted: Vec<CheckpointId>,
     /// Workspaces whose trail cannot be read: what stands there was not looked at.
     pub unread: Vec<PathBuf>,
     /// What is not ours, and was left where it is.
@@ -80,10 +82,7 @@ impl Store {
             }
         }
         let all: Vec<SessionId> = deletions.iter().map(|it| it.id.clone()).collect();
-        let mut held = Vec::new();
-        for workspace in self.workspaces()? {
-            held.extend(workspace.still_held(&all)?);
-        }
+        let held = workspace::still_held(&self.workspaces()?, &all)?;
         Ok(PurgePlan {
             store: self.clone(),
             deletions,
@@ -132,7 +131,10 @@ impl Store {
         let live = self.files(id);
         let speaker = match live.head() {
             Ok(_) => Some(hold_session(self, id)?),
-            Err(error) if error.in_trash().is_some() => None,
+            Err(error) if error.in_trash().is_some() => {
+                refuse_active(self, id)?;
+                None
+            }
             Err(error) => return Err(error),
         };
         let files = match &speaker {
@@ -172,7 +174,9 @@ impl Store {
             }
         }
         for workspace in &workspaces {
-            report.checkpoints += workspace.purge_session(id)?;
+            let left = workspace.purge_session(id)?;
+            report.checkpoints += left.checkpoints;
+            report.still_quoted.extend(left.quoted);
         }
         self.purge_names(id, &dir, report)?;
         purge_derived(&workspaces);

@@ -4,31 +4,28 @@
 //! commands were about, the labels of its checkpoints, and what rewinds say of them.
 //! Which checkpoints there were stays, by their ids and times.
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::HashSet;
 
 use serde_json::json;
 
 use super::Workspace;
-use super::checkpoint::{Checkpoint, Why};
+use super::checkpoint::Why;
 use super::journal::Begun;
 use super::let_go::LetGoBecause;
 use super::stored::Stored;
 use crate::error::{ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
-use crate::objects::ObjectId;
 use crate::session::{Editor, Rewritten, fields_of, rewrite_line};
-use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 
 impl Workspace {
-    /// Removes a session's words and lets go of its file states; returns how many
-    /// checkpoints it had. Done twice, the second time changes nothing.
-    pub(crate) fn purge_session(&self, session: &SessionId) -> Result<u64> {
+    /// Removes a session's words and lets go of its file states. Done twice, the second
+    /// time changes nothing.
+    pub(crate) fn purge_session(&self, session: &SessionId) -> Result<PurgedHere> {
         // Its ids stay when its words are gone, so an interrupted purge comes by again.
         if self.traces_of(session)?.is_empty() {
-            return Ok(0);
+            return Ok(PurgedHere::default());
         }
         let lock = self.snapshot_lock()?;
         let _turn = lock.wait(None)?;
@@ -37,6 +34,7 @@ impl Workspace {
         // processes left there is swept away.
         self.active()?;
         let traces = self.traces_of(session)?;
+        let quoted = self.quoting(&traces)?;
         let gone = self.all_let_go()?;
         let mut ids: Vec<CheckpointId> = traces.own.iter().copied().collect();
         ids.retain(|id| !gone.contains_key(id));
@@ -44,23 +42,28 @@ impl Workspace {
         self.let_go(&ids, LetGoBecause::Purge)?;
         rewrite_line(self.store(), self.files(), &traces)?;
         self.forget_cache();
-        Ok(traces.own.len() as u64)
+        Ok(PurgedHere {
+            checkpoints: traces.own.len() as u64,
+            quoted,
+        })
     }
 
-    /// Returns the checkpoints of others that hold files as sessions left them.
-    pub(crate) fn still_held(&self, sessions: &[SessionId]) -> Result<Vec<StillHeld>> {
-        let mut own = HashSet::new();
-        for session in sessions {
-            own.extend(self.traces_of(session)?.own);
+    /// Returns the checkpoints of others whose words have those of the session in them.
+    /// They stay: whoever made them said so himself.
+    fn quoting(&self, traces: &Traces) -> Result<Vec<CheckpointId>> {
+        let mut quoting = Vec::new();
+        for checkpoint in self.checkpoints()? {
+            let checkpoint = checkpoint?;
+            let about = checkpoint.about().unwrap_or_default();
+            if !traces.is_to_lose(checkpoint.id()) && traces.quotes(about, UNMISTAKABLE) {
+                quoting.push(checkpoint.id());
+            }
         }
-        match own.is_empty() {
-            true => Ok(Vec::new()),
-            false => Introduced::by(own).held(self),
-        }
+        Ok(quoting)
     }
 
     /// Finds what a session left on the trail.
-    fn traces_of(&self, session: &SessionId) -> Result<Traces> {
+    pub(super) fn traces_of(&self, session: &SessionId) -> Result<Traces> {
         let mut traces = Traces::new(session);
         let mut records = match self.trail().records() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(traces),
@@ -74,18 +77,31 @@ impl Workspace {
 }
 
 /// What a session left on the trail of a workspace.
-struct Traces {
+pub(super) struct Traces {
     session: SessionId,
     /// Its checkpoints.
-    own: HashSet<CheckpointId>,
+    pub(super) own: HashSet<CheckpointId>,
     /// Steps that moved files and speak of its work.
     steps: HashSet<CheckpointId>,
+    /// Steps that take such steps back, or bring them forward, and quote them.
+    quoting: HashSet<CheckpointId>,
     /// What its turns and commands were about, and the labels of its checkpoints.
     words: HashSet<String>,
 }
 
-/// The shortest words that are looked for within others.
+/// The shortest words that are looked for within what is no record any more.
 const TELLING: usize = 4;
+/// The shortest words that nobody else says by chance.
+const UNMISTAKABLE: usize = 12;
+
+/// What a purge did to a workspace's trail.
+#[derive(Debug, Default)]
+pub(crate) struct PurgedHere {
+    /// How many checkpoints the session had.
+    pub(crate) checkpoints: u64,
+    /// The checkpoints of others whose words have those of the session in them.
+    pub(crate) quoted: Vec<CheckpointId>,
+}
 
 impl Traces {
     fn new(session: &SessionId) -> Self {
@@ -93,6 +109,7 @@ impl Traces {
             session: session.clone(),
             own: HashSet::new(),
             steps: HashSet::new(),
+            quoting: HashSet::new(),
             words: HashSet::new(),
         }
     }
@@ -113,10 +130,12 @@ impl Traces {
                 }
             }
             RecordKind::Rewind => {
-                if let Ok(begun) = Begun::read(record)
-                    && self.is_about(&begun)
-                {
-                    self.steps.insert(begun.id);
+                if let Ok(begun) = Begun::read(record) {
+                    if self.is_about(&begun) {
+                        self.steps.insert(begun.id);
+                    } else if begun.step.is_some_and(|step| self.is_to_lose(step)) {
+                        self.quoting.insert(begun.id);
+                    }
                 }
             }
             _ => {}
@@ -142,31 +161,26 @@ impl Traces {
         sessions.contains(&Some(&self.session)) || named.any(|id| self.own.contains(&id))
     }
 
-    /// Returns whether a text has words of the session in it.
-    fn quotes(&self, text: &str) -> bool {
-        let telling = |words: &&String| words.len() >= TELLING;
-        let mut words = self.words.iter().filter(telling);
+    /// Returns whether a text has words of the session in it, of that length or longer.
+    fn quotes(&self, text: &str, len: usize) -> bool {
+        let mut words = self.words.iter().filter(|words| words.len() >= len);
         words.any(|words| text.contains(words.as_str()))
     }
 
     /// Returns whether a checkpoint or a step is to lose its words.
+    fn is_to_lose(&self, id: CheckpointId) -> bool {
+        let all = [&self.own, &self.steps, &self.quoting];
+        all.iter().any(|ids| ids.contains(&id))
+    }
+
     fn loses_words(&self, record: &RecordRef<'_>) -> bool {
-        let about = match record.kind() {
-            RecordKind::Checkpoint | RecordKind::Done => match Stored::read(record) {
-                Ok(stored) if self.own.contains(&stored.id) => return true,
-                Ok(stored) if self.steps.contains(&stored.id) => return true,
-                Ok(stored) => stored.about,
-                // Whoever cannot tell what it says cannot leave it.
-                Err(_) => return true,
-            },
-            RecordKind::Rewind => match Begun::read(record) {
-                Ok(begun) if self.steps.contains(&begun.id) => return true,
-                Ok(begun) => begun.about,
-                Err(_) => return true,
-            },
-            _ => None,
+        let id = match record.kind() {
+            RecordKind::Checkpoint | RecordKind::Done => Stored::read(record).map(|it| it.id),
+            RecordKind::Rewind => Begun::read(record).map(|it| it.id),
+            _ => return false,
         };
-        about.is_some_and(|about| self.quotes(&about))
+        // Whoever cannot tell what it says cannot leave it.
+        id.map_or(true, |id| self.is_to_lose(id))
     }
 }
 
@@ -184,7 +198,7 @@ impl Editor for Traces {
 
     fn may_stay(&self, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
-        !text.contains(self.session.as_str()) && !self.quotes(&text)
+        !text.contains(self.session.as_str()) && !self.quotes(&text, TELLING)
     }
 }
 
@@ -208,120 +222,4 @@ fn without_words(fields: &Fields, own: bool) -> Result<Fields> {
         }
     }
     Ok(rest)
-}
-
-/// A checkpoint of somebody else that has files as a session left them.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct StillHeld {
-    /// The workspace's directory.
-    pub root: PathBuf,
-    /// The checkpoint.
-    pub checkpoint: CheckpointId,
-    /// When it was made.
-    pub at: Timestamp,
-    /// The session that it belongs to; the person's belong to none.
-    pub session: Option<SessionId>,
-    /// How many files it has so.
-    pub count: u64,
-    /// The first few of them.
-    pub paths: Vec<PathBuf>,
-}
-
-/// How many paths are named.
-const NAMED: usize = 3;
-
-/// What sessions brought into the files, followed along a trail.
-struct Introduced {
-    /// Their checkpoints.
-    own: HashSet<CheckpointId>,
-    /// Contents that were there before, or came from others.
-    known: HashSet<ObjectId>,
-    /// Contents that came from the sessions.
-    theirs: HashSet<ObjectId>,
-    /// Where those lie now.
-    lies: HashMap<PathBuf, ObjectId>,
-}
-
-impl Introduced {
-    fn by(own: HashSet<CheckpointId>) -> Self {
-        Self {
-            own,
-            known: HashSet::new(),
-            theirs: HashSet::new(),
-            lies: HashMap::new(),
-        }
-    }
-
-    /// Returns the checkpoints of others that hold files as the sessions left them.
-    fn held(mut self, workspace: &Workspace) -> Result<Vec<StillHeld>> {
-        let mut held = Vec::new();
-        let mut before: Option<Checkpoint> = None;
-        let gone = workspace.all_let_go()?;
-        for checkpoint in workspace.checkpoints()? {
-            let checkpoint = checkpoint?;
-            // What cannot be read any more holds nothing that could be named.
-            if gone.contains_key(&checkpoint.id()) || checkpoint.snapshot().is_err() {
-                continue;
-            }
-            self.step(before.as_ref(), &checkpoint)?;
-            if !self.is_theirs(&checkpoint) && !self.lies.is_empty() {
-                held.push(self.holding(workspace, &checkpoint));
-            }
-            before = Some(checkpoint);
-        }
-        Ok(held)
-    }
-
-    fn is_theirs(&self, checkpoint: &Checkpoint) -> bool {
-        self.own.contains(&checkpoint.id())
-    }
-
-    fn step(&mut self, before: Option<&Checkpoint>, checkpoint: &Checkpoint) -> Result<()> {
-        // What was there when one of their turns began is not theirs.
-        let theirs = self.is_theirs(checkpoint) && !checkpoint.why().begins();
-        let after = checkpoint.snapshot()?;
-        let Some(before) = before else {
-            for entry in after.entries() {
-                let (path, state) = entry?;
-                self.came(path, state.content, theirs);
-            }
-            return Ok(());
-        };
-        for change in before.snapshot()?.diff(&after)?.changes() {
-            self.lies.remove(&change.path);
-            if let Some(from) = &change.from {
-                self.lies.remove(from);
-            }
-            let content = change.after.as_ref().and_then(|state| state.content);
-            self.came(change.path.clone(), content, theirs);
-        }
-        Ok(())
-    }
-
-    fn came(&mut self, path: PathBuf, content: Option<ObjectId>, theirs: bool) {
-        let Some(content) = content else {
-            return;
-        };
-        if !self.known.contains(&content) && (theirs || self.theirs.contains(&content)) {
-            self.theirs.insert(content);
-            self.lies.insert(path, content);
-        } else {
-            self.known.insert(content);
-        }
-    }
-
-    fn holding(&self, workspace: &Workspace, checkpoint: &Checkpoint) -> StillHeld {
-        let mut paths: Vec<PathBuf> = self.lies.keys().cloned().collect();
-        paths.sort_unstable();
-        paths.truncate(NAMED);
-        StillHeld {
-            root: workspace.root().to_owned(),
-            checkpoint: checkpoint.id(),
-            at: checkpoint.at(),
-            session: checkpoint.session().map(|place| place.id.clone()),
-            count: self.lies.len() as u64,
-            paths,
-        }
-    }
 }

@@ -7,6 +7,7 @@ mod life;
 mod others;
 mod purge;
 mod several;
+mod spared;
 
 use backtrail::{
     DeleteScope, EmptyOptions, Message, Result, SessionId, SessionOptions, SessionReader, Store,

@@ -18,16 +18,16 @@ use tempfile::TempDir;
 
 use super::{delete, said, session};
 
-const SECRET: &str = "hunter2-sEcReT";
+pub(super) const SECRET: &str = "hunter2-sEcReT";
 
-struct Desk {
-    dir: TempDir,
-    store: Store,
-    workspace: Workspace,
+pub(super) struct Desk {
+    pub(super) dir: TempDir,
+    pub(super) store: Store,
+    pub(super) workspace: Workspace,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open_or_create(dir.path().join("store")).unwrap();
         fs::create_dir(dir.path().join("work")).unwrap();
@@ -39,18 +39,18 @@ impl Desk {
         }
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(super) fn write(&self, name: &str, text: &str) {
         fs::write(self.workspace.root().join(name), text).unwrap();
     }
 
-    fn purge(&self, id: &SessionId) -> backtrail::PurgeReport {
+    pub(super) fn purge(&self, id: &SessionId) -> backtrail::PurgeReport {
         let ids = std::slice::from_ref(id);
         let plan = self.store.purge_plan(ids, DeleteScope::Named).unwrap();
         plan.apply().unwrap()
     }
 
     /// A session that has the secret wherever something can be said.
-    fn leak(&self) -> SessionId {
+    pub(super) fn leak(&self) -> SessionId {
         self.write("before.txt", "before");
         let options = SessionOptions::new().workspace(&self.workspace);
         let session = self.store.create_session(options.title(SECRET)).unwrap();
@@ -97,7 +97,7 @@ impl Desk {
         id
     }
 
-    fn files_with_secret(&self) -> Vec<String> {
+    pub(super) fn files_with_secret(&self) -> Vec<String> {
         let mut found = Vec::new();
         search(&self.dir.path().join("store"), &mut found);
         found
@@ -105,7 +105,7 @@ impl Desk {
 
     /// Checks that no byte of the secret is left after the clean-up, not even compressed:
     /// then every object is part of a state that is kept, and all of those are read.
-    fn assert_clean(&self) {
+    pub(super) fn assert_clean(&self) {
         let report = self.store.gc(&GcOptions::new()).unwrap();
         assert!(report.left.is_empty(), "{report:?}");
         assert_eq!(self.files_with_secret(), Vec::<String>::new());

@@ -1,0 +1,166 @@
+//! Where files are still held as sessions left them, in checkpoints of others.
+//!
+//! A file that a session brought in is followed by its content: along the trail of the
+//! workspace where it came up, and in all others, since a fork may work elsewhere.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use super::Workspace;
+use super::checkpoint::Checkpoint;
+use crate::error::Result;
+use crate::ids::{CheckpointId, SessionId};
+use crate::objects::ObjectId;
+use crate::time::Timestamp;
+
+/// A checkpoint of somebody else that has files as a session left them.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StillHeld {
+    /// The workspace's directory.
+    pub root: PathBuf,
+    /// The checkpoint.
+    pub checkpoint: CheckpointId,
+    /// When it was made.
+    pub at: Timestamp,
+    /// The session that it belongs to; the person's belong to none.
+    pub session: Option<SessionId>,
+    /// How many files it has so.
+    pub count: u64,
+    /// The first few of them.
+    pub paths: Vec<PathBuf>,
+}
+
+/// How many paths are named.
+const NAMED: usize = 3;
+
+/// Returns the checkpoints of others that hold files as sessions left them.
+pub(crate) fn still_held(
+    workspaces: &[Workspace],
+    sessions: &[SessionId],
+) -> Result<Vec<StillHeld>> {
+    let mut owns = Vec::new();
+    for workspace in workspaces {
+        let mut own = HashSet::new();
+        for session in sessions {
+            own.extend(workspace.traces_of(session)?.own);
+        }
+        owns.push((workspace, own));
+    }
+    // What came up in one workspace may have gone to any other.
+    let mut came_up: HashMap<ObjectId, Timestamp> = HashMap::new();
+    for (workspace, own) in owns.iter().filter(|(_, own)| !own.is_empty()) {
+        let mut found = Introduced::by(own.clone(), HashMap::new());
+        found.follow(workspace)?;
+        for (content, at) in found.theirs {
+            let first = came_up.entry(content).or_insert(at);
+            *first = at.min(*first);
+        }
+    }
+    let mut held = Vec::new();
+    if !came_up.is_empty() {
+        for (workspace, own) in owns {
+            held.extend(Introduced::by(own, came_up.clone()).follow(workspace)?);
+        }
+    }
+    Ok(held)
+}
+
+/// What sessions brought into the files, followed along a trail.
+struct Introduced {
+    /// Their checkpoints.
+    own: HashSet<CheckpointId>,
+    /// Contents that were there before, or came from others.
+    known: HashSet<ObjectId>,
+    /// Contents that came from the sessions, and when they first did.
+    theirs: HashMap<ObjectId, Timestamp>,
+    /// Where those lie now.
+    lies: HashMap<PathBuf, ObjectId>,
+}
+
+impl Introduced {
+    fn by(own: HashSet<CheckpointId>, theirs: HashMap<ObjectId, Timestamp>) -> Self {
+        Self {
+            own,
+            known: HashSet::new(),
+            theirs,
+            lies: HashMap::new(),
+        }
+    }
+
+    /// Goes along a trail, and returns the checkpoints of others that hold files as the
+    /// sessions left them.
+    fn follow(&mut self, workspace: &Workspace) -> Result<Vec<StillHeld>> {
+        let mut held = Vec::new();
+        let mut before: Option<Checkpoint> = None;
+        let gone = workspace.all_let_go()?;
+        for checkpoint in workspace.checkpoints()? {
+            let checkpoint = checkpoint?;
+            // What cannot be read any more holds nothing that could be named.
+            if gone.contains_key(&checkpoint.id()) || checkpoint.snapshot().is_err() {
+                continue;
+            }
+            self.step(before.as_ref(), &checkpoint)?;
+            if !self.is_theirs(&checkpoint) && !self.lies.is_empty() {
+                held.push(self.holding(workspace, &checkpoint));
+            }
+            before = Some(checkpoint);
+        }
+        Ok(held)
+    }
+
+    fn is_theirs(&self, checkpoint: &Checkpoint) -> bool {
+        self.own.contains(&checkpoint.id())
+    }
+
+    fn step(&mut self, before: Option<&Checkpoint>, checkpoint: &Checkpoint) -> Result<()> {
+        let after = checkpoint.snapshot()?;
+        let Some(before) = before else {
+            for entry in after.entries() {
+                let (path, state) = entry?;
+                self.came(path, state.content, checkpoint);
+            }
+            return Ok(());
+        };
+        for change in before.snapshot()?.diff(&after)?.changes() {
+            self.lies.remove(&change.path);
+            if let Some(from) = &change.from {
+                self.lies.remove(from);
+            }
+            let content = change.after.as_ref().and_then(|state| state.content);
+            self.came(change.path.clone(), content, checkpoint);
+        }
+        Ok(())
+    }
+
+    fn came(&mut self, path: PathBuf, content: Option<ObjectId>, checkpoint: &Checkpoint) {
+        let Some(content) = content else {
+            return;
+        };
+        let at = checkpoint.at();
+        // What was there when one of their turns began is not theirs, nor what lay
+        // elsewhere before they had it.
+        let brought = self.is_theirs(checkpoint) && !checkpoint.why().begins();
+        let followed = self.theirs.get(&content).is_some_and(|first| *first <= at);
+        if !self.known.contains(&content) && (brought || followed) {
+            self.theirs.entry(content).or_insert(at);
+            self.lies.insert(path, content);
+        } else {
+            self.known.insert(content);
+        }
+    }
+
+    fn holding(&self, workspace: &Workspace, checkpoint: &Checkpoint) -> StillHeld {
+        let mut paths: Vec<PathBuf> = self.lies.keys().cloned().collect();
+        paths.sort_unstable();
+        paths.truncate(NAMED);
+        StillHeld {
+            root: workspace.root().to_owned(),
+            checkpoint: checkpoint.id(),
+            at: checkpoint.at(),
+            session: checkpoint.session().map(|place| place.id.clone()),
+            count: self.lies.len() as u64,
+            paths,
+        }
+    }
+}
