@@ -85,6 +85,8 @@ enum Detail {
     Points(Vec<String>),
     TooMuch(TooMuch),
     Deleted(SessionId),
+    Purged(SessionId),
+    Restored(SessionId),
 }
 
 impl Error {
@@ -165,6 +167,20 @@ impl Error {
     pub(crate) fn deleted(message: String, id: &SessionId) -> Self {
         let mut error = Self::new(ErrorKind::NotFound, message);
         error.0.detail = Detail::Deleted(id.clone());
+        error
+    }
+
+    /// Makes the error of a session that was purged.
+    pub(crate) fn purged(message: String, id: &SessionId) -> Self {
+        let mut error = Self::new(ErrorKind::NotFound, message);
+        error.0.detail = Detail::Purged(id.clone());
+        error
+    }
+
+    /// Makes the error of a session that is in the trash no more.
+    pub(crate) fn restored(message: String, id: &SessionId) -> Self {
+        let mut error = Self::new(ErrorKind::NotFound, message);
+        error.0.detail = Detail::Restored(id.clone());
         error
     }
 
@@ -265,6 +281,24 @@ impl Error {
         }
     }
 
+    /// Returns the session that was purged and was meant, with
+    /// [`ErrorKind::NotFound`].
+    pub fn was_purged(&self) -> Option<&SessionId> {
+        match &self.0.detail {
+            Detail::Purged(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a session is not where it was looked for because it was deleted,
+    /// restored or purged: whoever listed it before has come upon no damage.
+    pub fn is_moved(&self) -> bool {
+        matches!(
+            self.0.detail,
+            Detail::Deleted(_) | Detail::Purged(_) | Detail::Restored(_)
+        )
+    }
+
     /// Copies the error for another waiter of the same group commit.
     pub(crate) fn duplicate(&self) -> Self {
         let inner = &self.0;
@@ -283,6 +317,8 @@ impl Error {
                 Detail::Points(points) => Detail::Points(points.clone()),
                 Detail::TooMuch(too_much) => Detail::TooMuch(too_much.clone()),
                 Detail::Deleted(id) => Detail::Deleted(id.clone()),
+                Detail::Purged(id) => Detail::Purged(id.clone()),
+                Detail::Restored(id) => Detail::Restored(id.clone()),
             },
             source: inner.source.as_ref().map(duplicate_io),
         }))

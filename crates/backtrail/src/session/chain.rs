@@ -51,8 +51,75 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Opens a trail and reads its opener.
+    /// Opens a trail and reads its opener. In a workspace it may have been written anew
+    /// since it was listed; then it is the head of the new line, which has all of it.
     pub(crate) fn open(files: &SessionFiles, trail: u32, until: u64) -> Result<Self> {
+        match Self::open_there(files, trail, until) {
+            Err(error) if error.kind() == ErrorKind::NotFound && files.is_of_workspace() => {
+                Self::open_instead(files, trail, until)?.ok_or(error)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens the head of the line that a purge wrote in the place of a trail.
+    fn open_instead(files: &SessionFiles, trail: u32, until: u64) -> Result<Option<Self>> {
+        let mut seen = trail;
+        loop {
+            let mut newer = files.trails()?;
+            newer.retain(|number| *number > trail);
+            match newer.last() {
+                Some(head) if *head > seen => seen = *head,
+                _ => return Ok(None),
+            }
+            match Self::open_head_after_purge(files, &newer, until) {
+                // Another purge came by.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                found => return found,
+            }
+        }
+    }
+
+    fn open_head_after_purge(
+        files: &SessionFiles,
+        trails: &[u32],
+        until: u64,
+    ) -> Result<Option<Self>> {
+        let mut head = None;
+        for trail in trails.iter().rev() {
+            let opened = Self::open_there(files, *trail, until)?;
+            let opener = opened.opener.as_ref();
+            let is_anew = opener.is_some_and(|opener| opener.because == Because::Purge);
+            let head = head.get_or_insert(opened);
+            if is_anew {
+                return Ok(Some(head.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether a failure to read the trail means that it was written anew.
+    pub(crate) fn is_replaced(&self, error: &Error) -> bool {
+        self.files.is_of_workspace() && error.kind() == ErrorKind::NotFound
+    }
+
+    /// Opens the line that a purge wrote in the place of the trail, oldest first.
+    pub(crate) fn line_instead(&self, until: u64) -> Result<Vec<Self>> {
+        let mut line = vec![Self::open(&self.files, self.trail, until)?];
+        while let Some(segment) = line.last()
+            && let Some(continues) = segment.opener.as_ref().and_then(|it| it.continues.clone())
+            && continues.trail < segment.trail
+        {
+            let until = continues.seq.min(segment.until);
+            let mut before = Self::open(&self.files, continues.trail, until)?;
+            before.is_head = false;
+            line.push(before);
+        }
+        line.reverse();
+        Ok(line)
+    }
+
+    fn open_there(files: &SessionFiles, trail: u32, until: u64) -> Result<Self> {
         let (path, file) = files.find_trail(trail)?;
         if trail == 0 && is_legacy(files, &file)? {
             return Ok(Self::version_1(files, until));
@@ -319,6 +386,17 @@ impl Walk {
             gaps: Vec::new(),
             severed: Vec::new(),
         }
+    }
+
+    /// Begins again at a trail that was written anew.
+    pub(crate) fn again_at(&mut self, segment: &Segment) {
+        self.visited.clear();
+        self.next = Some(Target {
+            files: segment.files.clone(),
+            trail: segment.trail,
+            until: segment.until,
+            said_in: None,
+        });
     }
 
     /// Returns the next part of the line, newest first.

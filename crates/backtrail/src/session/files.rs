@@ -126,6 +126,23 @@ impl SessionFiles {
             .ok_or_else(|| self.not_found())
     }
 
+    /// Reads the head, and the next one where a purge wrote it anew meanwhile.
+    pub(crate) fn with_head<T>(&self, read: impl Fn(u32) -> Result<T>) -> Result<T> {
+        let mut head = self.head()?;
+        loop {
+            match read(head) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let now = self.head()?;
+                    if now == head {
+                        return Err(error);
+                    }
+                    head = now;
+                }
+                done => return done,
+            }
+        }
+    }
+
     pub(crate) fn not_found(&self) -> Error {
         if !self.is_of_workspace()
             && let Some(error) = trash::where_it_is(self)
@@ -155,6 +172,14 @@ impl SessionFiles {
     }
 
     fn unopened(&self, trail: u32, error: io::Error) -> Error {
+        // A session that somebody reads may be moved, or purged, meanwhile.
+        if is_absent(&error)
+            && !self.is_of_workspace()
+            && !self.storage.is_dir(&self.dir).unwrap_or(true)
+            && let Some(moved) = trash::where_it_is(self)
+        {
+            return moved;
+        }
         Error::io("cannot open the trail", &self.trail_path(trail), error)
     }
 

@@ -230,8 +230,21 @@ impl Records {
         self.after = segment.after();
         self.until = segment.until;
         self.is_head = segment.is_head;
+        match self.open_segment(&segment) {
+            Err(error) if segment.is_replaced(&error) => {
+                self.begin_again(&segment)?;
+                self.open_next()
+            }
+            opened => opened.map(|()| true),
+        }
+    }
+
+    fn open_segment(&mut self, segment: &Segment) -> Result<()> {
         self.reader = Some(match &mut self.direction {
             Direction::Forwards(forwards) => {
+                let begins_before = segment.after().is_none_or(|after| after < forwards.first);
+                let first = if begins_before { forwards.first } else { 0 };
+                let reader = segment.forwards(first, forwards.buffer, self.sums)?;
                 if forwards.last_sums[0].is_some()
                     && let Some(reason) = segment.broken_link(&forwards.last_sums)
                 {
@@ -240,16 +253,33 @@ impl Records {
                 forwards.last_sums[1] = segment.opener_sum;
                 forwards.gap = false;
                 forwards.by_line = segment.is_legacy();
-                let begins_before = segment.after().is_none_or(|after| after < forwards.first);
-                let first = if begins_before { forwards.first } else { 0 };
-                segment.forwards(first, forwards.buffer, self.sums)?
+                reader
             }
             Direction::Backwards(backwards) => {
                 backwards.at_cut = segment.until != u64::MAX;
                 segment.backwards(self.sums)?
             }
         });
-        Ok(true)
+        Ok(())
+    }
+
+    /// Goes on in the line that a purge wrote in the place of a segment and of those
+    /// after it: the records have the numbers that they had.
+    fn begin_again(&mut self, segment: &Segment) -> Result<()> {
+        match &mut self.direction {
+            Direction::Forwards(forwards) => {
+                let until = forwards
+                    .segments
+                    .back()
+                    .map_or(segment.until, |it| it.until);
+                forwards.segments = segment.line_instead(until)?.into();
+                forwards.first = self.last_seq.map_or(forwards.first, |last| last + 1);
+                // What links them was made anew, too.
+                forwards.last_sums = [None; 2];
+            }
+            Direction::Backwards(backwards) => backwards.walk.again_at(segment),
+        }
+        Ok(())
     }
 
     /// Decides about the record that was just found.

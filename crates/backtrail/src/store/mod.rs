@@ -24,7 +24,7 @@ use crate::workspace::{
 
 pub(crate) use keeping::Keeping;
 
-const SESSIONS: &str = "sessions";
+pub(crate) const SESSIONS: &str = "sessions";
 const WORKSPACES: &str = "workspaces";
 const OBJECTS: &str = "objects";
 /// The shortest beginning of an id that counts as a reference.

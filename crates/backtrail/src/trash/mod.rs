@@ -25,11 +25,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::session::{SessionFiles, is_absent, open_lock};
 use crate::storage::{Storage, StorageFile};
-use crate::store::Store;
+use crate::store::{SESSIONS, Store};
 use crate::time::Timestamp;
 
 pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionBecause};
@@ -52,8 +52,12 @@ const EMPTYING: &str = ".emptying";
 const EMPTYING_TRAILS: &str = ".trails-emptying";
 /// A session that is being purged.
 const PURGING: &str = ".purging";
+/// What is not ours and was in a session that is purged.
+const LEFT: &str = ".left";
 /// A file that says that a session was purged.
 const PURGED: &str = ".purged";
+/// The same while it is written anew.
+const PURGED_NEW: &str = ".purged-new";
 const LOCK: &str = "lock";
 
 /// What a name in the trash means.
@@ -63,6 +67,7 @@ enum Named {
     Emptying(SessionId),
     Purging(SessionId),
     Purged(SessionId),
+    /// Ours, and nothing that was deleted.
     Lock,
     /// Not ours: it is left alone.
     Unknown,
@@ -92,6 +97,8 @@ impl Named {
             EMPTYING | EMPTYING_TRAILS => Self::Emptying(id),
             PURGING => Self::Purging(id),
             PURGED => Self::Purged(id),
+            // Half of a file that says so.
+            PURGED_NEW => Self::Lock,
             _ => Self::Unknown,
         }
     }
@@ -144,8 +151,17 @@ impl Store {
             Err(error) => return Err(Error::io("cannot list the trash", &dir, error)),
         };
         names.sort_unstable();
-        let named = |name: &std::ffi::OsString| (dir.join(name), Named::of(name));
-        Ok(names.iter().map(named).collect())
+        let mut all = Vec::new();
+        for name in names {
+            let path = dir.join(&name);
+            let named = match Named::of(&name) {
+                // Only directories are, and a link is none.
+                Named::Emptying(_) | Named::Purging(_) if !self.is_dir(&path)? => Named::Unknown,
+                named => named,
+            };
+            all.push((path, named));
+        }
+        Ok(all)
     }
 
     /// Returns the ids of the sessions in the trash, in order.
@@ -200,10 +216,17 @@ pub(crate) fn where_it_is(files: &SessionFiles) -> Option<Error> {
         let what = format!("session {id} is in the trash{since}");
         return Some(Error::deleted(what, id).at_path(&dir));
     }
-    let at = purged_at(files).ok()??;
-    let when = at.map_or_else(String::new, |at| format!(" at {at}"));
-    let what = format!("session {id} was purged{when}");
-    Some(Error::new(ErrorKind::NotFound, what))
+    if let Some(at) = purged_at(files).ok()? {
+        let when = at.map_or_else(String::new, |at| format!(" at {at}"));
+        let what = format!("session {id} was purged{when}");
+        return Some(Error::purged(what, id));
+    }
+    let home = files.trash().with_file_name(SESSIONS).join(id.as_str());
+    if files.dir() == dir && files.storage().is_dir(&home).ok()? {
+        let what = format!("session {id} is not in the trash any more");
+        return Some(Error::restored(what, id).at_path(&home));
+    }
+    None
 }
 
 /// Returns whether a session was purged, and when, where that can be read.

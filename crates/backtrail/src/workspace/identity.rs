@@ -112,13 +112,11 @@ pub(crate) fn all(store: &Store) -> Result<Vec<(WorkspaceId, Result<Option<Known
 
 fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>> {
     let files = store.workspace_files(&id);
-    let present = match files.trails()?.last() {
-        Some(head) => present(store, &files, *head)?,
-        None => {
-            must_be_new(&files)?;
-            return Ok(None);
-        }
-    };
+    if files.trails()?.is_empty() {
+        must_be_new(&files)?;
+        return Ok(None);
+    }
+    let present = files.with_head(|head| present(store, &files, head))?;
     let workspace = present.workspace.ok_or_else(|| {
         let what = format!("which directory workspace {id} is cannot be read any more");
         Error::new(ErrorKind::Corrupt, what).at_path(files.dir())

@@ -112,12 +112,14 @@ impl Workspace {
 
     /// Returns all checkpoints whose files were let go.
     pub fn all_let_go(&self) -> Result<Arc<HashMap<CheckpointId, LetGo>>> {
-        let head = match self.files().head() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Arc::default()),
-            head => head?,
-        };
-        let len = self.files().open_read(head)?.len();
-        let len = len.map_err(|error| self.failed("cannot read the trail", error))?;
+        if self.files().trails()?.is_empty() {
+            return Ok(Arc::default());
+        }
+        let (head, len) = self.files().with_head(|head| {
+            let len = self.files().open_read(head)?.len();
+            let len = len.map_err(|error| self.failed("cannot read the trail", error))?;
+            Ok((head, len))
+        })?;
         let mut known = lock(&self.0.let_go);
         if known.of != Some((head, len)) {
             // What is appended meanwhile makes it longer than that.

@@ -1,6 +1,7 @@
 //! What is deleted is in the trash, whole, until somebody empties it; and what is
 //! purged is nowhere.
 
+mod beside;
 mod faults;
 mod keep;
 mod life;
