@@ -130,13 +130,14 @@ fn deletion_json(deletion: &Deletion) -> Value {
     json!({"session": deletion.id, "because": because, "of": of})
 }
 
-/// Finds a session, in the trash as well.
+/// Finds a session, in the trash as well, or purged before.
 fn resolve_anywhere(store: &Store, reference: &str) -> Result<SessionId> {
-    match store.resolve(reference, None) {
-        Err(error) if error.in_trash().is_some() => {
-            Ok(error.in_trash().expect("it is there").clone())
-        }
-        _ => resolve(store, reference),
+    let Err(error) = store.resolve(reference, None) else {
+        return resolve(store, reference);
+    };
+    match error.in_trash().or(error.was_purged()) {
+        Some(id) => Ok(id.clone()),
+        None => resolve(store, reference),
     }
 }
 

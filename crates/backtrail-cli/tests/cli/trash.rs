@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::kit::{Cli, Ran};
+use crate::kit::{Cli, Ran, Recording};
 use crate::pty::{self, Terminal};
 
 fn short(id: &str) -> &str {
@@ -310,4 +310,85 @@ fn keep_trails_is_a_setting() {
             "{ran:#?}"
         );
     }
+}
+
+#[test]
+fn a_purge_is_asked_for_again_once_nobody_speaks_in_the_fork() {
+    let cli = Cli::new();
+    let id = cli.new_session("one");
+    ok(cli.run(&["title", &id, "LEAKED-TITLE"]));
+    let fork = cli.run(&["fork", &id, "--json"]).json();
+    let fork = fork["session"].as_str().unwrap().to_owned();
+    let mut speaker = Recording::start(cli.command(&["record", "--session", &fork]));
+    speaker.say("two");
+    let ran = ok(cli.run(&["delete", "--purge", "--yes", &id]));
+    assert!(ran.stderr.contains("and purge again"), "{ran:#?}");
+    assert_eq!(speaker.end(), 0);
+    // There is nothing to ask: the session is gone already.
+    let ran = ok(cli.run(&["delete", "--purge", &id[..8]]));
+    assert!(ran.stderr.contains("are gone, too"), "{ran:#?}");
+    let shown = cli.run(&["show", &fork, "--json"]).json();
+    assert_eq!(shown["title"], serde_json::Value::Null);
+    let again = cli
+        .run(&["delete", "--purge", "--json", &id, "--dry-run"])
+        .json();
+    assert_eq!(again["again"][0], id.as_str());
+    assert_eq!(again["purged"], serde_json::json!([]));
+}
+
+#[test]
+fn a_command_that_runs_elsewhere_keeps_its_session_from_being_deleted() {
+    let cli = Cli::new();
+    let id = cli.new_session("one");
+    let elsewhere = cli.work().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::create_dir(elsewhere.join(".git")).unwrap();
+    // It runs until its input ends.
+    let mut command = cli.command(&["run", "--session", &id, "--", "sh", "-c", "echo on; cat"]);
+    command.current_dir(&elsewhere);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = [0; 2];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
+    for args in [&["delete"][..], &["delete", "--purge", "--yes"]] {
+        let ran = cli.run(&[args, &[id.as_str()]].concat());
+        assert_eq!(ran.code, 2, "{ran:#?}");
+        assert!(ran.stderr.contains("nothing was deleted"), "{ran:#?}");
+    }
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    ok(cli.run(&["delete", &id]));
+}
+
+#[test]
+fn the_trash_takes_the_ages_that_the_clean_up_takes() {
+    let cli = Cli::new();
+    for age in ["0s", "2 w", "1y", "90m"] {
+        cli.new_session("one");
+        ok(cli.run(&["trash", "empty", "--older-than", age, "--yes"]));
+        ok(cli.run(&["gc", "--older-than", age]));
+    }
+    let id = cli.new_session("two");
+    ok(cli.run(&["delete", &id]));
+    let ran = ok(cli.run(&["trash", "empty", "--older-than", "0s", "--yes"]));
+    assert!(ran.stdout.contains(short(&id)), "{ran:#?}");
+}
+
+#[test]
+fn a_store_that_only_can_be_read_is_told_by_what_was_attempted() {
+    use std::os::unix::fs::PermissionsExt;
+    let cli = Cli::new();
+    let id = cli.new_session("one");
+    let store = cli.store();
+    let mode = |mode| std::fs::set_permissions(&store, PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o555);
+    let may = std::fs::write(store.join("probe"), "").is_ok();
+    let ran = cli.run(&["delete", &id]);
+    mode(0o755);
+    if may {
+        eprintln!("SKIPPED: this user may write anywhere, so nothing was refused");
+        return;
+    }
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("cannot make the trash"), "{ran:#?}");
 }

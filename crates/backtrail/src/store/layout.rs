@@ -169,14 +169,24 @@ impl Store {
 impl Store {
     /// Makes the trash, which a store has as soon as something is deleted.
     pub(crate) fn make_trash_dir(&self) -> Result<()> {
-        create_dir(self.storage(), &self.trash_dir())?;
-        sync_dir(self.storage(), self.root())
+        self.make_part("cannot make the trash", &self.trash_dir())
     }
 
     /// Makes the directory of the workspaces, which older stores lack.
     pub(crate) fn make_workspaces_dir(&self) -> Result<()> {
-        create_dir(self.storage(), self.workspaces_dir())?;
-        sync_dir(self.storage(), self.root())
+        let doing = "cannot make the directory of the workspaces";
+        self.make_part(doing, self.workspaces_dir())
+    }
+
+    fn make_part(&self, doing: &str, path: &Path) -> Result<()> {
+        let failed = |error| Error::io(doing, path, error);
+        match self.storage().create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        self.storage().sync_dir(self.root()).map_err(failed)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::names::Names;
 use crate::error::{Error, Result};
 use crate::session::Holder;
 use crate::storage::{Storage, append_all, read_full};
@@ -14,7 +15,7 @@ use crate::time::Timestamp;
 /// The file's name in the directory that is deleted. In a session that is not, it
 /// means nothing: somebody was about to delete it, or restored it.
 pub(super) const DELETED: &str = "deleted";
-const MAX_FILE: usize = 4 << 10;
+const MAX_FILE: usize = 256 << 10;
 
 /// When something was deleted, and by what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,12 +23,19 @@ pub(super) struct Deleted {
     pub(super) at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) program: Option<String>,
+    /// Of a purge that left words in forks: their hashes, as long as they are there.
+    #[serde(default, skip_serializing_if = "Names::is_empty")]
+    pub(super) names: Names,
 }
 
 impl Deleted {
     pub(super) fn now(store: &Store) -> Self {
         let Holder { program, since, .. } = store.holder();
-        Self { at: since, program }
+        Self {
+            at: since,
+            program,
+            names: Names::default(),
+        }
     }
 
     /// Reads the file in a directory; `None` where it is not there or not whole.
@@ -37,7 +45,8 @@ impl Deleted {
 
     pub(super) fn read_file(storage: &dyn Storage, path: &Path) -> Option<Self> {
         let file = storage.open_read(path).ok()?;
-        let mut bytes = [0; MAX_FILE];
+        let len = usize::try_from(file.len().ok()?).unwrap_or(MAX_FILE);
+        let mut bytes = vec![0; len.min(MAX_FILE)];
         let n = read_full(file.as_ref(), &mut bytes, 0).ok()?;
         serde_json::from_slice(&bytes[..n]).ok()
     }

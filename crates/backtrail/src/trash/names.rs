@@ -1,60 +1,114 @@
 //! What a session is called: words that its forks inherit.
 
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
 use crate::error::Result;
 use crate::json::{Fields, Json};
+use crate::message::parts::PayloadHash;
 use crate::session::{Editor, Rewritten, SessionFiles, SessionReader, fields_of};
 use crate::trail::{RecordKind, RecordRef};
 
-/// The titles and tags that a session ever had.
-#[derive(Debug, Default)]
+/// The titles and tags that a session ever had, by their hashes: as long as forks have
+/// some of them they are looked for, and must not stand anywhere else.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Names {
-    titles: Vec<String>,
-    tags: Vec<String>,
+    #[serde(default)]
+    titles: HashSet<PayloadHash>,
+    #[serde(default)]
+    tags: HashSet<PayloadHash>,
 }
 
 impl Names {
     pub(super) fn of(files: &SessionFiles) -> Result<Self> {
         let mut names = Self::default();
-        for trail in files.trails()? {
-            let mut reader = SessionReader::trail_of(files, trail)?;
-            while let Some(record) = reader.next_record()? {
-                names.add(&record);
-            }
-        }
+        each_record(files, |record| {
+            let (title, tags) = said_in(record);
+            names.titles.extend(title.map(|title| hash(&title)));
+            names.tags.extend(tags.iter().map(|tag| hash(tag)));
+        })?;
         Ok(names)
     }
 
-    fn add(&mut self, record: &RecordRef<'_>) {
+    pub(super) fn is_empty(&self) -> bool {
+        self.titles.is_empty() && self.tags.is_empty()
+    }
+
+    /// Returns which of them a fork has inherited.
+    pub(super) fn inherited_by(&self, files: &SessionFiles) -> Result<Inherited> {
+        let mut inherited = Inherited::default();
+        each_record(files, |record| inherited.look(self, record))?;
+        Ok(inherited)
+    }
+}
+
+fn hash(word: &str) -> PayloadHash {
+    PayloadHash::of(word.as_bytes())
+}
+
+fn each_record(files: &SessionFiles, mut look: impl FnMut(&RecordRef<'_>)) -> Result<()> {
+    for trail in files.trails()? {
+        let mut reader = SessionReader::trail_of(files, trail)?;
+        while let Some(record) = reader.next_record()? {
+            look(&record);
+        }
+    }
+    Ok(())
+}
+
+/// The words that a fork began with, and the last record that has each of them. Notes
+/// repeat all that is known; a word that went and came back is the fork's own.
+#[derive(Debug, Default)]
+pub(super) struct Inherited {
+    titles: HashMap<String, u64>,
+    tags: HashMap<String, u64>,
+    /// What the last opener or note had.
+    title_now: Option<String>,
+    tags_now: Vec<String>,
+}
+
+impl Inherited {
+    pub(super) fn is_empty(&self) -> bool {
+        self.titles.is_empty() && self.tags.is_empty()
+    }
+
+    fn look(&mut self, names: &Names, record: &RecordRef<'_>) {
+        let begins = record.kind() == RecordKind::Opener;
+        if !begins && record.kind() != RecordKind::Note {
+            return;
+        }
+        let first = begins && self.title_now.is_none() && self.tags_now.is_empty();
         let (title, tags) = said_in(record);
-        if let Some(title) = title
-            && !self.titles.contains(&title)
-        {
-            self.titles.push(title);
-        }
-        for tag in tags {
-            if !self.tags.contains(&tag) {
-                self.tags.push(tag);
-            }
-        }
+        let title = title.filter(|title| {
+            let named = names.titles.contains(&hash(title));
+            named && (first || self.title_now.as_ref() == Some(title))
+        });
+        let goes_on = |tag: &String| {
+            let named = names.tags.contains(&hash(tag));
+            named && (first || self.tags_now.contains(tag))
+        };
+        let tags: Vec<String> = tags.into_iter().filter(goes_on).collect();
+        let seq = record.seq();
+        self.titles.extend(title.iter().map(|it| (it.clone(), seq)));
+        self.tags.extend(tags.iter().map(|it| (it.clone(), seq)));
+        self.title_now = title;
+        self.tags_now = tags;
+    }
+
+    fn has_title(&self, title: &str, seq: u64) -> bool {
+        self.titles.get(title).is_some_and(|last| seq <= *last)
+    }
+
+    fn has_tag(&self, tag: &str, seq: u64) -> bool {
+        self.tags.get(tag).is_some_and(|last| seq <= *last)
     }
 
     fn is_in(&self, record: &RecordRef<'_>) -> bool {
         let (title, tags) = said_in(record);
-        title.is_some_and(|title| self.titles.contains(&title))
-            || tags.iter().any(|tag| self.tags.contains(tag))
-    }
-
-    /// Returns whether any trail of a session has one of them.
-    pub(super) fn are_in(&self, files: &SessionFiles) -> Result<bool> {
-        for trail in files.trails()? {
-            let mut reader = SessionReader::trail_of(files, trail)?;
-            while let Some(record) = reader.next_record()? {
-                if self.is_in(&record) {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
+        let seq = record.seq();
+        title.is_some_and(|title| self.has_title(&title, seq))
+            || tags.iter().any(|tag| self.has_tag(tag, seq))
     }
 }
 
@@ -71,7 +125,7 @@ fn said_in(record: &RecordRef<'_>) -> (Option<String>, Vec<String>) {
     (title, tags.unwrap_or_default())
 }
 
-impl Editor for Names {
+impl Editor for Inherited {
     fn edit(&self, record: &RecordRef<'_>) -> Result<Rewritten> {
         if !self.is_in(record) {
             return Ok(Rewritten::AsItIs);
@@ -79,14 +133,14 @@ impl Editor for Names {
         let Ok(fields) = fields_of(record) else {
             return Ok(Rewritten::AsItIs);
         };
+        let seq = record.seq();
         let mut rest = Fields::default();
         for (name, value) in fields.iter() {
             match name {
-                "title" if self.is_title(value) => {}
+                "title" if self.is_title(value, seq) => {}
                 "tags" => {
-                    let tags: Vec<String> = value.parse().unwrap_or_default();
-                    let tags: Vec<&String> =
-                        tags.iter().filter(|tag| !self.tags.contains(tag)).collect();
+                    let mut tags: Vec<String> = value.parse().unwrap_or_default();
+                    tags.retain(|tag| !self.has_tag(tag, seq));
                     if !tags.is_empty() {
                         rest.push(name, Json::from_value(&tags)?);
                     }
@@ -102,9 +156,9 @@ impl Editor for Names {
     }
 }
 
-impl Names {
-    fn is_title(&self, value: &Json) -> bool {
+impl Inherited {
+    fn is_title(&self, value: &Json, seq: u64) -> bool {
         let title: Option<String> = value.parse().ok();
-        title.is_some_and(|title| self.titles.contains(&title))
+        title.is_some_and(|title| self.has_title(&title, seq))
     }
 }

@@ -8,13 +8,14 @@
 //!
 //! Files are removed, not overwritten: what the disk keeps of them is its own matter.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use super::delete::{DeleteScope, Deletion, DeletionBecause, hold_session, refuse_active};
 use super::deleted::Deleted;
 use super::kin::Family;
 use super::names::Names;
-use super::{Named, PURGED, PURGING, TRAILS};
+use super::{LEFT, Named, PURGED, PURGED_NEW, PURGING, TRAILS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::session::{AppendLock, SessionFiles, rewrite_only_trail};
@@ -26,6 +27,7 @@ use crate::workspace::{self, StillHeld, Workspace};
 pub struct PurgePlan {
     store: Store,
     deletions: Vec<Deletion>,
+    again: Vec<SessionId>,
     forks: Vec<SessionId>,
     sub_agents: Vec<SessionId>,
     held: Vec<StillHeld>,
@@ -58,10 +60,17 @@ impl Store {
     /// Finds out what purging sessions would do, in the trash or not.
     pub fn purge_plan(&self, ids: &[SessionId], scope: DeleteScope) -> Result<PurgePlan> {
         let mut named: Vec<SessionId> = Vec::new();
+        let mut again = Vec::new();
         for id in ids {
-            self.files_anywhere(id)?;
-            if !named.contains(id) {
-                named.push(id.clone());
+            let list = match self.files_anywhere(id) {
+                Err(error) if error.was_purged().is_some() => &mut again,
+                found => {
+                    found?;
+                    &mut named
+                }
+            };
+            if !list.contains(id) {
+                list.push(id.clone());
             }
         }
         let family = Family::read(self)?;
@@ -86,6 +95,7 @@ impl Store {
         Ok(PurgePlan {
             store: self.clone(),
             deletions,
+            again,
             forks,
             sub_agents,
             held,
@@ -144,7 +154,7 @@ impl Store {
         let lock = AppendLock::open(&files)?;
         let _guard = lock.hold()?;
         let (trash, storage) = (self.trash_dir(), self.storage());
-        let said = trash.join(format!("{id}{PURGED}"));
+        let said = self.said_purged(id);
         let now = Deleted {
             program: None,
             ..Deleted::now(self)
@@ -178,47 +188,87 @@ impl Store {
             report.checkpoints += left.checkpoints;
             report.still_quoted.extend(left.quoted);
         }
-        self.purge_names(id, &dir, report)?;
+        let own = self.files(id).at(&dir);
+        self.purge_names(id, Names::of(&own)?, report)?;
         purge_derived(&workspaces);
         let trails = self.trash_dir().join(format!("{id}{TRAILS}"));
         for dir in [trails, dir] {
             if self.is_dir(&dir)? {
                 let removed = self.remove_session_dir(&dir)?;
                 report.bytes += removed.bytes;
-                report.left.extend(removed.left);
+                if !removed.left.is_empty() {
+                    report.left.extend(self.leave(id, &dir, &removed.left)?);
+                }
             }
         }
         report.purged.push(id.clone());
         Ok(())
     }
 
-    /// Takes from forks the title and the tags that they have of the session.
-    fn purge_names(
-        &self,
-        id: &SessionId,
-        dir: &std::path::Path,
-        report: &mut PurgeReport,
-    ) -> Result<()> {
-        let own = self.files(id).at(dir);
-        let names = Names::of(&own)?;
+    /// Gives what is left of a session, and is not ours, a name of its own: the purge is
+    /// done. Returns where it is now.
+    fn leave(&self, id: &SessionId, dir: &Path, left: &[PathBuf]) -> Result<Vec<PathBuf>> {
+        let trash = self.trash_dir();
+        let mut to = trash.join(format!("{id}{LEFT}"));
+        let mut again = 1;
+        loop {
+            match self.storage().rename_new(dir, &to) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    again += 1;
+                    to = trash.join(format!("{id}{LEFT}-{again}"));
+                }
+                renamed => {
+                    renamed.map_err(|error| {
+                        Error::io("cannot set aside what is not ours", dir, error)
+                    })?;
+                    break;
+                }
+            }
+        }
+        super::sync(self.storage(), &trash)?;
+        let names = left.iter().filter_map(|path| path.file_name());
+        Ok(names.map(|name| to.join(name)).collect())
+    }
+
+    /// Does what a purge could not do because somebody spoke in a fork.
+    fn purge_again(&self, id: &SessionId, report: &mut PurgeReport) -> Result<()> {
+        let said = self.said_purged(id);
+        let said = Deleted::read_file(self.storage(), &said);
+        let names = said.map(|said| said.names).unwrap_or_default();
+        if !names.is_empty() {
+            self.purge_names(id, names, report)?;
+        }
+        report.purged.push(id.clone());
+        Ok(())
+    }
+
+    fn said_purged(&self, id: &SessionId) -> PathBuf {
+        self.trash_dir().join(format!("{id}{PURGED}"))
+    }
+
+    /// Takes from forks the title and the tags that they have of the session, and
+    /// remembers what to look for as long as some still have them.
+    fn purge_names(&self, id: &SessionId, names: Names, report: &mut PurgeReport) -> Result<()> {
         let family = Family::read(self)?;
         let forks = family.descendants(std::slice::from_ref(id), |_| true);
+        let mut is_left = false;
         for fork in forks {
             let Some(kin) = family.0.iter().find(|kin| kin.id == fork.id) else {
                 continue;
             };
-            let said = names.are_in(&kin.files)?;
-            if !said {
+            let inherited = names.inherited_by(&kin.files)?;
+            if inherited.is_empty() {
                 continue;
             }
             let alone = kin.files.readable_trails()?.len() == 1
                 && family.continuing(&kin.id).next().is_none();
             let rewritten = alone
-                && match rewrite_only_trail(self, &kin.files, &names) {
+                && match rewrite_only_trail(self, &kin.files, &inherited) {
                     Ok(()) => true,
                     Err(error) if error.kind() == ErrorKind::Locked => false,
                     Err(error) => return Err(error),
                 };
+            is_left |= !rewritten;
             let list = match rewritten {
                 true => &mut report.renamed,
                 false => &mut report.still_named,
@@ -227,7 +277,26 @@ impl Store {
                 list.push(fork.id);
             }
         }
-        Ok(())
+        self.remember_names(id, if is_left { names } else { Names::default() })
+    }
+
+    /// Writes beside that a session was purged what is still to be looked for.
+    fn remember_names(&self, id: &SessionId, names: Names) -> Result<()> {
+        let (storage, path) = (self.storage(), self.said_purged(id));
+        let said = Deleted::read_file(storage, &path);
+        let said = said.unwrap_or_else(|| Deleted {
+            program: None,
+            ..Deleted::now(self)
+        });
+        if said.names == names {
+            return Ok(());
+        }
+        // It is there at every moment: others go by it.
+        let aside = self.trash_dir().join(format!("{id}{PURGED_NEW}"));
+        Deleted { names, ..said }.write_file(storage, &aside)?;
+        let replaced = storage.replace(&aside, &path);
+        replaced.map_err(|error| Error::io("cannot say what was purged", &path, error))?;
+        super::sync(storage, &self.trash_dir())
     }
 }
 
@@ -242,6 +311,11 @@ impl PurgePlan {
     /// Returns the sessions that would be purged, each before the one it comes from.
     pub fn deletions(&self) -> &[Deletion] {
         &self.deletions
+    }
+
+    /// Returns the sessions that were purged before: what could not be done then is.
+    pub fn again(&self) -> &[SessionId] {
+        &self.again
     }
 
     /// Returns the forks that stay: what they have of the session is gone for them, too.
@@ -264,7 +338,10 @@ impl PurgePlan {
     /// purge, `trash empty` or clean-up.
     pub fn apply(self) -> Result<PurgeReport> {
         let Self {
-            store, deletions, ..
+            store,
+            deletions,
+            again,
+            ..
         } = self;
         store.finish_purges()?;
         let mut report = PurgeReport::default();
@@ -272,6 +349,9 @@ impl PurgePlan {
         for deletion in deletions {
             let dir = store.begin_purge(&deletion.id)?;
             store.finish_purge(&deletion.id, dir, &mut report)?;
+        }
+        for id in again {
+            store.purge_again(&id, &mut report)?;
         }
         Ok(report)
     }

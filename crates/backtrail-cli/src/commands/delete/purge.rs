@@ -22,11 +22,15 @@ pub(super) fn run(args: &Args, store: &Store, ui: &Ui) -> Result<Answer> {
             for deletion in plan.deletions() {
                 ui.print_line(&format!("session {} would be purged", short(&deletion.id)))?;
             }
+            for id in plan.again() {
+                ui.status(&format!("session {} was purged before", short(id)));
+            }
             warn(&plan, ui);
         }
         return Ok(Answer::Done);
     }
-    if !args.yes {
+    // What is only to be finished is gone for good already.
+    if !args.yes && !plan.deletions().is_empty() {
         warn(&plan, ui);
         let all: Vec<SessionId> = plan.deletions().iter().map(|it| it.id.clone()).collect();
         let question = format!(
@@ -61,6 +65,8 @@ fn print(report: &PurgeReport, ui: &Ui) -> Result<()> {
     }
     let files = size(report.bytes);
     match report.checkpoints {
+        // Only what an earlier purge left was done.
+        0 if report.bytes == 0 => {}
         0 => ui.status(&format!("{files} removed")),
         n => ui.status(&format!(
             "{files} removed, and the files of {} let go of; free their space: {} gc",
@@ -136,6 +142,17 @@ fn warn_left(report: &PurgeReport, ui: &Ui) {
             Some("purge them, too, or end what speaks in them and purge again"),
         );
     }
+    if let Some(first) = report.still_quoted.first() {
+        let others = match report.still_quoted.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        let what = format!(
+            "what others said stays, though it has its words: checkpoint {}{others}",
+            first.prefix(8)
+        );
+        ui.warning(&what, None);
+    }
     for path in &report.unread {
         let what = format!("{} cannot be read, so it was left", visible_path(path));
         ui.warning(&what, Some("backtrail verify"));
@@ -159,6 +176,7 @@ fn to_json(plan: &PurgePlan, report: &PurgeReport, args: &Args) -> Value {
     });
     let mut value = json!({
         "purged": plan.deletions().iter().map(deletion_json).collect::<Vec<_>>(),
+        "again": plan.again(),
         "forks": plan.forks(),
         "sub_agents": plan.sub_agents(),
         "still_held": held.collect::<Vec<_>>(),
@@ -178,6 +196,7 @@ fn add_report(value: &mut Value, report: &PurgeReport) {
     value["checkpoints"] = report.checkpoints.into();
     value["renamed"] = json!(report.renamed);
     value["still_named"] = json!(report.still_named);
+    value["still_quoted"] = json!(report.still_quoted);
     value["unread"] = paths(&report.unread).into();
     value["left"] = paths(&report.left).into();
 }

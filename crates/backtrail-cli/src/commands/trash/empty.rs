@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::list::{entry_json, warn_unknown};
 use super::{Answer, Global, Result, Ui, find, require_store, short, words};
+use crate::amount::read_age;
 use crate::commands::relative;
 use crate::text::{count, path_json, size};
-use crate::when;
 
 /// Remove what was deleted, for good
 ///
@@ -22,7 +22,7 @@ pub(super) struct Args {
     references: Vec<String>,
 
     /// Only what was deleted longer ago than this: 30d, 12h, 4w
-    #[arg(long, value_name = "AGE", value_parser = when::age)]
+    #[arg(long, value_name = "AGE", value_parser = read_age)]
     older_than: Option<Duration>,
 
     /// Say what would go, and remove nothing

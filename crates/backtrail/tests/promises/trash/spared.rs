@@ -8,7 +8,10 @@
 use std::fs;
 use std::path::Path;
 
-use backtrail::{Checkpoint, CheckpointOptions, DeleteScope, ErrorKind, SessionId, Why, Workspace};
+use backtrail::{
+    Checkpoint, CheckpointOptions, DeleteScope, EmptyOptions, ErrorKind, ForkOptions, GcOptions,
+    Note, SessionId, Why, Workspace,
+};
 
 use super::purge::{Desk, SECRET};
 use super::{delete, session};
@@ -108,4 +111,98 @@ fn what_another_workspace_holds_of_its_files_is_named() {
         (holds.id(), other.root())
     );
     assert_eq!(held.paths, [Path::new("copy-key.txt")]);
+}
+
+#[test]
+fn a_purge_is_done_to_its_end_when_it_is_asked_for_again() {
+    let desk = Desk::new();
+    let id = session(&desk.store, &[SECRET]);
+    let fork = desk.store.fork_session(&id, &ForkOptions::new()).unwrap();
+    let child = fork.id().clone();
+    let report = desk.purge(&id);
+    assert_eq!(report.still_named, [child.clone()], "somebody speaks in it");
+    fork.close().unwrap();
+    let report = desk.purge(&id);
+    assert_eq!(report.renamed, [child.clone()]);
+    assert!(report.still_named.is_empty());
+    assert_eq!(desk.files_with_secret(), Vec::<String>::new());
+    let info = desk.store.read_session(&child).unwrap().info().unwrap();
+    assert_eq!(info.title, None);
+    // Nothing is left to do, nor to look for.
+    let ids = std::slice::from_ref(&id);
+    let plan = desk.store.purge_plan(ids, DeleteScope::Named).unwrap();
+    assert!(plan.deletions().is_empty() && plan.again() == ids);
+    assert!(plan.apply().unwrap().renamed.is_empty());
+    let said = desk.dir.path().join(format!("store/trash/{id}.purged"));
+    assert!(!fs::read_to_string(said).unwrap().contains("names"));
+}
+
+#[test]
+fn words_that_a_fork_says_of_itself_stay() {
+    let desk = Desk::new();
+    let id = session(&desk.store, &["leaked"]);
+    desk.store
+        .note(&id, &Note::new().tags(["work", "kept", "leak"]))
+        .unwrap();
+    let child = super::fork(&desk.store, &id, "x");
+    let notes = [
+        Note::new().remove_tag("work").title("other"),
+        Note::new().add_tag("work").add_tag("mine").title("leaked"),
+        Note::new().pinned(true),
+    ];
+    for note in notes {
+        desk.store.note(&child, &note).unwrap();
+    }
+    assert_eq!(desk.purge(&id).renamed, [child.clone()]);
+    let reader = desk.store.read_session(&child).unwrap();
+    let info = reader.info().unwrap();
+    // The fork took these away and set them again.
+    assert_eq!(info.tags, ["work", "mine"]);
+    assert_eq!(info.title.as_deref(), Some("leaked"));
+    assert!(reader.verify().unwrap().is_ok());
+}
+
+#[test]
+fn f7_what_is_not_ours_in_a_purged_session_is_set_aside_once() {
+    let desk = Desk::new();
+    let id = desk.leak();
+    let home = desk.store.read_session(&id).unwrap().dir();
+    fs::write(home.join("notes.txt"), "a person's").unwrap();
+    let report = desk.purge(&id);
+    let left = desk.dir.path().join(format!("store/trash/{id}.left"));
+    assert_eq!(report.left, [left.join("notes.txt")]);
+    assert_eq!(fs::read(left.join("notes.txt")).unwrap(), b"a person's");
+    let names = || -> Vec<_> {
+        let dir = desk.store.workspaces().unwrap()[0].id().to_string();
+        let dir = desk.dir.path().join("store/workspaces").join(dir);
+        let names = fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        names
+    };
+    let before = names();
+    let contents = desk.store.trash().unwrap();
+    assert!(contents.leftovers.is_empty(), "{contents:?}");
+    assert_eq!(contents.unknown, std::slice::from_ref(&left));
+    desk.store.gc(&GcOptions::new()).unwrap();
+    assert_eq!(names(), before, "no trail is written anew once more");
+    assert!(left.join("notes.txt").exists());
+}
+
+#[test]
+fn f7_links_that_are_called_as_leftovers_are_named_as_not_ours() {
+    let desk = Desk::new();
+    delete(&desk.store, &session(&desk.store, &["one"])).unwrap();
+    let trash = desk.dir.path().join("store/trash");
+    let id = "00000000-0000-4000-8000-000000000000";
+    let links = ["emptying", "purging"].map(|end| trash.join(format!("{id}.{end}")));
+    for link in &links {
+        std::os::unix::fs::symlink(desk.dir.path(), link).unwrap();
+    }
+    let contents = desk.store.trash().unwrap();
+    assert!(contents.leftovers.is_empty(), "{contents:?}");
+    assert_eq!(contents.unknown, links);
+    let plan = desk.store.empty_plan(&EmptyOptions::new()).unwrap();
+    assert!(plan.leftovers().is_empty());
+    assert_eq!(plan.apply().unwrap().left, links);
 }
