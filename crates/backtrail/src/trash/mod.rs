@@ -20,7 +20,7 @@ mod purge;
 mod remove;
 mod restore;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -145,23 +145,34 @@ impl Store {
     /// Returns the names in the trash, in order; none where there is no trash.
     fn names_in_trash(&self) -> Result<Vec<(PathBuf, Named)>> {
         let dir = self.trash_dir();
+        let mut all = Vec::new();
+        for name in self.list_trash()? {
+            let path = dir.join(&name);
+            let named = match Named::of(&name) {
+                // Only directories are, and a link is none.
+                Named::Emptying(_) | Named::Purging(_) if !self.is_dir(&path)? => {
+                    if !self.list_trash()?.contains(&name) {
+                        // Somebody just did the rest.
+                        continue;
+                    }
+                    Named::Unknown
+                }
+                named => named,
+            };
+            all.push((path, named));
+        }
+        Ok(all)
+    }
+
+    fn list_trash(&self) -> Result<Vec<OsString>> {
+        let dir = self.trash_dir();
         let mut names = match self.storage().list(&dir) {
             Ok(names) => names,
             Err(error) if is_absent(&error) => return Ok(Vec::new()),
             Err(error) => return Err(Error::io("cannot list the trash", &dir, error)),
         };
         names.sort_unstable();
-        let mut all = Vec::new();
-        for name in names {
-            let path = dir.join(&name);
-            let named = match Named::of(&name) {
-                // Only directories are, and a link is none.
-                Named::Emptying(_) | Named::Purging(_) if !self.is_dir(&path)? => Named::Unknown,
-                named => named,
-            };
-            all.push((path, named));
-        }
-        Ok(all)
+        Ok(names)
     }
 
     /// Returns the ids of the sessions in the trash, in order.
