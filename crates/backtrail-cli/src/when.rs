@@ -1,7 +1,5 @@
 //! Moments as a person reads them, in the local time zone.
 
-use std::time::Duration;
-
 use backtrail::Timestamp;
 use jiff::Zoned;
 use jiff::tz::TimeZone;

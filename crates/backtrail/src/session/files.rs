@@ -335,11 +335,13 @@ impl SessionFiles {
     /// it leaves one that is there today and gone after a power cut.
     pub(crate) fn sync_names(&self) -> Result<()> {
         for dir in self.dir.ancestors().take(3) {
-            self.storage.sync_dir(dir).map_err(|error| match error.kind() {
-                // Deleted in this moment.
-                io::ErrorKind::NotFound if dir == self.dir => self.not_found(),
-                _ => Error::io("cannot sync the directory", dir, error),
-            })?;
+            self.storage
+                .sync_dir(dir)
+                .map_err(|error| match error.kind() {
+                    // Deleted in this moment.
+                    io::ErrorKind::NotFound if dir == self.dir => self.not_found(),
+                    _ => Error::io("cannot sync the directory", dir, error),
+                })?;
         }
         Ok(())
     }

@@ -184,7 +184,14 @@ impl Store {
             }
         }
         for workspace in &workspaces {
-            let left = workspace.purge_session(id)?;
+            let left = match workspace.purge_session(id) {
+                // It stays as it is, and is named, until it is repaired.
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    report.unread.push(workspace.root().to_owned());
+                    continue;
+                }
+                left => left?,
+            };
             report.checkpoints += left.checkpoints;
             report.still_quoted.extend(left.quoted);
         }

@@ -13,11 +13,11 @@ use super::checkpoint::Why;
 use super::journal::Begun;
 use super::let_go::LetGoBecause;
 use super::stored::Stored;
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
 use crate::session::{Editor, Rewritten, fields_of, rewrite_line};
-use crate::trail::{RecordKind, RecordRef};
+use crate::trail::{Damage, RecordKind, RecordRef};
 
 impl Workspace {
     /// Removes a session's words and lets go of its file states. Done twice, the second
@@ -30,6 +30,7 @@ impl Workspace {
         let lock = self.snapshot_lock()?;
         let _turn = lock.wait(None)?;
         self.recover_locked(None)?;
+        self.must_be_whole()?;
         // Others may have come meanwhile. Who is at work is looked at, too: what dead
         // processes left there is swept away.
         self.active()?;
@@ -46,6 +47,27 @@ impl Workspace {
             checkpoints: traces.own.len() as u64,
             quoted,
         })
+    }
+
+    /// Refuses a trail with damage on it: written anew it would look whole, and nobody
+    /// would know what is missing.
+    fn must_be_whole(&self) -> Result<()> {
+        let mut records = self.trail().records()?;
+        while records.next()?.is_some() {}
+        let head = self.files().head()?;
+        let len = self.files().open_read(head)?.len();
+        let len = len.map_err(|error| self.failed("cannot read the trail", error))?;
+        let path = self.files().trail_path(head);
+        // What a power cut left of the last record nobody was told of.
+        let is_last = |damage: &Damage| {
+            let end = damage.byte + damage.bytes;
+            damage.reason == Reason::Unfinished || damage.file == path && end + 1 >= len
+        };
+        let mut damage = records.damage().first().iter();
+        match damage.find(|damage| !is_last(damage)) {
+            Some(damage) => Err(damage.clone().into()),
+            None => Ok(()),
+        }
     }
 
     /// Returns the checkpoints of others whose words have those of the session in them.

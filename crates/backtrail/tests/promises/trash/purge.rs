@@ -341,3 +341,26 @@ fn done(attempt: backtrail::Result<Option<Attempt>>) {
     let attempt = attempt.unwrap();
     assert!(matches!(attempt, Some(Attempt::Done(_))), "{attempt:?}");
 }
+
+/// F21: a trail that is written anew would hide what was damaged on it.
+#[test]
+fn f21_a_purge_leaves_a_damaged_trail_alone_and_names_it() {
+    let desk = Desk::new();
+    let label = CheckpointOptions::new().label("precious");
+    desk.workspace.checkpoint(label).unwrap();
+    let id = desk.leak();
+    let dir = desk.store.root().join("workspaces");
+    let trail = dir.join(desk.workspace.id().as_str()).join("0000.jsonl");
+    let text = fs::read_to_string(&trail).unwrap();
+    let damaged = text.replace("precious", "preciuos");
+    fs::write(&trail, &damaged).unwrap();
+    assert!(desk.store.gc(&GcOptions::new()).is_err());
+    let report = desk.purge(&id);
+    assert_eq!(report.unread, [desk.workspace.root()]);
+    assert!(!desk.store.verify_snapshots().unwrap().is_ok());
+    assert!(desk.store.gc(&GcOptions::new()).is_err());
+    // Repaired, it can be asked for again, and nothing is left.
+    desk.store.repair_snapshots(false).unwrap();
+    let report = desk.purge(&id);
+    assert_eq!(report.unread, Vec::<std::path::PathBuf>::new());
+}
