@@ -8,7 +8,7 @@ use super::files::SessionFiles;
 use super::info::present_at;
 use super::lock::AppendLock;
 use super::tail::{Entry, Tail};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::json::write_fields;
 use crate::random::new_uuid;
 use crate::store::Store;
@@ -209,7 +209,11 @@ pub(crate) fn append_note(store: &Store, files: &SessionFiles, note: &Note) -> R
     let mut tail = Tail::load(store, files)?;
     let seq = append_to(store, files, &mut tail, note)?;
     drop(guard);
-    tail.sync()?;
+    // Deleted in between: what was noted went along, and may not be durable.
+    tail.sync().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => files.not_found(),
+        _ => error,
+    })?;
     Ok(seq)
 }
 

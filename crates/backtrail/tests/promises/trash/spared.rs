@@ -120,10 +120,14 @@ fn a_purge_is_done_to_its_end_when_it_is_asked_for_again() {
     let fork = desk.store.fork_session(&id, &ForkOptions::new()).unwrap();
     let child = fork.id().clone();
     let report = desk.purge(&id);
-    assert_eq!(report.still_named, [child.clone()], "somebody speaks in it");
+    assert_eq!(
+        report.still_named,
+        std::slice::from_ref(&child),
+        "somebody speaks in it"
+    );
     fork.close().unwrap();
     let report = desk.purge(&id);
-    assert_eq!(report.renamed, [child.clone()]);
+    assert_eq!(report.renamed, std::slice::from_ref(&child));
     assert!(report.still_named.is_empty());
     assert_eq!(desk.files_with_secret(), Vec::<String>::new());
     let info = desk.store.read_session(&child).unwrap().info().unwrap();
@@ -153,7 +157,7 @@ fn words_that_a_fork_says_of_itself_stay() {
     for note in notes {
         desk.store.note(&child, &note).unwrap();
     }
-    assert_eq!(desk.purge(&id).renamed, [child.clone()]);
+    assert_eq!(desk.purge(&id).renamed, std::slice::from_ref(&child));
     let reader = desk.store.read_session(&child).unwrap();
     let info = reader.info().unwrap();
     // The fork took these away and set them again.
