@@ -75,8 +75,9 @@ const KEPT_BUFFER: usize = 64 << 10;
 impl Tail {
     /// Looks at the end of a session's head trail, and mends it where needed.
     pub(crate) fn load(store: &Store, files: &SessionFiles) -> Result<Self> {
-        files.sync_names()?;
+        // Whoever waited for the lock may find the session gone.
         let trail = files.head()?;
+        files.sync_names()?;
         let path = files.trail_path(trail);
         let segment = Segment::open(files, trail, u64::MAX)?;
         if segment.is_legacy() {
