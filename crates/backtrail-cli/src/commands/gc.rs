@@ -169,7 +169,7 @@ impl Told<'_> {
         }
         let always = [
             (kept.labelled, "labelled"),
-            (kept.newest, "the newest of a session or workspace"),
+            (kept.newest, "newest of a session or workspace"),
             (kept.in_use, "in use"),
         ];
         let always: Vec<String> = always

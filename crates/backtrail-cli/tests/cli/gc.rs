@@ -68,7 +68,7 @@ fn nothing_to_do_is_said() {
     );
     assert!(
         ran.stdout
-            .contains("with 5 file states; always kept: 1 labelled, 1 the newest"),
+            .contains("with 5 file states; always kept: 1 labelled, 1 newest"),
         "{ran:#?}"
     );
     assert_eq!(packs(&cli), before);

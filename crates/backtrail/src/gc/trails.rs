@@ -99,7 +99,7 @@ impl Trails {
         let read = told.read(&files, !is_first);
         match (is_first, told.read.is_empty()) {
             (true, false) => must_be_whole(&self.store, &files)?,
-            (true, true) => must_be_new(&files)?,
+            (true, true) if read.is_ok() => must_be_new(&files)?,
             _ => {}
         }
         read
