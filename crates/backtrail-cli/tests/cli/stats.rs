@@ -64,6 +64,7 @@ fn b1_statistics_are_told_as_json() {
             "compactions": 0,
             "models": ["m-1"],
             "damaged": 0,
+            "gone": 0,
         })
     );
 }
