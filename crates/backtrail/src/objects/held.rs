@@ -151,8 +151,11 @@ fn try_open(
     }
     if pack.is_sealed() {
         // Its writer died between the seal and the name.
-        shelf.promote(pack.name, file.as_ref())?;
-        return Ok(None);
+        return match shelf.promote(pack.name, file.as_ref()) {
+            // It had its name since, and is gone: another clean-up was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            promoted => promoted.map(|()| None),
+        };
     }
     if !has_changed {
         *hold = Hold::Outlet;

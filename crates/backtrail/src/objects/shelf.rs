@@ -260,6 +260,9 @@ impl Shelf {
         let (open, sealed) = (name.path(&self.dir), name.sealed().path(&self.dir));
         match self.storage.link_new(&open, &sealed) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            // Whoever tidies up did so in this moment.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && self.storage.exists(&sealed)? => {}
             linked => linked?,
         }
         self.storage.sync_dir(&self.dir)?;
