@@ -140,6 +140,25 @@ impl Here {
         found.map_err(|error| self.wrong_point(workspace, point, ui, error))
     }
 
+    /// Names the way to a path of which nothing is known: `within` are those that were
+    /// `typed`, as seen from the workspace.
+    pub(crate) fn unknown_path(
+        &self,
+        typed: &[PathBuf],
+        within: &[PathBuf],
+        error: backtrail::Error,
+        ui: &Ui,
+    ) -> CommandError {
+        let mut both = typed.iter().zip(within);
+        let typed = both.find(|(_, path)| Some(path.as_path()) == error.path());
+        let log = self.command(ui, "log");
+        let command = CommandError::from(error);
+        match typed.map(|(path, _)| quote(&path.to_string_lossy())) {
+            Some(path) => command.hint(format!("see when it changed: {log} -- {path}")),
+            None => command,
+        }
+    }
+
     /// Names what a wrong point may have meant.
     pub(crate) fn wrong_point(
         &self,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use backtrail::{Role, SessionId, SessionInfo, Store};
+use backtrail::{Role, SessionId, SessionInfo, SessionReader, Store};
 use serde_json::{Value, json};
 
 use super::{Answer, open_store};
@@ -162,15 +162,21 @@ fn title(store: &Store, info: &SessionInfo) -> String {
         Some(title) => title.clone(),
         None => match &info.begins {
             Some(words) => words.clone(),
-            None => first_words(store, &info.id).unwrap_or_default(),
+            None => {
+                let reader = store.read_session(&info.id).ok();
+                reader
+                    .and_then(|reader| first_words(&reader))
+                    .unwrap_or_default()
+            }
         },
     }
 }
 
-fn first_words(store: &Store, id: &SessionId) -> Option<String> {
+/// Returns the beginning of a session's first prompt.
+pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
     /// A session where nobody speaks for so long is not read to its end.
     const LOOKED_AT: usize = 50;
-    let mut records = store.read_session(id).ok()?.records().ok()?;
+    let mut records = reader.records().ok()?;
     for _ in 0..LOOKED_AT {
         let message = records.next().ok()??.stored_message();
         if let Ok(Some(message)) = message

@@ -10,7 +10,7 @@ use super::here::Here;
 use super::moves::{Asked, Doing, How, InParts};
 use super::recovery::Finish;
 use crate::args::Global;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::shell::{arguments, quote};
 use crate::ui::Ui;
 
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     };
     let wrong = |error: backtrail::Error| match error.path().map(Path::is_relative) {
         // A path that never was; all else that is not found is the point.
-        Some(true) => args.never_was(&paths, error, ui),
+        Some(true) => args.here.unknown_path(&args.paths, &paths, error, ui),
         _ => args.here.wrong_point(&workspace, &args.point, ui, error),
     };
     match args.patch {
@@ -70,17 +70,6 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
 }
 
 impl Args {
-    fn never_was(&self, within: &[PathBuf], error: backtrail::Error, ui: &Ui) -> CommandError {
-        let mut typed = self.paths.iter().zip(within);
-        let typed = typed.find(|(_, path)| Some(path.as_path()) == error.path());
-        let log = self.here.command(ui, "log");
-        let command = CommandError::from(error);
-        match typed.map(|(path, _)| quote(&path.to_string_lossy())) {
-            Some(path) => command.hint(format!("see when it changed: {log} -- {path}")),
-            None => command,
-        }
-    }
-
     /// Writes the command as it is typed to do it in earnest.
     fn line(&self) -> String {
         let paths = self.paths.iter().map(|path| path.to_string_lossy());

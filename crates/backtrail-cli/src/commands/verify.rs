@@ -174,7 +174,7 @@ impl Total {
             // and no repair helps it.
             Err(error) => {
                 // Deleted meanwhile, it is not damaged.
-                if store.sessions().is_ok_and(|ids| !ids.contains(id)) {
+                if error.is_moved() {
                     self.sessions -= 1;
                     return;
                 }

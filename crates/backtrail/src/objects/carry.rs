@@ -6,8 +6,9 @@ use std::thread;
 
 use super::ObjectId;
 use super::codec::Codec;
+use super::entry::{Named, Raw};
 use super::extents::Extent;
-use super::format::{BLOCK_HEADER, Block, Kind, List, Salt};
+use super::format::Salt;
 use super::pack::{Pack, read_range};
 use crate::error::Error;
 use crate::storage::StorageFile;
@@ -23,9 +24,7 @@ const WORTH_A_THREAD: usize = 256 << 10;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Carried<'a> {
     pub(super) id: ObjectId,
-    pub(super) kind: Kind,
-    pub(super) raw: usize,
-    pub(super) stored: &'a [u8],
+    pub(super) raw: Raw<'a>,
 }
 
 /// What went wrong.
@@ -97,7 +96,10 @@ impl<'a> Read<'a> {
     /// Checks entries, half of them on another thread.
     fn check_all(self, entries: &[Extent]) -> Vec<Checked<'a>> {
         let check = |half: &[Extent]| -> Vec<Checked<'a>> {
-            half.iter().map(|extent| self.check(*extent)).collect()
+            let mut scratch = Vec::new();
+            let half = half.iter();
+            half.map(|extent| self.check(*extent, &mut scratch))
+                .collect()
         };
         if self.bytes.len() < WORTH_A_THREAD || entries.len() < 2 {
             return check(entries);
@@ -115,32 +117,20 @@ impl<'a> Read<'a> {
         })
     }
 
-    fn check(self, extent: Extent) -> Checked<'a> {
+    fn check(self, extent: Extent, scratch: &mut Vec<u8>) -> Checked<'a> {
         let id = extent.record.id;
         let at = u64::from(extent.record.at);
         let from = usize::try_from(at - self.from).unwrap_or(usize::MAX);
         let bytes = self.bytes.get(from..).unwrap_or_default();
-        let block = Block::parse(bytes, self.salt, at).filter(|block| block.kind.is_entry());
-        let Some(block) = block else {
+        let Some(raw) = Raw::parse(bytes, self.salt, at) else {
             return Ok(None);
         };
-        let (raw, len) = (block.raw as usize, block.stored as usize);
-        let Some(stored) = bytes.get(BLOCK_HEADER..BLOCK_HEADER + len) else {
-            return Ok(None);
+        let is_right = match raw.named(self.codec, scratch)? {
+            Named::Piece(named) => named == id,
+            // That its chunks are it, whoever reads it finds out.
+            Named::List(list) => list.id == id,
+            Named::Nothing => false,
         };
-        let is_right = match block.kind {
-            Kind::Zstd => {
-                let content = self.codec.decompress(stored, raw)?;
-                content.is_some_and(|content| ObjectId::of(&content) == id)
-            }
-            Kind::List => List::parse(stored).is_some_and(|list| list.id == id),
-            _ => ObjectId::of(stored) == id,
-        };
-        Ok(is_right.then_some(Carried {
-            id,
-            kind: block.kind,
-            raw,
-            stored,
-        }))
+        Ok(is_right.then_some(Carried { id, raw }))
     }
 }

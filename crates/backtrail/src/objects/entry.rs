@@ -80,7 +80,7 @@ pub(super) fn read_entry(
         let more = read_full(file, &mut bytes[n..], at + n as u64)?;
         bytes.truncate(n + more);
     }
-    let Some(stored) = bytes.get(BLOCK_HEADER..len) else {
+    let Some(Raw { block, stored }) = Raw::parse(&bytes, salt, at) else {
         return Ok(None);
     };
     Ok(match block.kind {

@@ -320,13 +320,9 @@ impl<'a> Sweep<'a> {
                 outlet
             }
         };
-        let Carried {
-            id,
-            kind,
-            raw,
-            stored,
-        } = carried;
-        outlet.append(id, kind, raw, stored).map_err(|error| {
+        let Carried { id, raw } = carried;
+        let (kind, len) = (raw.block.kind, raw.block.raw as usize);
+        outlet.append(id, kind, len, raw.stored).map_err(|error| {
             let what = "cannot copy objects; nothing that was stored before is lost";
             Error::io(what, &objects.0.shelf.dir, error)
         })?;

@@ -69,6 +69,8 @@ impl fmt::Display for LetGoBecause {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     of: Option<(u32, u64)>,
+    /// The last record that was looked at.
+    seq: Option<u64>,
     all: Arc<HashMap<CheckpointId, LetGo>>,
 }
 
@@ -123,25 +125,31 @@ impl Workspace {
         let mut known = lock(&self.0.let_go);
         if known.of != Some((head, len)) {
             // What is appended meanwhile makes it longer than that.
-            known.all = Arc::new(self.read_let_go()?);
+            self.learn_let_go(&mut known)?;
             known.of = Some((head, len));
         }
         Ok(Arc::clone(&known.all))
     }
 
-    fn read_let_go(&self) -> Result<HashMap<CheckpointId, LetGo>> {
-        let mut gone = HashMap::new();
-        let mut records = self.trail().records()?;
+    /// Reads what is new, from the end back to what is known.
+    fn learn_let_go(&self, known: &mut Known) -> Result<()> {
+        let mut records = self.trail().records_back()?;
+        let mut newest = known.seq;
         while let Some(record) = records.next()? {
-            if record.kind() != RecordKind::LetGo {
-                continue;
+            if known.seq.is_some_and(|seq| record.seq() <= seq) {
+                break;
             }
+            newest = newest.max(Some(record.seq()));
             // One that cannot be read is named by `verify`, and stops the clean-up.
-            if let Ok((let_go, checkpoints)) = read(&record) {
-                gone.extend(checkpoints.into_iter().map(|id| (id, let_go)));
+            if record.kind() == RecordKind::LetGo
+                && let Ok((let_go, checkpoints)) = read(&record)
+            {
+                let all = Arc::make_mut(&mut known.all);
+                all.extend(checkpoints.into_iter().map(|id| (id, let_go)));
             }
         }
-        Ok(gone)
+        known.seq = newest;
+        Ok(())
     }
 
     /// Returns when and why the files of a checkpoint were let go, if they were.

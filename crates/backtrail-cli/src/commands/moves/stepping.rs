@@ -12,8 +12,8 @@ use crate::commands::cat::within;
 use crate::commands::here::Here;
 use crate::commands::recovery::Finish;
 use crate::commands::{Answer, short};
-use crate::error::{CommandError, Result};
-use crate::shell::{arguments, quote};
+use crate::error::Result;
+use crate::shell::arguments;
 use crate::ui::Ui;
 
 /// An undo or redo that was asked for.
@@ -73,21 +73,9 @@ impl Stepping<'_> {
             place: place.clone(),
         };
         asked.go(|error| match error.path().map(Path::is_relative) {
-            Some(true) => self.never_changed(&paths, error, ui),
+            Some(true) => self.here.unknown_path(self.paths, &paths, error, ui),
             _ => error.into(),
         })
-    }
-
-    /// Names the way to a path that no step changed.
-    fn never_changed(&self, within: &[PathBuf], error: backtrail::Error, ui: &Ui) -> CommandError {
-        let mut typed = self.paths.iter().zip(within);
-        let typed = typed.find(|(_, path)| Some(path.as_path()) == error.path());
-        let log = self.here.command(ui, "log");
-        let command = CommandError::from(error);
-        match typed.map(|(path, _)| quote(&path.to_string_lossy())) {
-            Some(path) => command.hint(format!("see when it changed: {log} -- {path}")),
-            None => command,
-        }
     }
 
     /// Writes the command as it is typed to do it in earnest.

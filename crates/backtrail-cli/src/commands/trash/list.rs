@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::{Role, TrashContents, TrashEntry, Trashed};
+use backtrail::{TrashContents, TrashEntry, Trashed};
 use serde_json::{Value, json};
 
 use super::{Answer, Global, Result, Ui, short};
+use crate::commands::list::first_words;
 use crate::commands::{open_store, relative};
 use crate::text::{count, one_line, path_json, size, visible_path};
 use crate::ui::{BOLD, DIM, unwritable};
@@ -102,22 +103,9 @@ fn about(entry: &TrashEntry) -> String {
 
 /// Returns the title, or the beginning of what the user said first.
 fn title(entry: &TrashEntry) -> Option<String> {
-    /// A session where nobody speaks for so long is not read to its end.
-    const LOOKED_AT: usize = 50;
     let info = entry.reader().info().ok()?;
-    if let Some(title) = info.title.or(info.begins) {
-        return Some(title);
-    }
-    let mut records = entry.reader().records().ok()?;
-    for _ in 0..LOOKED_AT {
-        let message = records.next().ok()??.stored_message();
-        if let Ok(Some(message)) = message
-            && message.role == Role::User
-        {
-            return Some(message.text().chars().take(200).collect());
-        }
-    }
-    None
+    let title = info.title.or(info.begins);
+    title.or_else(|| first_words(entry.reader()))
 }
 
 pub(super) fn entry_json(entry: &TrashEntry) -> Value {
