@@ -246,10 +246,10 @@ pub use restore::{
 };
 pub use session::{
     Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, GapBecause, History,
-    HistoryGap, HistoryItem, Holder, Import, ImportOutcome, MessageCounts, Move, Moved, Note,
+    HistoryGap, HistoryItem, Holder, Import, ImportOutcome, LinePart, MessageCounts, Move, Moved, Note,
     OwnedRecords, Prompt, Prompts, Records, RepairPlan, RepairReport, Session, SessionInfo,
     SessionOptions, SessionReader, SetAside, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall,
-    ToolCalls, ToolOutcome, Turn, VerifyReport, format_duration,
+    ToolCalls, ToolOutcome, TrailRecords, Turn, VerifyReport, format_duration,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,

@@ -157,6 +157,13 @@ impl Message {
         self
     }
 
+    /// Returns whether it is a prompt, which begins a turn: one of the user's that has
+    /// anything in it but results of tools.
+    pub fn is_prompt(&self) -> bool {
+        let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
+        self.role == Role::User && !self.blocks.iter().all(is_result)
+    }
+
     /// Returns the message's text blocks, joined by newlines.
     pub fn text(&self) -> Cow<'_, str> {
         let mut texts = self.blocks.iter().filter_map(|block| match block {

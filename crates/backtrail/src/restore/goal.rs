@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::message::{Block, ToolUse};
 use crate::objects::ObjectId;
-use crate::session::{Step, is_prompt, not_ours};
+use crate::session::{Step, not_ours};
 use crate::snapshot::shown;
 use crate::store::Store;
 use crate::trail::Because;
@@ -333,7 +333,7 @@ fn first_prompt(store: &Store, session: &SessionId, seq: u64) -> Result<Option<S
     let mut records = store.read_session(session)?.records_from(seq + 1)?;
     while let Some(record) = records.next()? {
         if let Ok(Some(message)) = record.message()
-            && is_prompt(&message)
+            && message.is_prompt()
         {
             return Ok(Some(message.text().into_owned()));
         }

@@ -14,6 +14,7 @@ use super::files::SessionFiles;
 use super::first::{is_legacy, second_opener};
 use super::gap::{self, GapBecause, HistoryGap};
 use super::payloads::Payloads;
+use super::trail_records::LinePart;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::legacy::Index;
@@ -332,6 +333,16 @@ impl Line {
     pub(crate) fn new(segments: &[Segment]) -> Self {
         let part = |segment: &Segment| (segment.files.id().clone(), segment.trail, segment.until);
         Self(segments.iter().map(part).collect())
+    }
+
+    /// Returns the parts, the oldest first.
+    pub(super) fn into_parts(self) -> Vec<LinePart> {
+        let part = |(session, trail, until)| LinePart {
+            session,
+            trail,
+            until,
+        };
+        self.0.into_iter().map(part).collect()
     }
 
     /// Returns whether record `seq` of a trail lies on the line.

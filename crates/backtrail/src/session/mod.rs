@@ -35,6 +35,7 @@ mod spending;
 mod stats;
 mod steps;
 mod tail;
+mod trail_records;
 mod turn;
 mod verify;
 
@@ -74,6 +75,7 @@ pub use spawn::Spawned;
 pub use stats::{MessageCounts, Stats, format_duration};
 pub use steps::{Step, StepKind, Steps};
 pub use tail::SetAside;
+pub use trail_records::{LinePart, TrailRecords};
 pub use verify::VerifyReport;
 
 pub(crate) use chain::Line;
@@ -96,7 +98,6 @@ pub(crate) use rewrite::{Editor, Rewritten, fields_of, rewrite_line, rewrite_onl
 pub(crate) use spawn::spawn;
 pub(crate) use steps::{all_steps, newest_step, opener_of, undone_step};
 pub(crate) use tail::{Entry, append_entries, append_entry};
-pub(crate) use turn::is_prompt;
 
 /// When an append returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

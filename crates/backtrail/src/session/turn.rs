@@ -12,13 +12,6 @@ use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 /// How many messages a call waits.
 const PATIENCE: u64 = 1_000;
 
-/// Returns whether a message is a prompt: one of the user's that has anything
-/// in it but results of tools.
-pub(crate) fn is_prompt(message: &Message) -> bool {
-    let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
-    message.role == Role::User && !message.blocks.iter().all(is_result)
-}
-
 /// Returns whether a message is an answer: one of the assistant's with text.
 pub(crate) fn is_answer(message: &Message) -> bool {
     let has_text = |block: &Block| match block {
@@ -65,7 +58,7 @@ impl Calls {
         if self.messages.is_multiple_of(PATIENCE) {
             self.forget();
         }
-        let is_prompt = is_prompt(message);
+        let is_prompt = message.is_prompt();
         if is_prompt {
             self.answer_all(&message.blocks, &mut tell);
             self.waiting.clear();

@@ -286,6 +286,12 @@ impl<'a> RecordRef<'a> {
         self.envelope.compacted
     }
 
+    /// Returns the record's sum: the last field of its line, or of a line of version 1
+    /// its hash.
+    pub fn sum_bytes(&self) -> [u8; 8] {
+        self.sum().to_bytes()
+    }
+
     /// Returns the record's sum.
     pub(crate) fn sum(&self) -> Sum {
         match split_sum(self.bytes) {

@@ -22,6 +22,10 @@ impl Sum {
         Self(sum)
     }
 
+    pub(crate) fn to_bytes(self) -> [u8; 8] {
+        self.0
+    }
+
     pub(crate) fn to_hex(self) -> [u8; HEX] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut hex = [0; HEX];

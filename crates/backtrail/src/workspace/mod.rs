@@ -171,7 +171,7 @@ impl Workspace {
         }
     }
 
-    fn files(&self) -> &SessionFiles {
+    pub(crate) fn files(&self) -> &SessionFiles {
         &self.0.files
     }
 
