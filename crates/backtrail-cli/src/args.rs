@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
-    cat, checkpoint, compact, config, context, delete, diff, export, fork, gc, import, list, log,
-    pin, record, redo, repair, restore, rewind, run, show, stats, status, steps, tag, title, trash,
-    undo, verify,
+    cat, checkpoint, compact, completions, config, context, delete, diff, doctor, export, fork, gc,
+    import, list, log, man, pin, rebuild, record, redo, relink, repair, restore, rewind, run,
+    search, show, stats, status, steps, tag, title, trash, undo, verify,
 };
 
 /// Keep everything an agent and its user said, durably, and find it again
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Status(status::Args),
     Record(record::Args),
     List(list::Args),
+    Search(search::Args),
     Show(show::Args),
     Fork(fork::Args),
     Rewind(rewind::Args),
@@ -79,4 +80,9 @@ pub(crate) enum Command {
     Delete(delete::Args),
     Trash(trash::Args),
     Config(config::Args),
+    Relink(relink::Args),
+    Doctor(doctor::Args),
+    Rebuild(rebuild::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }

@@ -246,8 +246,8 @@ pub use restore::{
 };
 pub use session::{
     Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, GapBecause, History,
-    HistoryGap, HistoryItem, Holder, Import, ImportOutcome, LinePart, MessageCounts, Move, Moved, Note,
-    OwnedRecords, Prompt, Prompts, Records, RepairPlan, RepairReport, Session, SessionInfo,
+    HistoryGap, HistoryItem, Holder, Import, ImportOutcome, LinePart, MessageCounts, Move, Moved,
+    Note, OwnedRecords, Prompt, Prompts, Records, RepairPlan, RepairReport, Session, SessionInfo,
     SessionOptions, SessionReader, SetAside, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall,
     ToolCalls, ToolOutcome, TrailRecords, Turn, VerifyReport, format_duration,
 };

@@ -3,10 +3,12 @@
 pub(crate) mod cat;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod delete;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fork;
 pub(crate) mod gc;
@@ -14,16 +16,20 @@ mod here;
 pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod log;
+pub(crate) mod man;
 mod markdown;
 mod moves;
 pub(crate) mod pin;
+pub(crate) mod rebuild;
 pub(crate) mod record;
 mod recovery;
 pub(crate) mod redo;
+pub(crate) mod relink;
 pub(crate) mod repair;
 pub(crate) mod restore;
 pub(crate) mod rewind;
 pub(crate) mod run;
+pub(crate) mod search;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod status;
@@ -101,6 +107,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Diff(args) => diff::run(args, global, ui),
         Command::Cat(args) => cat::run(args, global, ui),
         Command::Status(args) => status::run(args, global, ui),
+        Command::Search(args) => search::run(args, global, ui),
+        Command::Relink(args) => relink::run(args, global, ui),
+        Command::Doctor(args) => doctor::run(args, global, ui),
+        Command::Rebuild(args) => rebuild::run(args, global, ui),
+        Command::Completions(args) => completions::run(args, global, ui),
+        Command::Man(args) => man::run(args, global, ui),
     }
 }
 

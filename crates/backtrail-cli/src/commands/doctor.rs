@@ -1,0 +1,14 @@
+//! `backtrail doctor`.
+
+use super::Answer;
+use crate::args::Global;
+use crate::error::Result;
+use crate::ui::Ui;
+
+/// Look for what is wrong with the store; it only reads
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
+    Ok(Answer::Done)
+}

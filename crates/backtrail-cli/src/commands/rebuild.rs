@@ -1,0 +1,14 @@
+//! `backtrail rebuild`.
+
+use super::Answer;
+use crate::args::Global;
+use crate::error::Result;
+use crate::ui::Ui;
+
+/// Build the catalogue and the search index anew
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
+    Ok(Answer::Done)
+}

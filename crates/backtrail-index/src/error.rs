@@ -1,0 +1,81 @@
+//! What can go wrong with derived data.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The result of asking derived data.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why derived data could not be read or brought up to date. The truth is in the trails:
+/// nothing is lost by it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A session or the store could not be read.
+    Store(backtrail::Error),
+    /// The disk failed.
+    Io {
+        /// What was being done.
+        doing: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The catalogue's database failed.
+    Database {
+        /// What was being done.
+        doing: &'static str,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// The full-text index failed.
+    Search {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        what: String,
+    },
+    /// What was asked cannot be understood.
+    Query(String),
+    /// Prices in the settings cannot be understood.
+    Prices(String),
+}
+
+impl Error {
+    pub(crate) fn io(doing: impl Into<String>, path: &Path, source: std::io::Error) -> Self {
+        Self::Io {
+            doing: doing.into(),
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Io { doing, path, .. } => write!(f, "{doing}: {}", path.display()),
+            Self::Database { doing, .. } | Self::Search { doing, .. } => f.write_str(doing),
+            Self::Query(what) | Self::Prices(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => std::error::Error::source(error),
+            Self::Io { source, .. } => Some(source),
+            Self::Database { source, .. } => Some(source),
+            Self::Search { .. } | Self::Query(_) | Self::Prices(_) => None,
+        }
+    }
+}
+
+impl From<backtrail::Error> for Error {
+    fn from(error: backtrail::Error) -> Self {
+        Self::Store(error)
+    }
+}

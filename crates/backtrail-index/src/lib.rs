@@ -1,0 +1,46 @@
+//! What is derived from a store of sessions: a catalogue, a full-text index and a
+//! ledger of what was spent.
+//!
+//! Trails, payloads and objects are the truth; everything here lies in the store's
+//! `derived/` directory and can be deleted at any time. Nothing runs in the background:
+//! an [`Index`] catches up with the trails when it is asked something.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # let home = dir.path().join("store");
+//! use backtrail::{Message, SessionOptions, Store};
+//! use backtrail_index::{Filter, Index, IndexOptions, SearchQuery};
+//!
+//! let store = Store::open_or_create(home)?;
+//! let session = store.create_session(SessionOptions::new().agent("mine"))?;
+//! session.append(Message::user_text("why does round_half_even lose a cent?"))?;
+//!
+//! let index = Index::open(&store, IndexOptions::new())?;
+//! let sessions = index.sessions(&Filter::default())?;
+//! assert_eq!(sessions[0].messages, 1);
+//!
+//! let answer = index.search(&SearchQuery::new("half cent"))?;
+//! assert_eq!(answer.hits[0].seq, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod catalogue;
+mod error;
+mod feed;
+mod filter;
+mod index;
+mod prices;
+mod projects;
+mod rows;
+mod seal;
+mod search;
+mod survey;
+
+pub use catalogue::Catalogue;
+pub use error::{Error, Result};
+pub use filter::{Filter, WorkspaceFilter};
+pub use index::{CatchUp, Index, IndexOptions, Progress};
+pub use prices::{Price, Prices};
+pub use projects::{Project, remote_of};
+pub use rows::{Family, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow};
+pub use search::{Hit, Order, SearchAnswer, SearchQuery, Snippet};

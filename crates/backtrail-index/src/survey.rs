@@ -1,0 +1,1 @@
+//! Which trails there are, and how long they are.
