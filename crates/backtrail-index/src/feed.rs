@@ -1,6 +1,11 @@
 //! What is read of trails, for whoever derives something from it.
 
-use backtrail::{Details, Message, RecordKind, SessionId, Timestamp};
+use std::collections::HashMap;
+
+use backtrail::{
+    Block, Details, ErrorKind, Message, RecordKind, RecordRef, SessionId, SessionReader, Timestamp,
+    ToolResult,
+};
 
 use crate::error::Result;
 
@@ -11,6 +16,9 @@ pub(crate) struct TrailPlace {
     pub(crate) number: u32,
     /// The byte that is read from: 0, or where the last look ended.
     pub(crate) from: u64,
+    /// How long the file was, and when it was written, before it was read.
+    pub(crate) bytes: u64,
+    pub(crate) modified: i64,
 }
 
 /// A record, as it is read of a trail.
@@ -23,11 +31,23 @@ pub(crate) struct Said<'a> {
     pub(crate) at: Option<Timestamp>,
     /// The message, as far as it can be read. Large texts are there, media are references.
     pub(crate) message: Option<&'a Message>,
-    /// The names of the tools whose results are in the message, block by block.
-    pub(crate) answered: &'a [Option<String>],
+    /// For each block of the message that is the result of a tool, the name of the tool,
+    /// where that is known.
+    pub(crate) tools: &'a [Option<String>],
     pub(crate) details: &'a Details,
     /// The whole line.
     pub(crate) bytes: &'a [u8],
+}
+
+/// Where a trail was read up to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct End {
+    /// The byte behind the last record.
+    pub(crate) byte: u64,
+    /// The sum of that record.
+    pub(crate) sum: [u8; 8],
+    /// How many places could not be read on the way.
+    pub(crate) damaged: u64,
 }
 
 /// Whoever derives something from trails.
@@ -38,6 +58,153 @@ pub(crate) trait Sink {
     /// A record of it, openers included.
     fn record(&mut self, said: &Said<'_>) -> Result<()>;
 
-    /// The trail was read up to byte `end`; `sum` is that of the last record before it.
-    fn end(&mut self, end: u64, sum: [u8; 8]) -> Result<()>;
+    /// The trail was read. `None`: no record was found from where it was read.
+    fn end(&mut self, end: Option<End>) -> Result<()>;
+}
+
+/// Reads a trail from the lowest byte that anybody wants, and tells each what is new to
+/// it. Returns how many bytes were read.
+pub(crate) fn feed(
+    reader: &SessionReader,
+    sinks: &mut [(TrailPlace, &mut dyn Sink)],
+) -> Result<u64> {
+    let Some((first, _)) = sinks.first() else {
+        return Ok(0);
+    };
+    let (number, mut from) = (first.number, first.from);
+    for (place, sink) in sinks.iter_mut() {
+        from = from.min(place.from);
+        sink.begin(place)?;
+    }
+    let mut records = reader.trail_records(number, from)?;
+    let is_legacy = records.is_legacy();
+    let mut names = ToolNames::new(reader, from > 0 || number > 0);
+    let mut end = None;
+    while let Some(found) = records.next()? {
+        let record = found.record;
+        let message = read_message(&record)?;
+        let tools = names.take_in(message.as_ref());
+        let said = Said {
+            kind: record.kind(),
+            seq: record.seq(),
+            byte: found.byte,
+            at: record.at(),
+            message: message.as_ref(),
+            tools: &tools,
+            details: &record.details(),
+            bytes: record.bytes(),
+        };
+        for (place, sink) in sinks.iter_mut() {
+            if is_legacy || found.byte >= place.from {
+                sink.record(&said)?;
+            }
+        }
+        end = Some((found.end, record.sum_bytes()));
+    }
+    let damaged = records.damage().count();
+    let end = end.map(|(byte, sum)| End { byte, sum, damaged });
+    for (_, sink) in sinks.iter_mut() {
+        sink.end(end)?;
+    }
+    Ok(end.map_or(0, |end| end.byte.saturating_sub(from)))
+}
+
+/// Reads a message with its large texts; media stay references. `None` where the record
+/// is none of a message, or of a shape that is not known.
+fn read_message(record: &RecordRef<'_>) -> Result<Option<Message>> {
+    let Ok(Some(stored)) = record.stored_message() else {
+        return Ok(None);
+    };
+    if !stored.blocks.iter().any(lacks_text) {
+        return Ok(Some(stored));
+    }
+    match record.message() {
+        Ok(whole) => Ok(whole),
+        // A part is lost: what stands in the line is still there.
+        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(Some(stored)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns whether a text of the block may stand in the payload file.
+fn lacks_text(block: &Block) -> bool {
+    match block {
+        Block::ToolUse(call) => call.input.as_str().contains("\"payload\""),
+        Block::ToolResult(result) => result.output.as_str().contains("\"payload\""),
+        Block::Media(_) => false,
+        // A text that is not a string is kept as another block.
+        Block::Other(other) => other.as_str().contains("\"payload\""),
+        _ => false,
+    }
+}
+
+/// Which tool a call was of, for those that wait for their result.
+#[derive(Debug)]
+struct ToolNames<'a> {
+    waiting: HashMap<String, String>,
+    reader: &'a SessionReader,
+    /// Whether calls may have been made before what is read now.
+    goes_on: bool,
+}
+
+/// A session that never answers its calls must not fill the memory.
+const WAITING: usize = 10_000;
+/// How many records back a call is looked for.
+const FAR: usize = 1_000;
+
+impl<'a> ToolNames<'a> {
+    fn new(reader: &'a SessionReader, goes_on: bool) -> Self {
+        Self {
+            waiting: HashMap::new(),
+            reader,
+            goes_on,
+        }
+    }
+
+    /// Takes in a message; returns the tools of the results in it, one after the other.
+    fn take_in(&mut self, message: Option<&Message>) -> Vec<Option<String>> {
+        let mut tools = Vec::new();
+        for block in message.iter().flat_map(|message| &message.blocks) {
+            match block {
+                Block::ToolUse(call) => {
+                    if self.waiting.len() >= WAITING {
+                        self.waiting.clear();
+                    }
+                    let (id, name) = (call.id.as_str(), call.name.as_str());
+                    self.waiting.insert(id.to_owned(), name.to_owned());
+                }
+                Block::ToolResult(result) => tools.push(self.tool_of(result)),
+                _ => {}
+            }
+        }
+        tools
+    }
+
+    fn tool_of(&mut self, result: &ToolResult) -> Option<String> {
+        let id = result.tool_use_id.as_str();
+        let called = self.waiting.remove(id);
+        if let Some(name) = &result.tool_name {
+            return Some(name.as_str().to_owned());
+        }
+        called.or_else(|| self.goes_on.then(|| find_call(self.reader, id))?)
+    }
+}
+
+/// Looks for the call of a tool before what is read now. One that cannot be found has no
+/// name: that is all that depends on it.
+fn find_call(reader: &SessionReader, id: &str) -> Option<String> {
+    let mut back = reader.records_back().ok()?;
+    for _ in 0..FAR {
+        let Ok(Some(message)) = back.next().ok()??.stored_message() else {
+            continue;
+        };
+        let call = message.blocks.iter().find_map(|block| match block {
+            Block::ToolUse(call) if call.id.as_str() == id => Some(call),
+            _ => None,
+        });
+        if let Some(call) = call {
+            return Some(call.name.as_str().to_owned());
+        }
+    }
+    None
 }

@@ -249,7 +249,7 @@ pub use session::{
     HistoryGap, HistoryItem, Holder, Import, ImportOutcome, LinePart, MessageCounts, Move, Moved,
     Note, OwnedRecords, Prompt, Prompts, Records, RepairPlan, RepairReport, Session, SessionInfo,
     SessionOptions, SessionReader, SetAside, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall,
-    ToolCalls, ToolOutcome, TrailRecords, Turn, VerifyReport, format_duration,
+    ToolCalls, ToolOutcome, TrailRecord, TrailRecords, Turn, VerifyReport, format_duration,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,

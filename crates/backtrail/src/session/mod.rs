@@ -75,7 +75,7 @@ pub use spawn::Spawned;
 pub use stats::{MessageCounts, Stats, format_duration};
 pub use steps::{Step, StepKind, Steps};
 pub use tail::SetAside;
-pub use trail_records::{LinePart, TrailRecords};
+pub use trail_records::{LinePart, TrailRecord, TrailRecords};
 pub use verify::VerifyReport;
 
 pub(crate) use chain::Line;

@@ -30,9 +30,19 @@ pub struct LinePart {
 pub struct TrailRecords {
     reader: TrailReader,
     damage: DamageReport,
-    /// Where the line of the last record ends.
-    end: u64,
     is_legacy: bool,
+}
+
+/// A record, and where it stands in its file.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct TrailRecord<'a> {
+    /// The record.
+    pub record: RecordRef<'a>,
+    /// Where it begins.
+    pub byte: u64,
+    /// Where its line ends, newline included: a later look goes on from there.
+    pub end: u64,
 }
 
 impl TrailRecords {
@@ -42,7 +52,7 @@ impl TrailRecords {
         clippy::should_implement_trait,
         reason = "it lends, which Iterator cannot"
     )]
-    pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
+    pub fn next(&mut self) -> Result<Option<TrailRecord<'_>>> {
         loop {
             match self.reader.advance()? {
                 None => return Ok(None),
@@ -50,22 +60,16 @@ impl TrailRecords {
                 Some(Found::Record) => break,
             }
         }
-        self.end = match self.reader.last_line() {
+        let place = self.reader.place();
+        let end = match self.reader.last_line() {
             Some((_, end, _)) if !self.is_legacy => end,
-            _ => self.reader.place().end,
+            _ => place.end,
         };
-        Ok(Some(self.reader.record()))
-    }
-
-    /// Returns where the last record begins in the file.
-    pub fn byte(&self) -> u64 {
-        self.reader.place().start
-    }
-
-    /// Returns where the line of the last record ends in the file: a later look goes on
-    /// from there.
-    pub fn end(&self) -> u64 {
-        self.end
+        Ok(Some(TrailRecord {
+            record: self.reader.record(),
+            byte: place.start,
+            end,
+        }))
     }
 
     /// Returns whether it is a file of version 1, which never grows and is only read
@@ -92,7 +96,6 @@ impl TrailRecords {
         Ok(Self {
             reader,
             damage: DamageReport::default(),
-            end: from,
             is_legacy,
         })
     }
@@ -112,7 +115,7 @@ impl TrailRecords {
 
 impl SessionReader {
     /// Reads the records of one of the session's own trails, from byte `from` on, which
-    /// is 0 or the [`end`](TrailRecords::end) of a record.
+    /// is 0 or the [`end`](TrailRecord::end) of a record.
     pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
         let (_, files) = self.parts();
         TrailRecords::open(files, trail, from, STREAM_BUFFER)
@@ -131,10 +134,10 @@ impl SessionReader {
         let (_, files) = self.parts();
         let mut records = TrailRecords::open(files, trail, byte, PEEK_BUFFER)?;
         if !records.is_legacy()
-            && let Some(record) = records.next()?
-            && record.seq() == seq
+            && let Some(found) = records.next()?
+            && found.record.seq() == seq
         {
-            return Ok(Some(record.to_owned()));
+            return Ok(Some(found.record.to_owned()));
         }
         // The trail was written anew since, or is of version 1.
         Segment::open(files, trail, u64::MAX)?.find(seq)
