@@ -14,9 +14,11 @@
 
 mod dir;
 mod find;
+mod fold;
 mod memory;
 mod query;
 mod snippet;
+mod tokens;
 mod writer;
 
 pub(crate) use dir::{KnownTrail, Opened, SearchDir};
