@@ -12,11 +12,17 @@
 //!   what is in memory, each with the trails that may answer.
 //! - [`snippet`] and [`snippet_of_record`] for each hit that is shown.
 
+mod book;
+mod commit;
 mod dir;
+mod document;
+mod files;
 mod find;
 mod fold;
 mod memory;
+mod pieces;
 mod query;
+mod segments;
 mod snippet;
 mod tokens;
 mod writer;
