@@ -13,7 +13,9 @@
 //! - [`snippet`] and [`snippet_of_record`] for each hit that is shown.
 
 mod book;
+mod collect;
 mod commit;
+mod compile;
 mod dir;
 mod document;
 mod files;
@@ -24,6 +26,7 @@ mod pieces;
 mod query;
 mod segments;
 mod snippet;
+mod statistics;
 mod tokens;
 mod writer;
 
