@@ -23,6 +23,7 @@ mod kit;
 mod mending;
 mod moves;
 mod notes;
+mod prices;
 mod processes;
 mod pty;
 mod record;
