@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backtrail::Store;
+use backtrail::{SessionId, Store};
 
 use crate::error::Result;
 use crate::filter::Filter;
@@ -115,6 +115,31 @@ impl Index {
     /// Returns the sessions that fit, pinned ones first, then the newest.
     pub fn sessions(&self, _filter: &Filter) -> Result<Vec<SessionRow>> {
         Ok(Vec::new())
+    }
+
+    /// Returns what is known of one session, if there is one; as of the last time that
+    /// this `Index` was asked something else, which is when it caught up.
+    pub fn session(&self, id: &SessionId) -> Result<Option<SessionRow>> {
+        let filter = Filter {
+            session: Some(id.clone()),
+            ..Filter::default()
+        };
+        Ok(self.sessions(&filter)?.pop())
+    }
+
+    /// Returns the ids of all sessions, in order; like [`Index::session`] as of the last
+    /// time that it caught up.
+    pub fn ids(&self) -> Result<Vec<SessionId>> {
+        let rows = self.sessions(&Filter::default())?;
+        let mut ids: Vec<SessionId> = rows.into_iter().map(|row| row.id).collect();
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// Returns what whoever asked should be told, and forgets it: what was damaged and
+    /// built anew, what could not be written. Building for the first time is not among it.
+    pub fn take_warnings(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Looks for words in all that was said and done.

@@ -129,6 +129,12 @@ pub struct SessionRow {
     pub created_at: Option<Timestamp>,
     /// When its last record was made.
     pub updated_at: Option<Timestamp>,
+    /// The seq of its last record; 0 where there is none.
+    pub last_seq: u64,
+    /// How many trails it has.
+    pub trails: u32,
+    /// The id that it had in the file it was taken in from, where that is another.
+    pub original_id: Option<String>,
     /// What it comes from.
     pub family: Family,
     /// How many messages its line of history has.
@@ -146,6 +152,41 @@ pub struct SessionRow {
     pub damaged: u64,
 }
 
+impl SessionRow {
+    /// Makes the row of a session of which nothing else is known.
+    pub fn new(id: SessionId) -> Self {
+        Self {
+            family: Family {
+                root: id.to_string(),
+                ..Family::default()
+            },
+            id,
+            error: None,
+            title: None,
+            begins: None,
+            agent: None,
+            belongs_to: None,
+            model: None,
+            tags: Vec::new(),
+            pinned: false,
+            workspace: None,
+            workspace_id: None,
+            project: None,
+            created_at: None,
+            updated_at: None,
+            last_seq: 0,
+            trails: 0,
+            original_id: None,
+            messages: 0,
+            turns: 0,
+            tool_calls: 0,
+            files_changed: 0,
+            spending: Spending::default(),
+            damaged: 0,
+        }
+    }
+}
+
 /// What a session comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -158,6 +199,8 @@ pub struct Family {
     pub branch: Option<String>,
     /// The session whose tool call began it.
     pub spawned_by: Option<String>,
+    /// The record of that call, and its id.
+    pub spawned_at: Option<(u64, String)>,
 }
 
 /// By what spending is told apart.
@@ -206,4 +249,15 @@ pub struct SpendingRow {
     pub spending: Spending,
     /// How many sessions have a part in it.
     pub sessions: u64,
+}
+
+impl SpendingRow {
+    /// Makes the row of something that nothing was spent on yet.
+    pub fn new(key: Option<String>) -> Self {
+        Self {
+            key,
+            spending: Spending::default(),
+            sessions: 0,
+        }
+    }
 }
