@@ -46,7 +46,11 @@ impl From<Error> for CommandError {
         };
         match error {
             Error::Store(error) => error.into(),
-            Error::Io { doing, path, source } => Self::io(doing, Some(&path), &source),
+            Error::Io {
+                doing,
+                path,
+                source,
+            } => Self::io(doing, Some(&path), &source),
             Error::Query(_) | Error::Prices(_) => Self::invalid(error.to_string()),
             _ => {
                 let what = match &error {
