@@ -37,6 +37,20 @@ pub(crate) fn ask<T>(
     Ok(answer?)
 }
 
+/// Returns the beginning of an id that tells it from all others, which are in order; 4
+/// characters at least.
+pub(crate) fn prefix<'a>(id: &'a str, ids: &[String]) -> &'a str {
+    let place = ids.partition_point(|other| other.as_str() < id);
+    let shared = |other: &String| {
+        let pairs = other.bytes().zip(id.bytes());
+        pairs.take_while(|(a, b)| a == b).count()
+    };
+    let neighbours = ids.iter().skip(place.saturating_sub(1)).take(3);
+    let shared = neighbours.filter(|other| *other != id).map(shared).max();
+    let length = shared.map_or(0, |shared| shared + 1).max(4);
+    id.get(..length).unwrap_or(id)
+}
+
 impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
         let cause = error.source().map(ToString::to_string);

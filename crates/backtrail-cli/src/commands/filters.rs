@@ -216,6 +216,12 @@ fn known(store: &Store, root: PathBuf) -> WorkspaceFilter {
     }
 }
 
+/// Reads how many are wanted.
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+    let number = text.trim().parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "write a whole number, 1 or more".to_owned())
+}
+
 /// Reads a name; a blank one would fit nothing.
 fn name(text: &str) -> Result<String, String> {
     match text.trim() {

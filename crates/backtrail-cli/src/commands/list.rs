@@ -8,7 +8,7 @@ use backtrail_index::{Index, SessionRow};
 use serde_json::{Value, json};
 
 use self::families::Family;
-use super::filters::{Filters, Scope, this_workspace};
+use super::filters::{Filters, Scope, at_least_one, this_workspace};
 use super::{Answer, open_store, short};
 use crate::args::Global;
 use crate::derived;
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     sort: Sort,
 
     /// List no more than this
-    #[arg(long, short = 'n', value_name = "COUNT")]
+    #[arg(long, short = 'n', value_name = "COUNT", value_parser = at_least_one)]
     limit: Option<usize>,
 
     #[command(flatten)]

@@ -6,6 +6,7 @@ use backtrail_index::{SessionRow, Spending};
 use unicode_width::UnicodeWidthStr;
 
 use super::families::words_of;
+use crate::derived::prefix;
 use crate::pager::Paged;
 use crate::text::{cost, count, grouped, one_line, pad_end, pad_start, tokens};
 use crate::ui::{BOLD, DIM, Ui};
@@ -177,19 +178,6 @@ impl Cells {
             right,
         }
     }
-}
-
-/// Returns the beginning of an id that tells it from all others; 4 characters at least.
-fn prefix<'a>(id: &'a str, ids: &[String]) -> &'a str {
-    let place = ids.partition_point(|other| other.as_str() < id);
-    let shared = |other: &String| {
-        let pairs = other.bytes().zip(id.bytes());
-        pairs.take_while(|(a, b)| a == b).count()
-    };
-    let neighbours = ids.iter().skip(place.saturating_sub(1)).take(3);
-    let shared = neighbours.filter(|other| *other != id).map(shared).max();
-    let length = shared.map_or(0, |shared| shared + 1).max(4);
-    id.get(..length).unwrap_or(id)
 }
 
 /// Returns whether a cost is an amount without a sign at its end.
