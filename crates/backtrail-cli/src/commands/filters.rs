@@ -31,7 +31,7 @@ pub(crate) struct Filters {
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
-    /// Only this agent
+    /// Only this agent; repeat it for any of several, as the next ones
     #[arg(long = "agent", value_name = "NAME", value_parser = name)]
     agents: Vec<String>,
 
@@ -51,7 +51,7 @@ pub(crate) struct Filters {
     #[arg(long, value_name = "WHEN")]
     since: Option<Moment>,
 
-    /// Not after; a day or a month is meant whole
+    /// Not after; a day or a month is meant to its end
     #[arg(long, value_name = "WHEN")]
     until: Option<Moment>,
 }

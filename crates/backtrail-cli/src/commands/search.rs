@@ -29,8 +29,8 @@ use crate::when;
 /// do what they say: 'round* (cent or "half even") not test'. The shell takes quotes away:
 /// put others around them, or use --phrase.
 ///
-/// foo finds fooBar, foo_bar and src/foo.rs; fooBar finds that alone. Exits 1 where
-/// nothing is found.
+/// foo finds fooBar, foo_bar and src/foo.rs, but fooBar only what is written so. Exits 1
+/// where nothing is found.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What to look for
