@@ -2,8 +2,8 @@
 
 use std::error::Error as _;
 
-use backtrail::Store;
-use backtrail_index::{Error, Index, IndexOptions};
+use backtrail::{SessionId, Store};
+use backtrail_index::{Error, Filter, Index, IndexOptions, SessionRow};
 use jiff::tz::TimeZone;
 
 use crate::error::{CommandError, Result};
@@ -19,7 +19,7 @@ pub(crate) fn ask<T>(
     question: impl FnOnce(&Index) -> backtrail_index::Result<T>,
 ) -> Result<T> {
     let (answer, warnings) = progress::while_read(ui, doing, |tell| {
-        let options = IndexOptions::new().time_zone(TimeZone::system());
+        let options = IndexOptions::new().time_zone(TimeZone::system()).once();
         let options = match tell {
             Some(tell) => options.progress(move |at| tell(at.done, at.total)),
             None => options,
@@ -29,12 +29,22 @@ pub(crate) fn ask<T>(
             Err(error) => return (Err(error), Vec::new()),
         };
         let answer = question(&index);
-        (answer, index.take_warnings())
+        (answer, index.report().rebuilt)
     });
     for warning in warnings {
         ui.warning(&warning, None);
     }
     Ok(answer?)
+}
+
+/// Returns what is known of one session, if there is one.
+pub(crate) fn session(
+    index: &Index,
+    id: &SessionId,
+) -> backtrail_index::Result<Option<SessionRow>> {
+    let mut filter = Filter::default();
+    filter.session = Some(id.clone());
+    Ok(index.sessions(&filter)?.pop())
 }
 
 /// Returns the beginning of an id that tells it from all others, which are in order; 4

@@ -129,12 +129,6 @@ pub struct SessionRow {
     pub created_at: Option<Timestamp>,
     /// When its last record was made.
     pub updated_at: Option<Timestamp>,
-    /// The seq of its last record; 0 where there is none.
-    pub last_seq: u64,
-    /// How many trails it has.
-    pub trails: u32,
-    /// The id that it had in the file it was taken in from, where that is another.
-    pub original_id: Option<String>,
     /// What it comes from.
     pub family: Family,
     /// How many messages its line of history has.
@@ -150,6 +144,10 @@ pub struct SessionRow {
     pub spending: Spending,
     /// How many places of its trails could not be read.
     pub damaged: u64,
+    /// The seq of its last record.
+    pub last_seq: u64,
+    /// The id that it had in the file it was taken in from, where that is another.
+    pub original_id: Option<String>,
 }
 
 impl SessionRow {
@@ -174,15 +172,14 @@ impl SessionRow {
             project: None,
             created_at: None,
             updated_at: None,
-            last_seq: 0,
-            trails: 0,
-            original_id: None,
             messages: 0,
             turns: 0,
             tool_calls: 0,
             files_changed: 0,
             spending: Spending::default(),
             damaged: 0,
+            last_seq: 0,
+            original_id: None,
         }
     }
 }
@@ -193,14 +190,12 @@ impl SessionRow {
 pub struct Family {
     /// The id of the session that it all began with, which may be gone.
     pub root: String,
-    /// The session that it was forked from, and where.
-    pub forked_from: Option<(String, u64)>,
+    /// The session that it was forked from, and the record, where that is known.
+    pub forked_from: Option<(String, Option<u64>)>,
     /// The name of the branch that it is.
     pub branch: Option<String>,
     /// The session whose tool call began it.
     pub spawned_by: Option<String>,
-    /// The record of that call, and its id.
-    pub spawned_at: Option<(u64, String)>,
 }
 
 /// By what spending is told apart.
@@ -260,4 +255,20 @@ impl SpendingRow {
             sessions: 0,
         }
     }
+}
+
+/// What values can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Field {
+    /// The agents that speak in sessions.
+    Agents,
+    /// The projects that sessions belong to.
+    Projects,
+    /// The models that were called.
+    Models,
+    /// The tags of sessions.
+    Tags,
+    /// The ids of sessions, in order.
+    Sessions,
 }

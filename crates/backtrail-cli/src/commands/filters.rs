@@ -2,12 +2,11 @@
 
 mod moment;
 
-use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 
 use backtrail::Store;
-use backtrail_index::{Filter, SessionRow, WorkspaceFilter};
+use backtrail_index::{Field, Filter, Index, WorkspaceFilter};
 
 pub(crate) use self::moment::Moment;
 use crate::error::{CommandError, Result};
@@ -136,53 +135,57 @@ impl Filters {
 }
 
 impl Filters {
-    /// Says which of the names that were asked for no session has, and which there are.
-    pub(crate) fn not_there(&self, rows: &[SessionRow]) -> Vec<String> {
-        let agents = rows.iter().filter_map(|row| row.agent.as_deref());
-        let projects = || rows.iter().filter_map(|row| row.project.as_ref());
-        let names = projects().map(|project| project.name.as_str());
-        let remotes = projects().filter_map(|project| project.remote.as_deref());
-        let tags = rows.iter().flat_map(|row| &row.tags).map(String::as_str);
-        [
-            said(&self.agents, "agent", agents.collect(), BTreeSet::new()),
-            said(
-                &self.projects,
-                "project",
-                names.collect(),
-                remotes.collect(),
-            ),
-            said(&self.tags, "tag", tags.collect(), BTreeSet::new()),
-        ]
-        .concat()
+    /// Says which of the names that were asked for there are not, and which there are.
+    pub(crate) fn not_there(&self, index: &Index) -> backtrail_index::Result<Vec<String>> {
+        let mut hints = Vec::new();
+        for (asked, thing, field) in [
+            (&self.agents, "agent", Field::Agents),
+            (&self.projects, "project", Field::Projects),
+            (&self.models, "model", Field::Models),
+            (&self.tags, "tag", Field::Tags),
+        ] {
+            if !asked.is_empty() {
+                let there = index.values(field)?;
+                let missing = asked.iter().filter(|name| !is_among(name, &there, field));
+                hints.extend(missing.map(|name| missing_name(name, thing, &there)));
+            }
+        }
+        Ok(hints)
     }
 }
 
-/// Says of names that are neither among those there are nor among others that fit, too.
-fn said(asked: &[String], thing: &str, there: BTreeSet<&str>, too: BTreeSet<&str>) -> Vec<String> {
+/// Returns whether a name fits one of those there are. A remote is more than the name of
+/// its project.
+fn is_among(name: &str, there: &[String], field: Field) -> bool {
+    let name = name.to_lowercase();
+    there
+        .iter()
+        .map(|it| it.to_lowercase())
+        .any(|it| match field {
+            Field::Models => it.contains(&name),
+            Field::Projects => name == it || name.ends_with(&format!("/{it}")),
+            _ => it == name,
+        })
+}
+
+/// Says that there is no such name, and which there are: those that are most like it.
+fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
     /// More than this is no answer to a slip of the pen.
     const NAMED: usize = 8;
-    let is_there = |name: &&String| {
-        let mut all = there.iter().chain(&too);
-        all.any(|it| it.to_lowercase() == name.to_lowercase())
-    };
-    let missing = asked.iter().filter(|name| !is_there(name));
-    let answer = |name: &String| {
-        let name = one_line(name, 40);
-        if there.is_empty() {
-            return format!("no session has the {thing} \"{name}\", or any");
-        }
-        let mut near: Vec<&str> = there.iter().copied().collect();
-        near.sort_by_key(|it| {
-            strsim::damerau_levenshtein(&it.to_lowercase(), &name.to_lowercase())
-        });
-        let words: Vec<String> = near.iter().take(NAMED).map(|it| one_line(it, 40)).collect();
-        let more = if near.len() > NAMED { ", …" } else { "" };
-        format!(
-            "no session has the {thing} \"{name}\"; there is: {}{more}",
-            words.join(", ")
-        )
-    };
-    missing.map(answer).collect()
+    let shown = one_line(name, 40);
+    if there.is_empty() {
+        return format!("no session has the {thing} \"{shown}\", or any other");
+    }
+    let distance =
+        |it: &&String| strsim::damerau_levenshtein(&it.to_lowercase(), &name.to_lowercase());
+    let mut near: Vec<&String> = there.iter().collect();
+    near.sort_by_key(distance);
+    let words: Vec<String> = near.iter().take(NAMED).map(|it| one_line(it, 40)).collect();
+    let more = if near.len() > NAMED { ", …" } else { "" };
+    format!(
+        "no session has the {thing} \"{shown}\"; there is: {}{more}",
+        words.join(", ")
+    )
 }
 
 /// Returns the workspace around the current directory.

@@ -4,7 +4,7 @@ mod families;
 mod table;
 
 use backtrail::{Role, SessionInfo, SessionReader, Store};
-use backtrail_index::{Index, SessionRow};
+use backtrail_index::{Field, Filter, Index, SessionRow};
 use serde_json::{Value, json};
 
 use self::families::Family;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         let mut rows = families::alone(found.rows);
         families::sort(&mut rows, args.sort);
         let rows = rows.iter().take(args.limit.unwrap_or(usize::MAX));
-        let list: Vec<Value> = rows.map(|family| row_json(family.head())).collect();
+        let list: Vec<Value> = rows.map(|family| row_json(family.head(), &store)).collect();
         ui.print_json(&Value::from(list))?;
         return Ok(Answer::Done);
     }
@@ -102,8 +102,8 @@ struct Found {
     ids: Vec<String>,
     /// Whether only this workspace was looked at, though nobody said so.
     only_here: bool,
-    /// All sessions, where none fits: to say what could be meant.
-    others: Vec<SessionRow>,
+    /// What can be said where none fits.
+    hints: Vec<String>,
 }
 
 fn find(args: &Args, store: &Store, ui: &Ui) -> Result<Found> {
@@ -127,23 +127,22 @@ fn find(args: &Args, store: &Store, ui: &Ui) -> Result<Found> {
         if !only_here {
             rows = index.sessions(&filter)?;
         }
-        let others = match rows.is_empty() && !ui.json() {
-            true => index.sessions(&backtrail_index::Filter::default())?,
+        let hints = match rows.is_empty() {
+            true => args.filters.not_there(index)?,
             false => Vec::new(),
         };
-        let ids = if ui.json() { Vec::new() } else { index.ids()? };
         Ok(Found {
             rows,
-            ids: ids.iter().map(ToString::to_string).collect(),
+            ids: index.values(Field::Sessions)?,
             only_here,
-            others,
+            hints,
         })
     })
 }
 
 /// Returns whether the workspace of a filter has sessions at all.
-fn has_sessions(index: &Index, filter: &backtrail_index::Filter) -> backtrail_index::Result<bool> {
-    let mut here = backtrail_index::Filter::default();
+fn has_sessions(index: &Index, filter: &Filter) -> backtrail_index::Result<bool> {
+    let mut here = Filter::default();
     if *filter == here {
         return Ok(false);
     }
@@ -164,9 +163,7 @@ fn say_nothing_fits(args: &Args, found: &Found, ui: &Ui) {
     ui.status(&format!(
         "no session{here} fits {words}; there are {all} in all: {program} list --all"
     ));
-    for hint in args.filters.not_there(&found.others) {
-        ui.status(&hint);
-    }
+    found.hints.iter().for_each(|hint| ui.status(hint));
 }
 
 fn print(args: &Args, found: Found, ui: &Ui) -> Result<Answer> {
@@ -227,7 +224,7 @@ pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
 }
 
 /// Writes what the catalogue knows of a session; what is not known is null.
-fn row_json(row: &SessionRow) -> Value {
+fn row_json(row: &SessionRow, store: &Store) -> Value {
     if let Some(error) = &row.error {
         return json!({"id": row.id, "error": error});
     }
@@ -235,8 +232,10 @@ fn row_json(row: &SessionRow) -> Value {
         json!({"parent_session_id": parent, "branch_name": row.family.branch, "seq": seq})
     });
     let spawned_by = row.family.spawned_by.as_ref().map(|parent| {
-        let (seq, call) = row.family.spawned_at.clone().unzip();
-        json!({"session_id": parent, "seq": seq, "tool_use_id": call})
+        // Which call it was stands in the session alone.
+        let info = store.read_session(&row.id).and_then(|reader| reader.info());
+        let call = info.ok().and_then(|info| info.spawned_by);
+        call.map_or_else(|| json!({"session_id": parent}), |call| json!(call))
     });
     json!({
         "id": row.id,
@@ -266,7 +265,6 @@ fn row_json(row: &SessionRow) -> Value {
         "cost_usd": cost_json(&row.spending),
         "unpriced_calls": row.spending.unpriced_calls,
         "last_seq": row.last_seq,
-        "trails": row.trails,
         "damaged": row.damaged,
         "forked_from": forked_from,
         "spawned_by": spawned_by,

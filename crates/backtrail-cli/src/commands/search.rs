@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use backtrail::{SessionId, Store};
-use backtrail_index::{Hit, Index, Order, SearchAnswer, SearchQuery, SessionRow};
+use backtrail_index::{Field, Hit, Index, Order, SearchAnswer, SearchQuery, SessionRow};
 use serde_json::{Value, json};
 
 use super::filters::{Filters, at_least_one};
@@ -177,7 +177,7 @@ impl Found {
         let mut sessions = HashMap::new();
         for hit in &answer.hits {
             if !sessions.contains_key(&hit.session)
-                && let Some(row) = index.session(&hit.session)?
+                && let Some(row) = derived::session(index, &hit.session)?
             {
                 sessions.insert(hit.session.clone(), row);
             }
@@ -186,11 +186,10 @@ impl Found {
             true => hint::nothing(args, query, index)?,
             false => Vec::new(),
         };
-        let ids = index.ids()?.iter().map(ToString::to_string).collect();
         Ok(Self {
             answer,
             sessions,
-            ids,
+            ids: index.values(Field::Sessions)?,
             hints,
         })
     }

@@ -6,7 +6,7 @@ mod session;
 use std::io::Write;
 
 use backtrail::SessionId;
-use backtrail_index::{Filter, Group, Index, Spending, SpendingReport};
+use backtrail_index::{Field, Filter, Group, Index, Spending, SpendingReport};
 use serde_json::{Map, Value, json};
 
 use super::filters::{Filters, at_least_one};
@@ -125,9 +125,7 @@ impl Told {
     fn ask(index: &Index, filter: &Filter, by: Option<By>) -> backtrail_index::Result<Self> {
         let report = index.spending(filter, by.map(By::group))?;
         let ids: Vec<String> = match by {
-            Some(By::Session | By::Family) => {
-                index.ids()?.iter().map(ToString::to_string).collect()
-            }
+            Some(By::Session | By::Family) => index.values(Field::Sessions)?,
             _ => Vec::new(),
         };
         let name = |key: &Option<String>| match (key, by) {
@@ -181,7 +179,7 @@ impl Told {
 fn session_name(index: &Index, key: &str, ids: &[String]) -> backtrail_index::Result<String> {
     let id = prefix(key, ids).to_owned();
     let row = match key.parse::<SessionId>() {
-        Ok(id) => index.session(&id)?,
+        Ok(id) => derived::session(index, &id)?,
         Err(_) => None,
     };
     let words = row.and_then(|row| row.title.or(row.begins));

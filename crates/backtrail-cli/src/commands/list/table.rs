@@ -172,7 +172,7 @@ impl Cells {
             id: prefix(row.id.as_str(), ids).to_owned(),
             left: [
                 row.updated_at.map_or_else(|| "?".to_owned(), when::brief),
-                name(row.agent.as_deref()),
+                name(row.agent.as_deref().or(row.belongs_to.as_deref())),
                 name(project),
             ],
             right,

@@ -103,9 +103,9 @@ fn family() -> Vec<SessionRow> {
         row.updated_at = at(n as i64);
         rows.push(row);
     }
-    rows[1].family.forked_from = Some(("aaaa1".to_owned(), 5));
+    rows[1].family.forked_from = Some(("aaaa1".to_owned(), Some(5)));
     rows[1].family.branch = Some("try 2".to_owned());
-    rows[2].family.forked_from = Some(("bbbb2".to_owned(), 9));
+    rows[2].family.forked_from = Some(("bbbb2".to_owned(), Some(9)));
     rows[3].family.spawned_by = Some("aaaa1".to_owned());
     rows[3].title = Some("look for slow queries".to_owned());
     rows
@@ -157,7 +157,7 @@ fn a_family_unfolds_as_a_tree() {
 #[test]
 fn what_comes_from_itself_is_not_hidden() {
     let mut rows = family();
-    rows[0].family.forked_from = Some(("cccc3".to_owned(), 1));
+    rows[0].family.forked_from = Some(("cccc3".to_owned(), Some(1)));
     let text = drawn(rows, None, true);
     for id in ["aaaa", "bbbb", "cccc", "dddd"] {
         assert_eq!(text.matches(id).count(), 1, "{id}: {text}");
