@@ -55,7 +55,7 @@ pub(crate) fn make(dir: &Path, size: Size) -> Result<u64> {
         hands.0.store(began, Ordering::Relaxed);
         let root = format!("/home/me/src/project-{:03}", n % 200);
         let agent = ["claude-code", "codex", "mine"][(n % 3) as usize];
-        let options = SessionOptions::new().agent(agent).workspace_root(root);
+        let options = SessionOptions::new().agent(agent).workspace_root(Path::new(&root));
         let session = store.create_session(options)?;
         let model = MODELS[(n % MODELS.len() as u64) as usize];
         for m in 0..size.messages_each {

@@ -31,7 +31,7 @@ mod tokens;
 mod writer;
 
 pub(crate) use dir::{KnownTrail, Opened, SearchDir};
-pub(crate) use find::{Allowed, Found, RawHit, Source, Wanted, find};
+pub(crate) use find::{Allowed, Found, RawHit, Source, Wanted, check_roles, find};
 pub(crate) use memory::{MemoryIndex, MemoryWriter};
 pub(crate) use query::ParsedQuery;
 pub(crate) use snippet::{snippet, snippet_of_record};
