@@ -84,7 +84,8 @@ impl Commit {
         let mut file = fs::File::create(&aside).map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
         file.sync_all().map_err(failed)?;
-        fs::rename(&aside, dir.join(NAME)).map_err(failed)?;
+        let path = dir.join(NAME);
+        fs::rename(&aside, &path).map_err(|error| Error::io("cannot replace", &path, error))?;
         sync_dir(dir)
     }
 

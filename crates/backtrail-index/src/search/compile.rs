@@ -1,7 +1,10 @@
 //! Queries in tantivy's words.
 
+use std::collections::BTreeSet;
+
 use tantivy::query::{
-    BooleanQuery, ConstScoreQuery, Occur, PhrasePrefixQuery, PhraseQuery, Query, TermQuery,
+    BooleanQuery, ConstScoreQuery, EmptyQuery, Occur, PhrasePrefixQuery, PhraseQuery, Query,
+    TermQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Searcher, Term};
@@ -11,8 +14,10 @@ use super::find::Wanted;
 use super::query::{Node, Phrase};
 use crate::error::{Error, Result};
 
-/// In how many ways the last word of a phrase may end.
-const MOST_ENDINGS: usize = 4_096;
+/// In how many ways the second word of a phrase of two may end.
+const MANY_ENDINGS: usize = 10_000;
+/// In how many ways the last word of a longer phrase may end.
+const SOME_ENDINGS: usize = 1_000;
 
 /// Makes the query of what is wanted, but for what every record is asked by itself.
 /// `None` where nothing fits.
@@ -73,38 +78,46 @@ fn words(phrase: &Phrase, searcher: &Searcher) -> Result<Box<dyn Query>> {
             query.set_max_expansions(u32::MAX);
             Ok(Box::new(ConstScoreQuery::new(Box::new(query), 1.0)))
         }
-        (words, true) => {
-            let endings = match words.last() {
-                Some((_, last)) => endings(last, searcher)?,
-                None => 0,
-            };
+        // Behind a single word there may be many. Behind more of them tantivy looks only
+        // one place further, so each ending is a phrase of its own.
+        ([_, (_, last)], true) => {
+            let endings = endings(last, MANY_ENDINGS, searcher)?.len();
             let mut query = PhrasePrefixQuery::new_with_offset(terms().collect());
             query.set_max_expansions(u32::try_from(endings).unwrap_or(u32::MAX).max(1));
             Ok(Box::new(ConstScoreQuery::new(Box::new(query), 1.0)))
         }
+        ([start @ .., (at, last)], true) => {
+            let endings = endings(last, SOME_ENDINGS, searcher)?;
+            let phrase = |ending: &String| -> Box<dyn Query> {
+                let start = start.iter().map(|(at, word)| (*at, term(word)));
+                let all = start.chain([(*at, term(ending))]);
+                Box::new(PhraseQuery::new_with_offset(all.collect()))
+            };
+            let any = BooleanQuery::union(endings.iter().map(phrase).collect());
+            Ok(Box::new(ConstScoreQuery::new(Box::new(any), 1.0)))
+        }
+        ([], true) => Ok(Box::new(EmptyQuery)),
     }
 }
 
-/// Returns in how many ways a word goes on.
-fn endings(prefix: &str, searcher: &Searcher) -> Result<usize> {
-    let mut most = 0;
+/// Returns the words that begin like this.
+fn endings(prefix: &str, most: usize, searcher: &Searcher) -> Result<Vec<String>> {
+    let mut endings = BTreeSet::new();
     for segment in searcher.segment_readers() {
         let index = segment.inverted_index(TEXT).map_err(unreadable)?;
         let range = index.terms().range().ge(prefix.as_bytes());
         let mut stream = range
             .into_stream()
             .map_err(|error| unreadable(error.into()))?;
-        let mut count = 0;
         while stream.advance() && stream.key().starts_with(prefix.as_bytes()) {
-            count += 1;
-            if count > MOST_ENDINGS {
+            endings.insert(String::from_utf8_lossy(stream.key()).into_owned());
+            if endings.len() > most {
                 let what = format!("too many words begin with `{prefix}`: write more of it");
                 return Err(Error::Query(what));
             }
         }
-        most = most.max(count);
     }
-    Ok(most)
+    Ok(endings.into_iter().collect())
 }
 
 /// Returns the names of models that have one of these in them.

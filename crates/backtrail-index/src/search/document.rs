@@ -58,7 +58,10 @@ pub(super) fn schema() -> Schema {
 pub(super) fn tokenizers() -> TokenizerManager {
     let tokenizers = TokenizerManager::new();
     tokenizers.register("words", TextAnalyzer::from(Words::default()));
-    tokenizers.register("raw", TextAnalyzer::from(RawTokenizer::default()));
+    // The last one is asked for by fields that are no text.
+    for name in ["raw", "default"] {
+        tokenizers.register(name, TextAnalyzer::from(RawTokenizer::default()));
+    }
     tokenizers
 }
 

@@ -150,3 +150,12 @@ pub struct Snippet {
     /// Where the words are in the text, in bytes.
     pub marks: Vec<Range<usize>>,
 }
+
+#[cfg(test)]
+mod search_tests;
+#[cfg(test)]
+mod speed_tests;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod trust_tests;

@@ -65,11 +65,10 @@ impl SearchWriter {
     pub(crate) fn anew(derived: &Path) -> Result<Self> {
         let dir = path(derived);
         make_dir(&dir)?;
-        let seal = match Commit::read(&dir)? {
-            Some(Ok(commit)) => commit.seal,
-            _ => Seal::default(),
-        };
-        clean(&dir, &seal)?;
+        match Commit::read(&dir)? {
+            Some(Ok(commit)) => clean(&dir, &commit.seal)?,
+            _ => remove_all_but(&dir, &HashSet::new())?,
+        }
         let index = tantivy(|| {
             let mut index = Index::create(Files::open(&dir)?, schema(), settings())?;
             index.set_tokenizers(tokenizers());
@@ -192,7 +191,11 @@ fn make_dir(dir: &Path) -> Result<()> {
 /// Removes all from the directory but the commit and what it names: what processes left
 /// that died, and what is of older commits. Readers that have it open keep it.
 fn clean(dir: &Path, keep: &Seal) -> Result<()> {
-    let names: HashSet<&str> = keep.names().into_iter().chain([commit::NAME]).collect();
+    let names = keep.names().into_iter().chain([commit::NAME]);
+    remove_all_but(dir, &names.collect())
+}
+
+fn remove_all_but(dir: &Path, names: &HashSet<&str>) -> Result<()> {
     let failed = |error| Error::io("cannot clean up", dir, error);
     for entry in fs::read_dir(dir).map_err(failed)? {
         let entry = entry.map_err(failed)?;
