@@ -125,7 +125,7 @@ impl Pieces for Batch {
     }
 }
 
-/// The longest name of a tool or a model that can be asked for.
+/// How many characters of the name of a tool or a model are kept.
 const LONGEST_NAME: usize = 200;
 
 impl Batch {
@@ -158,8 +158,8 @@ impl Batch {
     }
 
     fn add_name(&mut self, field: Field, name: &str) {
-        let end = name.floor_char_boundary(LONGEST_NAME);
-        self.text.push_str(&name[..end].to_lowercase());
+        let begin = name.chars().take(LONGEST_NAME);
+        self.text.extend(begin.flat_map(char::to_lowercase));
         self.spans.push((field, self.text.len()));
     }
 

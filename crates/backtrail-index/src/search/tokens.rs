@@ -319,12 +319,12 @@ fn goes_on(rest: &str) -> bool {
 
 /// Returns whether one part of a name ends between two characters.
 fn is_boundary(last: Kind, now: Kind) -> bool {
-    match (last, now) {
-        (Kind::Lower, Kind::Upper) => true,
-        (Kind::Digit, Kind::Lower | Kind::Upper) => true,
-        (Kind::Lower | Kind::Upper, Kind::Digit) => true,
-        _ => false,
-    }
+    matches!(
+        (last, now),
+        (Kind::Lower, Kind::Upper)
+            | (Kind::Digit, Kind::Lower | Kind::Upper)
+            | (Kind::Lower | Kind::Upper, Kind::Digit)
+    )
 }
 
 /// How many parts of a name are told apart; one with more is noise.

@@ -36,13 +36,16 @@ fn assert_rebuilt(derived: &Path) {
     assert!(answers(derived));
 }
 
+/// What is done to a file.
+type Damage = (&'static str, fn(&Path));
+
 #[test]
 fn every_file_that_is_damaged_is_seen() {
     let dir = tempfile::tempdir().expect("a directory");
     drop(built(dir.path(), &[trail()]));
     let count = files(dir.path()).len();
     assert!(count >= 6, "{count} files");
-    let damages: [(&str, fn(&Path)); 5] = [
+    let damages: [Damage; 5] = [
         ("gone", |path| fs::remove_file(path).expect("removed")),
         ("empty", |path| fs::write(path, "").expect("written")),
         ("cut", |path| {
@@ -168,7 +171,7 @@ fn an_index_that_is_mostly_dead_is_worn() {
     let texts: Vec<String> = (0..900).map(|at| format!("word{at}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let trail = TestTrail::of_texts("s", &texts);
-    let mut index = built(dir.path(), &[trail.clone()]);
+    let mut index = built(dir.path(), std::slice::from_ref(&trail));
     let mut worn = Vec::new();
     for _ in 0..2 {
         let mut writer = SearchWriter::go_on(dir.path(), &index).expect("a writer");
