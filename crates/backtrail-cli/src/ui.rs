@@ -73,8 +73,12 @@ impl Ui {
         stream.current_choice() != ColorChoice::Never
     }
 
-    /// Returns how wide the terminal is that data goes to, if it is one.
+    /// Returns how wide data may be: what `COLUMNS` says, else the width of the terminal
+    /// it goes to; none where it goes elsewhere.
     pub(crate) fn width(&self) -> Option<usize> {
+        if let Some(columns) = columns() {
+            return Some(columns);
+        }
         if !io::stdout().is_terminal() {
             return None;
         }
@@ -211,6 +215,12 @@ impl Ui {
         // There is nowhere else to say that stderr is closed.
         writeln!(err, "{line}").ok();
     }
+}
+
+/// Returns the width that the environment asks for; what is no width is passed over.
+fn columns() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
+    (10..=10_000).contains(&columns).then_some(columns)
 }
 
 /// Makes an error of output that could not be written.

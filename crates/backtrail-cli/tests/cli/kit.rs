@@ -194,6 +194,129 @@ fn normal_word(word: &str) -> &str {
     }
 }
 
+/// Compares what a person sees of a command with the file `screens/NAME.txt`: at 60, 80
+/// and 160 columns without colours, and at 80 with them. What differs from run to run is
+/// written over with something as wide: `ids` are those of sessions and checkpoints, whole;
+/// the first becomes `aaaa…`, the second `bbbb…`, wherever 4 or more characters of it
+/// stand. With `BACKTRAIL_BLESS=1` the file is written instead: look at what changed.
+pub(crate) fn snapshot(name: &str, cli: &Cli, args: &[&str], ids: &[&str]) {
+    let mut seen = String::new();
+    for (columns, colour) in [
+        ("60", "never"),
+        ("80", "never"),
+        ("160", "never"),
+        ("80", "always"),
+    ] {
+        let mut command = cli.command(&[&["--color", colour], args].concat());
+        command
+            .env("COLUMNS", columns)
+            .env("LANG", "C.UTF-8")
+            .env("HOME", cli.dir.path());
+        let ran = finish(&mut command, b"");
+        let args = args.join(" ");
+        seen += &format!("$ backtrail {args}    [{columns} columns, colours: {colour}]\n");
+        seen += &format!("[exit {}]\n{}", ran.code, ran.stdout);
+        if !ran.stderr.is_empty() {
+            seen += &format!("[stderr]\n{}", ran.stderr);
+        }
+        seen.push('\n');
+    }
+    compare(name, &stable(&seen, cli, ids));
+}
+
+/// Compares a text with a file of the tests, or writes it.
+fn compare(name: &str, seen: &str) {
+    let screens = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/screens");
+    let file = screens.join(name).with_extension("txt");
+    if std::env::var_os("BACKTRAIL_BLESS").is_some() {
+        std::fs::create_dir_all(&screens).unwrap();
+        std::fs::write(&file, seen).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    let mut lines = expected.lines().zip(seen.lines()).enumerate();
+    let first = lines.find(|(_, (expected, seen))| expected != seen);
+    assert!(
+        expected == seen,
+        "{} differs, first at {first:#?}; if that is meant, run the test again with \
+         BACKTRAIL_BLESS=1. Seen:\n{seen}",
+        file.display()
+    );
+}
+
+/// Writes over what differs from run to run with something as wide.
+fn stable(text: &str, cli: &Cli, ids: &[&str]) -> String {
+    let mut text = text.replace('\u{1b}', "␛");
+    for dir in [
+        cli.dir.path().canonicalize().unwrap().as_path(),
+        cli.dir.path(),
+    ] {
+        text = text.replace(dir.to_str().unwrap(), "<dir>");
+    }
+    for (n, id) in ids.iter().enumerate() {
+        let letter = char::from(b'a' + u8::try_from(n).unwrap());
+        text = without_id(&text, id, letter);
+    }
+    let mut out = String::new();
+    for line in text.lines() {
+        out.push_str(without_times(line).trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// Writes a letter for every character of an id, where 4 or more of it stand.
+fn without_id(text: &str, id: &str, letter: char) -> String {
+    let mut text = text.to_owned();
+    for length in (4..=id.len()).rev() {
+        let start = &id[..length];
+        let mut from = 0;
+        while let Some(found) = text[from..].find(start).map(|at| at + from) {
+            let end = found + length;
+            let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+            // Styles end with a letter that is part of no word.
+            let before = text[..found].chars().next_back();
+            let styled = text[..found].rsplit('␛').next().is_some_and(|style| {
+                style.strip_prefix('[').is_some_and(|style| {
+                    style.ends_with('m') && style[..style.len() - 1].parse::<u8>().is_ok()
+                })
+            });
+            if (!is_part(before) || styled) && !is_part(text[end..].chars().next()) {
+                let over = |c: char| if c == '-' { '-' } else { letter };
+                let over: String = start.chars().map(over).collect();
+                text.replace_range(found..end, &over);
+            }
+            from = end;
+        }
+    }
+    text
+}
+
+/// Writes `0` for every digit of a day or a time.
+fn without_times(line: &str) -> String {
+    const SHAPES: [&str; 3] = ["0000-00-00", "00:00:00", "00:00"];
+    let mut bytes = line.as_bytes().to_vec();
+    for shape in SHAPES {
+        for at in 0..bytes.len().saturating_sub(shape.len() - 1) {
+            let here = &bytes[at..at + shape.len()];
+            let mut pairs = here.iter().zip(shape.bytes());
+            let is_digit = |at: Option<usize>| {
+                at.and_then(|at| bytes.get(at))
+                    .is_some_and(u8::is_ascii_digit)
+            };
+            let alone = !is_digit(at.checked_sub(1)) && !is_digit(Some(at + shape.len()));
+            let alike = |(byte, shape): (&u8, u8)| match shape {
+                b'0' => byte.is_ascii_digit(),
+                _ => *byte == shape,
+            };
+            if alone && pairs.all(alike) {
+                bytes[at..at + shape.len()].copy_from_slice(shape.as_bytes());
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
 /// Returns the program, with a store and a current directory.
 pub(crate) fn command(store: &Path, work: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_backtrail"));
@@ -206,6 +329,7 @@ pub(crate) fn command(store: &Path, work: &Path, args: &[&str]) -> Command {
         .env_remove("XDG_CONFIG_HOME")
         .env_remove("BACKTRAIL_SESSION")
         .env_remove("NO_COLOR")
+        .env_remove("COLUMNS")
         .env("TZ", "UTC");
     command
 }

@@ -31,6 +31,7 @@ mod rewind;
 mod run;
 mod run_signals;
 mod run_terminal;
+mod show;
 mod snapshots;
 mod stats;
 mod trash;
