@@ -113,8 +113,10 @@ impl Wrapping {
 
     fn put(&mut self, spaces: usize, pieces: Line) {
         let wide = width_of(&pieces);
-        // What fits in no line begins where it stands.
-        let is_cut = wide > self.width - self.hanging && !is_address(&pieces);
+        // What fits in no line begins where it stands, if only a bit of it can.
+        let is_cut = wide > self.width - self.hanging
+            && self.used + spaces + 2 <= self.width
+            && !is_address(&pieces);
         if !self.begun && self.used == 0 {
             // The first word of a source line says how deep it stands.
             self.hanging = spaces.min(self.width / 2);
