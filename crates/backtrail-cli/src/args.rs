@@ -12,13 +12,13 @@ use crate::commands::{
 
 /// Keep everything an agent and its user said, durably, and find it again
 #[derive(Debug, Parser)]
-#[command(name = "backtrail", version, arg_required_else_help = true)]
+#[command(name = "backtrail", version)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 /// What goes with every verb

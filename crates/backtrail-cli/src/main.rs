@@ -20,10 +20,19 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::Args;
+use crate::commands::completions;
 use crate::error::CommandError;
 use crate::ui::Ui;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .next()
+        .is_some_and(|word| word == completions::COMPLETE)
+    {
+        completions::complete(words);
+        return ExitCode::SUCCESS;
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return refuse(&error),
