@@ -71,12 +71,13 @@ pub(crate) fn feed(
     let Some((first, _)) = sinks.first() else {
         return Ok(0);
     };
-    let (number, mut from) = (first.number, first.from);
+    let number = first.number;
+    let from = sinks.iter().map(|(place, _)| place.from).min().unwrap_or(0);
+    // A trail that cannot be opened changes nothing for anybody.
+    let mut records = reader.trail_records(number, from)?;
     for (place, sink) in sinks.iter_mut() {
-        from = from.min(place.from);
         sink.begin(place)?;
     }
-    let mut records = reader.trail_records(number, from)?;
     let is_legacy = records.is_legacy();
     let mut names = ToolNames::new(reader, from > 0 || number > 0);
     let mut end = None;

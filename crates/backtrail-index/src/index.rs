@@ -2,15 +2,18 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backtrail::Store;
+use jiff::tz::TimeZone;
 
-use crate::error::Result;
+use crate::catalogue::Catalogue;
+use crate::catch_up::{State, Wants};
+use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::prices::Prices;
-use crate::rows::{Group, SessionRow, SpendingReport};
+use crate::rows::{Field, Group, SessionRow, SpendingReport};
 use crate::search::{SearchAnswer, SearchQuery};
 
 /// How derived data is opened.
@@ -18,7 +21,8 @@ use crate::search::{SearchAnswer, SearchQuery};
 pub struct IndexOptions {
     pub(crate) prices: Prices,
     pub(crate) patience: Option<Duration>,
-    pub(crate) time_zone: Option<jiff::tz::TimeZone>,
+    pub(crate) time_zone: Option<TimeZone>,
+    pub(crate) once: bool,
     pub(crate) progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
 }
 
@@ -61,8 +65,15 @@ impl IndexOptions {
 
     /// Sets the time zone that days and months are counted in; UTC unless it is set.
     #[must_use]
-    pub fn time_zone(mut self, zone: jiff::tz::TimeZone) -> Self {
+    pub fn time_zone(mut self, zone: TimeZone) -> Self {
         self.time_zone = Some(zone);
+        self
+    }
+
+    /// Catches up with the first question alone: for whoever asks several at one moment.
+    #[must_use]
+    pub fn once(mut self) -> Self {
+        self.once = true;
         self
     }
 
@@ -75,10 +86,14 @@ impl IndexOptions {
 }
 
 /// What is derived from a store. It catches up with the trails whenever it is asked.
+///
+/// One that cannot be written, or that another process is busy with for long, is made in
+/// memory: the answers are the same.
 #[derive(Debug)]
 pub struct Index {
-    store: Store,
-    options: IndexOptions,
+    pub(crate) store: Store,
+    pub(crate) options: IndexOptions,
+    state: Mutex<State>,
 }
 
 /// What catching up did.
@@ -99,36 +114,125 @@ impl Index {
         Ok(Self {
             store: store.clone(),
             options,
+            state: Mutex::default(),
         })
     }
 
-    /// Brings catalogue and search up to date.
+    /// Brings catalogue and search up to date, on disk.
     pub fn catch_up(&self) -> Result<CatchUp> {
-        Ok(CatchUp::default())
+        self.with(Wants::EVERYTHING, |state| Ok(state.take_report()))
     }
 
     /// Builds catalogue and search anew, beside those that are there.
     pub fn rebuild(&self) -> Result<CatchUp> {
-        Ok(CatchUp::default())
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = State::default();
+        self.bring_up(&mut state, Wants::ANEW)?;
+        Ok(state.take_report())
+    }
+
+    /// Returns what catching up has done since this was last asked.
+    pub fn report(&self) -> CatchUp {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.take_report()
     }
 
     /// Returns the sessions that fit, pinned ones first, then the newest.
-    pub fn sessions(&self, _filter: &Filter) -> Result<Vec<SessionRow>> {
-        Ok(Vec::new())
+    pub fn sessions(&self, filter: &Filter) -> Result<Vec<SessionRow>> {
+        self.ask(|catalogue| catalogue.sessions(filter))
     }
 
     /// Looks for words in all that was said and done.
-    pub fn search(&self, _query: &SearchQuery) -> Result<SearchAnswer> {
-        Ok(SearchAnswer::default())
+    pub fn search(&self, query: &SearchQuery) -> Result<SearchAnswer> {
+        let looked = crate::look::Look::new(query)?;
+        self.with(Wants::SEARCH, |state| looked.look(self, state))
     }
 
     /// Returns what was spent on what fits, told apart by a group if that is wanted.
-    pub fn spending(&self, _filter: &Filter, _by: Option<Group>) -> Result<SpendingReport> {
-        Ok(SpendingReport::default())
+    pub fn spending(&self, filter: &Filter, by: Option<Group>) -> Result<SpendingReport> {
+        let zone = self.options.time_zone.clone().unwrap_or(TimeZone::UTC);
+        self.ask(|catalogue| catalogue.spending(filter, by, &zone))
+    }
+
+    /// Returns the values that there are: agents, projects, models or tags.
+    pub fn values(&self, field: Field) -> Result<Vec<String>> {
+        self.ask(|catalogue| catalogue.values(field))
     }
 
     /// Returns the directory that holds derived data.
     pub fn dir(&self) -> PathBuf {
         self.store.root().join("derived")
+    }
+
+    /// Asks the catalogue, once it has caught up.
+    fn ask<T>(&self, ask: impl Fn(&Catalogue) -> Result<T>) -> Result<T> {
+        self.with(Wants::CATALOGUE, |state| ask(state.catalogue()?))
+    }
+
+    /// Asks what has caught up. What turns out to be damaged is built anew, and asked
+    /// again.
+    fn with<T>(&self, wants: Wants, ask: impl Fn(&mut State) -> Result<T>) -> Result<T> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self
+            .bring_up(&mut state, wants)
+            .and_then(|()| ask(&mut state));
+        match asked {
+            Err(error) if error.is_damage() => {
+                let report = state.take_report();
+                *state = State::default();
+                state.put_report(report, &error);
+                self.bring_up(&mut state, wants.anew_if(&error))?;
+                ask(&mut state)
+            }
+            asked => asked,
+        }
+    }
+}
+
+impl Error {
+    /// Returns whether derived data is damaged: what is built anew is not.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Database { source, .. } => match source {
+                rusqlite::Error::SqliteFailure(failure, _) => matches!(
+                    failure.code,
+                    rusqlite::ErrorCode::DatabaseCorrupt
+                        | rusqlite::ErrorCode::NotADatabase
+                        | rusqlite::ErrorCode::ConstraintViolation
+                        | rusqlite::ErrorCode::TypeMismatch
+                        // A table or a column that is not there.
+                        | rusqlite::ErrorCode::Unknown
+                ),
+                rusqlite::Error::SqlInputError { .. }
+                | rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::Utf8Error(..) => true,
+                _ => false,
+            },
+            Self::Search { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Returns whether nothing can be written where derived data is.
+    pub(crate) fn is_unwritable(&self) -> bool {
+        match self {
+            Self::Database {
+                source: rusqlite::Error::SqliteFailure(failure, _),
+                ..
+            } => matches!(
+                failure.code,
+                rusqlite::ErrorCode::ReadOnly
+                    | rusqlite::ErrorCode::DiskFull
+                    | rusqlite::ErrorCode::CannotOpen
+                    | rusqlite::ErrorCode::PermissionDenied
+                    | rusqlite::ErrorCode::SystemIoFailure
+                    | rusqlite::ErrorCode::DatabaseBusy
+                    | rusqlite::ErrorCode::DatabaseLocked
+            ),
+            Self::Io { source, .. } => crate::lock::is_read_only(source),
+            _ => false,
+        }
     }
 }

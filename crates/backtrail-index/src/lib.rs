@@ -30,10 +30,14 @@
 )]
 
 mod catalogue;
+mod catch_up;
 mod error;
 mod feed;
 mod filter;
 mod index;
+mod lock;
+mod look;
+mod plan;
 mod prices;
 mod projects;
 mod rows;
@@ -41,11 +45,10 @@ mod seal;
 mod search;
 mod survey;
 
-pub use catalogue::Catalogue;
 pub use error::{Error, Result};
 pub use filter::{Filter, WorkspaceFilter};
 pub use index::{CatchUp, Index, IndexOptions, Progress};
 pub use prices::{Price, Prices};
 pub use projects::{Project, remote_of};
-pub use rows::{Family, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow};
+pub use rows::{Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow};
 pub use search::{Hit, Order, SearchAnswer, SearchQuery, Snippet};

@@ -13,6 +13,11 @@ pub struct Project {
 }
 
 impl Project {
+    /// Makes the project of a name and a remote that are known.
+    pub(crate) fn named(name: String, remote: Option<String>) -> Self {
+        Self { name, remote }
+    }
+
     /// Makes the project of a directory from its remote, if it has one.
     pub fn new(root: &Path, remote: Option<&str>) -> Self {
         let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();

@@ -144,6 +144,10 @@ pub struct SessionRow {
     pub spending: Spending,
     /// How many places of its trails could not be read.
     pub damaged: u64,
+    /// The seq of its last record.
+    pub last_seq: u64,
+    /// The id that it had in the file it was taken in from, where that is another.
+    pub original_id: Option<String>,
 }
 
 /// What a session comes from.
@@ -152,8 +156,8 @@ pub struct SessionRow {
 pub struct Family {
     /// The id of the session that it all began with, which may be gone.
     pub root: String,
-    /// The session that it was forked from, and where.
-    pub forked_from: Option<(String, u64)>,
+    /// The session that it was forked from, and the record, where that is known.
+    pub forked_from: Option<(String, Option<u64>)>,
     /// The name of the branch that it is.
     pub branch: Option<String>,
     /// The session whose tool call began it.
@@ -206,4 +210,18 @@ pub struct SpendingRow {
     pub spending: Spending,
     /// How many sessions have a part in it.
     pub sessions: u64,
+}
+
+/// What values can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Field {
+    /// The agents that speak in sessions.
+    Agents,
+    /// The projects that sessions belong to.
+    Projects,
+    /// The models that were called.
+    Models,
+    /// The tags of sessions.
+    Tags,
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -66,11 +66,6 @@ pub(crate) fn survey(dir: &Path, known: &HashMap<String, KnownDir>) -> Result<Ve
     let mut seen = in_parallel(&ids, &look);
     seen.retain(|seen| !seen.trails.is_empty() || seen.error.is_some());
     Ok(seen)
-}
-
-/// Returns the path of a trail.
-pub(crate) fn trail_path(dir: &Path, id: &str, number: u32) -> PathBuf {
-    dir.join(id).join(trail_name(number))
 }
 
 fn trail_name(number: u32) -> String {

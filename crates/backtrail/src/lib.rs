@@ -235,7 +235,7 @@ pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};
 pub use message::{
     Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
-    ToolResult, ToolUse, Usage,
+    ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};

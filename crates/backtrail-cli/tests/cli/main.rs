@@ -26,6 +26,7 @@ mod mending;
 mod moves;
 mod notes;
 mod page;
+mod prices;
 mod processes;
 mod pty;
 mod record;

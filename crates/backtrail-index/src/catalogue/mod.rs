@@ -1,5 +1,350 @@
 //! The catalogue: sessions, turns, calls and what they cost, in SQLite.
+//!
+//! Everything that is read of trails in one go is written in one transaction, with the
+//! place that was read up to: a process that dies leaves the catalogue as it was.
 
-/// The catalogue.
+mod db;
+mod ledger;
+mod query;
+mod schema;
+mod sessions;
+mod workspaces;
+mod writer;
+
+use std::collections::{BTreeSet, HashMap};
+
+use backtrail::{Store, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+
+pub(crate) use db::{Opened, Paths, copy_to_memory, in_memory};
+
+use crate::error::{Error, Result};
+use crate::feed::Sink;
+use crate::plan::{Known, KnownTrail, Plan};
+use crate::prices::Prices;
+use crate::survey::{KnownDir, Seen, TrailSeen};
+pub(crate) use sessions::full_text;
+use workspaces::Workspaces;
+use writer::Writer;
+
+/// Makes an error of what SQLite says.
+fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
+    move |source| Error::Database { doing, source }
+}
+
+/// A catalogue, wherever it is.
 #[derive(Debug)]
-pub struct Catalogue {}
+pub(crate) struct Catalogue {
+    db: Connection,
+}
+
+impl Catalogue {
+    pub(crate) fn new(db: Connection) -> Self {
+        Self { db }
+    }
+
+    /// Makes an empty one in memory.
+    pub(crate) fn empty_in_memory() -> Result<Self> {
+        let db = in_memory()?;
+        db::make_tables(&db)?;
+        Ok(Self { db })
+    }
+
+    /// Returns whether it is gone with this process.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.db.path().is_none_or(str::is_empty)
+    }
+
+    pub(crate) fn db(&self) -> &Connection {
+        &self.db
+    }
+
+    pub(crate) fn into_db(self) -> Connection {
+        self.db
+    }
+
+    /// Returns what was read of sessions, and what was known of their directories.
+    pub(crate) fn known(&self) -> Result<(Known, HashMap<String, KnownDir>)> {
+        let reading = failed("cannot read the catalogue");
+        let mut all = self
+            .db
+            .prepare_cached(
+                "SELECT s.id, s.settled, t.number, t.bytes, t.modified, t.read_to, t.sum
+                 FROM sessions AS s LEFT JOIN trails AS t ON t.session = s.key
+                 ORDER BY s.key, t.number",
+            )
+            .map_err(&reading)?;
+        let mut known = Known::new();
+        let mut dirs: HashMap<String, KnownDir> = HashMap::new();
+        let mut rows = all.query([]).map_err(&reading)?;
+        let mut last = String::new();
+        let mut trails: Vec<KnownTrail> = Vec::new();
+        let mut dir = KnownDir::default();
+        while let Some(row) = rows.next().map_err(&reading)? {
+            let id = row
+                .get_ref(0)
+                .and_then(|id| Ok(id.as_str()?))
+                .map_err(&reading)?;
+            if id != last {
+                if !last.is_empty() {
+                    known.insert(last.clone(), std::mem::take(&mut trails));
+                    dirs.insert(std::mem::take(&mut last), std::mem::take(&mut dir));
+                }
+                id.clone_into(&mut last);
+                dir.settled = row.get(1).map_err(&reading)?;
+            }
+            if let Some(number) = row.get::<_, Option<u32>>(2).map_err(&reading)? {
+                trails.push(known_trail(row, number).map_err(&reading)?);
+                dir.trails.push(number);
+            }
+        }
+        if !last.is_empty() {
+            known.insert(last.clone(), trails);
+            dirs.insert(last, dir);
+        }
+        Ok((known, dirs))
+    }
+
+    /// Returns what was known of the workspaces' directories.
+    pub(crate) fn known_workspaces(&self) -> Result<HashMap<String, KnownDir>> {
+        workspaces::known_dirs(&self.db)
+    }
+
+    /// Returns whether there is nothing to do.
+    pub(crate) fn is_current(
+        &self,
+        plan: &Plan,
+        workspaces: &[Seen],
+        prices: &Prices,
+    ) -> Result<bool> {
+        Ok(plan.is_empty()
+            && self.unreadable()? == plan.unreadable.len() as u64
+            && self.said("prices")?.as_deref() == Some(&prices.fingerprint())
+            && !workspaces::have_changed(&self.db, workspaces)?)
+    }
+
+    /// Returns how many sessions could not be looked into.
+    fn unreadable(&self) -> Result<u64> {
+        self.db
+            .prepare_cached("SELECT count(*) FROM sessions WHERE settled = -1")
+            .and_then(|mut count| count.query_row([], |row| row.get::<_, i64>(0)))
+            .map(i64::unsigned_abs)
+            .map_err(failed("cannot read the catalogue"))
+    }
+
+    fn said(&self, name: &str) -> Result<Option<String>> {
+        self.db
+            .prepare_cached("SELECT value FROM about WHERE name = ?1")
+            .and_then(|mut find| find.query_row([name], |row| row.get(0)).optional())
+            .map_err(failed("cannot read the catalogue"))
+    }
+
+    fn say(&self, name: &str, value: &str) -> Result<()> {
+        self.db
+            .prepare_cached("INSERT OR REPLACE INTO about VALUES (?1, ?2)")
+            .and_then(|mut set| set.execute([name, value]))
+            .map(drop)
+            .map_err(failed("cannot write to the catalogue"))
+    }
+
+    /// Begins to take in what is new. Nothing of it is seen by others until it is ended.
+    pub(crate) fn begin(&self) -> Result<Intake<'_>> {
+        self.db
+            .execute_batch("BEGIN IMMEDIATE")
+            .map_err(failed("cannot write to the catalogue"))?;
+        Ok(Intake {
+            catalogue: self,
+            writer: Writer::new(&self.db),
+            forgotten: BTreeSet::new(),
+            unread: Vec::new(),
+            came_or_went: false,
+            is_over: false,
+        })
+    }
+}
+
+fn known_trail(row: &rusqlite::Row<'_>, number: u32) -> rusqlite::Result<KnownTrail> {
+    Ok(KnownTrail {
+        seen: TrailSeen {
+            number,
+            bytes: row.get::<_, i64>(3)?.unsigned_abs(),
+            modified: row.get(4)?,
+        },
+        read_to: row.get::<_, i64>(5)?.unsigned_abs(),
+        sum: row.get::<_, i64>(6)?.to_be_bytes(),
+    })
+}
+
+/// What is being taken in: dropped before it is ended, nothing happened.
+#[derive(Debug)]
+pub(crate) struct Intake<'a> {
+    catalogue: &'a Catalogue,
+    writer: Writer<'a>,
+    /// Responses of sessions that were forgotten: others may have them, too.
+    forgotten: BTreeSet<i64>,
+    /// Sessions that could not be read, and why.
+    unread: Vec<(i64, String)>,
+    came_or_went: bool,
+    is_over: bool,
+}
+
+impl Drop for Intake<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // Closing the file does the same.
+            self.catalogue.db.execute_batch("ROLLBACK").ok();
+        }
+    }
+}
+
+impl Intake<'_> {
+    /// Returns who is to be told of records.
+    pub(crate) fn sink(&mut self) -> &mut dyn Sink {
+        &mut self.writer
+    }
+
+    /// Forgets a session: it is gone, or is read anew.
+    pub(crate) fn forget(&mut self, id: &str) -> Result<()> {
+        let db = &self.catalogue.db;
+        let forgetting = failed("cannot remove a session from the catalogue");
+        let key: Option<i64> = db
+            .prepare_cached("SELECT key FROM sessions WHERE id = ?1")
+            .and_then(|mut find| find.query_row([id], |row| row.get(0)).optional())
+            .map_err(&forgetting)?;
+        let Some(key) = key else {
+            return Ok(());
+        };
+        let mut shared = db
+            .prepare_cached(
+                "SELECT response FROM ledger WHERE session = ?1 AND response_id IS NOT NULL",
+            )
+            .map_err(&forgetting)?;
+        let rows = shared.query_map([key], |row| row.get(0));
+        let rows: rusqlite::Result<Vec<i64>> = rows.map_err(&forgetting)?.collect();
+        self.forgotten.extend(rows.map_err(&forgetting)?);
+        for sql in [
+            "DELETE FROM messages WHERE trail IN (SELECT key FROM trails WHERE session = ?1)",
+            "DELETE FROM tool_calls WHERE trail IN (SELECT key FROM trails WHERE session = ?1)",
+            "DELETE FROM trails WHERE session = ?1",
+            "DELETE FROM ledger WHERE session = ?1",
+            "DELETE FROM totals WHERE session = ?1",
+            "DELETE FROM totals_by_time WHERE session = ?1",
+            "DELETE FROM sessions WHERE key = ?1",
+        ] {
+            db.prepare_cached(sql)
+                .and_then(|mut delete| delete.execute([key]))
+                .map_err(&forgetting)?;
+        }
+        self.came_or_went = true;
+        Ok(())
+    }
+
+    /// Says when names in a session's directory last changed.
+    pub(crate) fn settle(&mut self, id: &backtrail::SessionId, settled: i64) -> Result<()> {
+        let key = self.writer.session_key(id)?;
+        self.writer.touched.insert(key);
+        let db = &self.catalogue.db;
+        db.prepare_cached("UPDATE sessions SET settled = ?2 WHERE key = ?1")
+            .and_then(|mut set| set.execute(params![key, settled]))
+            .map(drop)
+            .map_err(failed("cannot write to the catalogue"))
+    }
+
+    /// Lists a session that cannot be looked into, or not be read, as such. What is known
+    /// of it stays.
+    pub(crate) fn unreadable(&mut self, id: &backtrail::SessionId, why: String) -> Result<()> {
+        let key = self.writer.session_key(id)?;
+        self.came_or_went = true;
+        self.unread.push((key, why));
+        Ok(())
+    }
+
+    /// Returns the sessions that could not be looked into before.
+    pub(crate) fn were_unreadable(&self) -> Result<Vec<String>> {
+        let reading = failed("cannot read the catalogue");
+        let db = &self.catalogue.db;
+        let mut all = db
+            .prepare_cached("SELECT id FROM sessions WHERE settled = -1")
+            .map_err(&reading)?;
+        let rows = all.query_map([], |row| row.get(0)).map_err(&reading)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(&reading)
+    }
+
+    fn write_unreadable(&self) -> Result<()> {
+        let mut set = self
+            .catalogue
+            .db
+            .prepare_cached("UPDATE sessions SET settled = -1, error = ?2 WHERE key = ?1")
+            .map_err(failed("cannot write to the catalogue"))?;
+        for (key, why) in &self.unread {
+            set.execute(params![key, why])
+                .map_err(failed("cannot write to the catalogue"))?;
+        }
+        Ok(())
+    }
+
+    /// Brings everything up to date that follows from what was taken in, and commits it.
+    /// `fresh` says that the catalogue was empty before.
+    pub(crate) fn end(
+        mut self,
+        store: &Store,
+        workspaces: &[Seen],
+        prices: &Prices,
+        fresh: bool,
+        before_commit: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let db = &self.catalogue.db;
+        let touched = std::mem::take(&mut self.writer.touched);
+        let mut responses = std::mem::take(&mut self.writer.responses);
+        responses.append(&mut self.forgotten);
+        let mut of_files = workspaces::catch_up(db, store, workspaces)?;
+        let mut roots = Workspaces::new(db);
+        for key in &touched {
+            let id: Option<String> = db
+                .prepare_cached("SELECT id FROM sessions WHERE key = ?1")
+                .and_then(|mut find| find.query_row([key], |row| row.get(0)).optional())
+                .map_err(failed("cannot read the catalogue"))?;
+            if let Some(id) = id {
+                sessions::refresh(db, store, *key, &id, &mut roots)?;
+                of_files.insert(id);
+            }
+        }
+        self.write_unreadable()?;
+        if self.came_or_went || !touched.is_empty() {
+            sessions::write_families(db)?;
+        }
+        sessions::write_files_changed(db, &of_files)?;
+        db.execute_batch(schema::LATE)
+            .map_err(failed("cannot write to the catalogue"))?;
+        let settled = ledger::settle_shared(db, (!fresh).then_some(&responses))?;
+        let fingerprint = prices.fingerprint();
+        let repriced = self.catalogue.said("prices")?.as_deref() != Some(&fingerprint);
+        let summed = if repriced {
+            self.all_keys()?
+        } else {
+            &touched | &settled
+        };
+        for key in &summed {
+            ledger::write_totals(db, *key, prices)?;
+        }
+        self.catalogue.say("prices", &fingerprint)?;
+        before_commit()?;
+        db.execute_batch("COMMIT")
+            .map_err(failed("cannot write to the catalogue"))?;
+        self.is_over = true;
+        Ok(())
+    }
+
+    fn all_keys(&self) -> Result<BTreeSet<i64>> {
+        let reading = failed("cannot read the catalogue");
+        let db = &self.catalogue.db;
+        let mut all = db.prepare("SELECT key FROM sessions").map_err(&reading)?;
+        let rows = all.query_map([], |row| row.get(0)).map_err(&reading)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(&reading)
+    }
+}
+
+/// Reads a moment of a row.
+fn moment(millis: Option<i64>) -> Option<Timestamp> {
+    millis.and_then(Timestamp::from_millis)
+}

@@ -1,4 +1,41 @@
 //! Full-text search over all that was said and done.
+//!
+//! For the glue, in the order of use:
+//! - [`SearchDir::open`] looks at what is on disk: it is there, it is missing, or it is
+//!   not to be trusted. Reading needs no lock; [`SearchDir::known`] tells what is in it.
+//! - [`SearchWriter::go_on`] adds to what was opened, [`SearchWriter::anew`] builds all
+//!   from nothing beside it. Both are a `Sink`; whoever has one holds the lock. Nothing
+//!   is seen by anybody before [`SearchWriter::commit`], which may be called repeatedly.
+//! - [`MemoryWriter`] is a `Sink` too; [`MemoryWriter::finish`] makes what it took in
+//!   searchable, in memory and for this process alone.
+//! - [`ParsedQuery::parse`], then [`find`] over one or more [`Source`]s: what is on disk,
+//!   what is in memory, each with the trails that may answer.
+//! - [`snippet`] and [`snippet_of_record`] for each hit that is shown.
+
+mod book;
+mod collect;
+mod commit;
+mod compile;
+mod dir;
+mod document;
+mod files;
+mod find;
+mod fold;
+mod memory;
+mod pieces;
+mod query;
+mod segments;
+mod snippet;
+mod statistics;
+mod tokens;
+mod writer;
+
+pub(crate) use dir::{KnownTrail, Opened, SearchDir};
+pub(crate) use find::{Allowed, Found, RawHit, Source, Wanted, find};
+pub(crate) use memory::{MemoryIndex, MemoryWriter};
+pub(crate) use query::ParsedQuery;
+pub(crate) use snippet::{snippet, snippet_of_record};
+pub(crate) use writer::SearchWriter;
 
 use std::ops::Range;
 

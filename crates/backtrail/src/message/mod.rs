@@ -20,6 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::escape::write_str;
 use crate::json::{Fields, Json, Key, Text};
+use crate::session::output_text;
 
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
 pub(crate) use compaction::Covered;
@@ -164,6 +165,20 @@ impl Message {
         self.role == Role::User && !self.blocks.iter().all(is_result)
     }
 
+    /// Estimates how many tokens the message has: one for every four bytes of what a
+    /// model reads or wrote. Media are not among it.
+    pub fn estimated_tokens(&self) -> u64 {
+        let bytes = |block: &Block| match block {
+            Block::Text(block) => block.text.len(),
+            Block::Thinking(block) => block.thinking.len(),
+            Block::ToolUse(call) => call.input.as_str().len(),
+            Block::ToolResult(result) => output_text(&result.output).len(),
+            // Base64 says nothing about tokens.
+            Block::Media(_) | Block::Other(_) => 0,
+        };
+        tokens_in(self.blocks.iter().map(bytes).sum())
+    }
+
     /// Returns the message's text blocks, joined by newlines.
     pub fn text(&self) -> Cow<'_, str> {
         let mut texts = self.blocks.iter().filter_map(|block| match block {
@@ -286,6 +301,16 @@ impl<'de> Visitor<'de> for MessageVisitor {
         })
     }
 }
+
+/// Estimates how many tokens a text has; see [`Message::estimated_tokens`].
+pub fn estimated_tokens(text: &str) -> u64 {
+    tokens_in(text.len())
+}
+
+fn tokens_in(bytes: usize) -> u64 {
+    bytes.div_ceil(4) as u64
+}
+
 
 /// Checks that JSON is a message, without building one: so that what a caller
 /// hands in as JSON can go to disk with the bytes it came with.

@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::output::output_text;
 use super::reader::SessionReader;
 use super::records::Records;
 use super::spending::{Spending, Spent};
 use super::turn::{Calls, Event, is_answer};
 use crate::error::Result;
-use crate::message::{Block, Message, Role, Usage};
+use crate::message::{Message, Role, Usage, estimated_tokens};
 use crate::time::Timestamp;
 use crate::trail::readable::Readable;
 use crate::trail::{Details, RecordKind, RecordRef};
@@ -256,7 +255,7 @@ impl Tally {
     }
 
     fn spend(&mut self, message: &Message, details: &Details) {
-        let tokens = estimate(message.blocks.iter().map(text_bytes).sum());
+        let tokens = message.estimated_tokens();
         if message.role != Role::Assistant {
             // The next call reads it.
             self.unread_tokens = self.unread_tokens.saturating_add(tokens);
@@ -288,7 +287,7 @@ impl Tally {
         self.stats.compactions += 1;
         let beside = record.beside();
         let details = beside.details;
-        let tokens = estimate(beside.summary.map_or(0, |summary| summary.len()));
+        let tokens = beside.summary.map_or(0, |summary| estimated_tokens(&summary));
         let is_response = beside.usage.is_some() || details != Details::default();
         if is_response {
             let spent = Spent::new(beside.usage.as_ref(), tokens, &details);
@@ -316,23 +315,6 @@ impl Tally {
             ..self.stats
         }
     }
-}
-
-/// Returns how many bytes of a block are text that a model reads or wrote.
-fn text_bytes(block: &Block) -> usize {
-    match block {
-        Block::Text(block) => block.text.len(),
-        Block::Thinking(block) => block.thinking.len(),
-        Block::ToolUse(call) => call.input.as_str().len(),
-        Block::ToolResult(result) => output_text(&result.output).len(),
-        // Base64 says nothing about tokens.
-        Block::Media(_) | Block::Other(_) => 0,
-    }
-}
-
-/// Estimates the tokens of a text.
-fn estimate(bytes: usize) -> u64 {
-    bytes.div_ceil(4) as u64
 }
 
 /// The time of a turn.

@@ -311,6 +311,11 @@ impl Store {
         workspace::find(self, root)
     }
 
+    /// Opens the workspace with this id, wherever its directory was last.
+    pub fn workspace_by_id(&self, id: &WorkspaceId) -> Result<Workspace> {
+        workspace::by_id(self, id)
+    }
+
     /// Returns all workspaces whose trail can be read.
     pub fn workspaces(&self) -> Result<Vec<Workspace>> {
         let known = workspace::known(self)?.into_iter();

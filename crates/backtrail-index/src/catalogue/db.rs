@@ -1,0 +1,234 @@
+//! The catalogue's file: how it is opened, trusted, written and put in the place of
+//! another.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{failed, schema};
+use crate::error::{Error, Result};
+use crate::seal::Seal;
+
+/// The oldest SQLite that is good enough: those before it can damage a database.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// How long a statement waits for another process that is committing.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// Where the catalogue's files are.
+#[derive(Debug, Clone)]
+pub(crate) struct Paths {
+    dir: PathBuf,
+    name: String,
+}
+
+/// What is found where the catalogue should be.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    Trusted(Connection),
+    /// Not there, or not to be trusted, and why.
+    Not(&'static str),
+}
+
+impl Paths {
+    pub(crate) fn new(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            name: format!("catalogue-{}.db", schema::VERSION),
+        }
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.dir.join(&self.name)
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.beside("lock")
+    }
+
+    fn seal(&self) -> PathBuf {
+        self.beside("seal")
+    }
+
+    /// There while a commit is under way, or since one was cut short.
+    fn busy(&self) -> PathBuf {
+        self.beside("busy")
+    }
+
+    fn new_database(&self) -> PathBuf {
+        self.beside("new")
+    }
+
+    fn beside(&self, what: &str) -> PathBuf {
+        self.database().with_extension(what)
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.dir.join(format!("{}-journal", self.name))
+    }
+
+    fn sealed(&self) -> Option<bool> {
+        let now = Seal::of(&self.dir, &[self.name.as_str()]).ok()?;
+        let sealed = Seal::read(&self.seal()).ok()??;
+        Some(now == sealed)
+    }
+
+    /// Opens the catalogue, if it is as it was left. `alone` says that nobody else is
+    /// writing: what was being written then was cut short, and SQLite undoes it.
+    pub(crate) fn open(&self, alone: bool) -> Result<Opened> {
+        if !self.database().exists() {
+            return Ok(Opened::Not("there was none"));
+        }
+        let busy = self.busy().exists();
+        if !busy && self.sealed() != Some(true) {
+            return Ok(Opened::Not("something else had changed it"));
+        }
+        let db = match self.connect() {
+            Ok(db) => db,
+            Err(_) => return Ok(Opened::Not("it could not be opened")),
+        };
+        if busy && alone {
+            if !is_whole(&db) {
+                return Ok(Opened::Not("it was damaged"));
+            }
+            self.write_seal()?;
+        }
+        match version(&db) {
+            Ok(schema::VERSION) => Ok(Opened::Trusted(db)),
+            _ => Ok(Opened::Not("it was of another version, or damaged")),
+        }
+    }
+
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        let path = self.database();
+        let no_mutex = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | no_mutex;
+        let db = match Connection::open_with_flags(&path, flags) {
+            Ok(db) => db,
+            Err(_) => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | no_mutex;
+                Connection::open_with_flags(&path, flags)?
+            }
+        };
+        set_up(&db)?;
+        db.pragma_update(None, "journal_mode", "TRUNCATE").ok();
+        Ok(db)
+    }
+
+    /// Says that a commit is under way: until it is sealed, nobody else knows the file.
+    pub(crate) fn begin_commit(&self) -> Result<()> {
+        let path = self.busy();
+        fs::write(&path, "").map_err(|error| Error::io("cannot write", &path, error))
+    }
+
+    /// Says that the catalogue is as it shall be.
+    pub(crate) fn write_seal(&self) -> Result<()> {
+        let failed = |error| Error::io("cannot seal the catalogue", &self.database(), error);
+        let seal = Seal::of(&self.dir, &[self.name.as_str()]).map_err(failed)?;
+        seal.write(&self.seal()).map_err(failed)?;
+        remove(&self.busy())
+    }
+
+    /// Makes an empty catalogue beside the one that is there.
+    pub(crate) fn create_beside(&self) -> Result<Connection> {
+        let path = self.new_database();
+        remove(&path)?;
+        let opening = failed("cannot make a catalogue");
+        let db = Connection::open(&path).map_err(&opening)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let private = fs::Permissions::from_mode(0o600);
+            fs::set_permissions(&path, private)
+                .map_err(|error| Error::io("cannot make a catalogue", &path, error))?;
+        }
+        set_up(&db).map_err(&opening)?;
+        // It counts once it is whole, and is thrown away until then.
+        db.pragma_update(None, "journal_mode", "OFF")
+            .and_then(|()| db.pragma_update(None, "synchronous", "OFF"))
+            .and_then(|()| db.pragma_update(None, "cache_spill", true))
+            .map_err(&opening)?;
+        make_tables(&db)?;
+        Ok(db)
+    }
+
+    /// Puts the new catalogue in the place of the old one, and opens it.
+    pub(crate) fn put_in_place(&self, db: Connection) -> Result<Connection> {
+        let (new, path) = (self.new_database(), self.database());
+        let failed_io = |error| Error::io("cannot put the catalogue in place", &path, error);
+        db.close()
+            .map_err(|(_, error)| failed("cannot close the new catalogue")(error))?;
+        fs::File::open(&new)
+            .and_then(|file| file.sync_all())
+            .map_err(failed_io)?;
+        remove(&self.seal())?;
+        remove(&self.busy())?;
+        // What an interrupted commit left belongs to the old file alone.
+        remove(&self.journal())?;
+        fs::rename(&new, &path).map_err(failed_io)?;
+        self.write_seal()?;
+        let db = self.connect();
+        db.map_err(failed("cannot open the new catalogue"))
+    }
+}
+
+/// Makes an empty catalogue in memory.
+pub(crate) fn in_memory() -> Result<Connection> {
+    let opening = failed("cannot make a catalogue in memory");
+    let db = Connection::open_in_memory().map_err(&opening)?;
+    set_up(&db).map_err(&opening)?;
+    Ok(db)
+}
+
+/// Makes a copy in memory.
+pub(crate) fn copy_to_memory(db: &Connection) -> Result<Connection> {
+    let copying = failed("cannot copy the catalogue to memory");
+    let mut copy = in_memory()?;
+    rusqlite::backup::Backup::new(db, &mut copy)
+        .and_then(|backup| backup.run_to_completion(i32::MAX, Duration::ZERO, None))
+        .map_err(&copying)?;
+    Ok(copy)
+}
+
+pub(super) fn make_tables(db: &Connection) -> Result<()> {
+    db.execute_batch(schema::TABLES)
+        .and_then(|()| db.pragma_update(None, "user_version", schema::VERSION))
+        .map_err(failed("cannot make the tables of the catalogue"))
+}
+
+fn set_up(db: &Connection) -> rusqlite::Result<()> {
+    // A damaged database is better not written by a version that damages others.
+    assert!(
+        rusqlite::version_number() >= OLDEST_SQLITE,
+        "SQLite {} is too old",
+        rusqlite::version()
+    );
+    db.busy_timeout(BUSY)?;
+    db.set_prepared_statement_cache_capacity(64);
+    db.pragma_update(None, "cache_size", -32 * 1024)?;
+    db.pragma_update(None, "cache_spill", false)?;
+    db.pragma_update(None, "temp_store", "MEMORY")?;
+    db.pragma_update(None, "cell_size_check", true)?;
+    db.pragma_update(None, "trusted_schema", false)?;
+    db.pragma_update(None, "synchronous", "NORMAL")
+}
+
+fn version(db: &Connection) -> rusqlite::Result<u32> {
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn is_whole(db: &Connection) -> bool {
+    let check = db.pragma_query_value(None, "quick_check", |row| row.get::<_, String>(0));
+    check.is_ok_and(|answer| answer == "ok")
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("cannot remove", path, error))
+        }
+        _ => Ok(()),
+    }
+}

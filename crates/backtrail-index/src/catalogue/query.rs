@@ -1,0 +1,486 @@
+//! What the catalogue is asked.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use backtrail::{SessionId, Timestamp};
+use jiff::tz::TimeZone;
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+
+use super::ledger::{SLOT_MS, SUMS, read_sum};
+use super::{Catalogue, failed, moment};
+use crate::error::Result;
+use crate::filter::Filter;
+use crate::projects::Project;
+use crate::rows::{Family, Field, Group, SessionRow, Spending, SpendingReport, SpendingRow};
+
+/// A condition, with its values.
+#[derive(Debug, Default)]
+struct Where {
+    sql: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Where {
+    fn add(&mut self, sql: impl Into<String>, values: impl IntoIterator<Item = Value>) {
+        self.sql.push(sql.into());
+        self.values.extend(values);
+    }
+
+    /// Any of several values fits.
+    fn any(&mut self, sql: &str, values: Vec<String>) {
+        if values.is_empty() {
+            return;
+        }
+        let each = vec![sql; values.len()].join(" OR ");
+        // A value may stand in it twice.
+        let times = sql.matches('?').count();
+        let values = values
+            .into_iter()
+            .flat_map(|value| vec![Value::Text(value); times]);
+        self.add(format!("({each})"), values);
+    }
+
+    fn sql(&self) -> String {
+        match self.sql.as_slice() {
+            [] => String::new(),
+            all => format!(" WHERE {}", all.join(" AND ")),
+        }
+    }
+}
+
+/// The condition that a session fits a filter; its times and models aside.
+fn of_sessions(filter: &Filter) -> Where {
+    let mut fits = Where::default();
+    if let Some(id) = &filter.session {
+        fits.add("s.id = ?", [Value::Text(id.to_string())]);
+    }
+    if let Some(id) = &filter.family_of {
+        let sql = "s.family = (SELECT family FROM sessions WHERE id = ?)";
+        fits.add(sql, [Value::Text(id.to_string())]);
+    }
+    let lower = |texts: &[String]| texts.iter().map(|text| text.to_lowercase()).collect();
+    fits.any(
+        "lower(coalesce(s.agent, s.belongs_to)) = ?",
+        lower(&filter.agents),
+    );
+    fits.any(
+        "(lower(w.project) = ? OR lower(w.remote) = ?)",
+        lower(&filter.projects),
+    );
+    fits.any(
+        "EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = ?)",
+        filter.tags.clone(),
+    );
+    if let Some(workspace) = &filter.workspace {
+        let root = Value::Text(workspace.root.to_string_lossy().into_owned());
+        match &workspace.id {
+            Some(id) => fits.add(
+                "(w.id = ? OR (w.id IS NULL AND (w.root = ? OR w.root IN (
+                     SELECT f.root FROM former_roots AS f
+                     JOIN workspaces AS v ON v.key = f.workspace WHERE v.id = ?))))",
+                [
+                    Value::Text(id.to_string()),
+                    root,
+                    Value::Text(id.to_string()),
+                ],
+            ),
+            None => fits.add("w.root = ?", [root]),
+        }
+    }
+    fits
+}
+
+const FROM: &str = "FROM sessions AS s LEFT JOIN workspaces AS w ON w.key = s.workspace";
+
+/// A pattern that finds a text anywhere.
+fn anywhere(text: &str) -> String {
+    let text = text.to_lowercase();
+    let escaped = text.replace('\\', "\\\\").replace('%', "\\%");
+    format!("%{}%", escaped.replace('_', "\\_"))
+}
+
+impl Catalogue {
+    /// Returns the sessions that fit, pinned ones first, then the newest.
+    pub(crate) fn sessions(&self, filter: &Filter) -> Result<Vec<SessionRow>> {
+        let reading = failed("cannot read the catalogue");
+        let mut fits = of_sessions(filter);
+        if let Some(since) = filter.since {
+            fits.add("s.updated_at >= ?", [Value::Integer(since.as_millis())]);
+        }
+        if let Some(until) = filter.until {
+            fits.add("s.created_at < ?", [Value::Integer(until.as_millis())]);
+        }
+        fits.any(
+            "(lower(s.model) LIKE ? ESCAPE '\\' OR EXISTS (SELECT 1 FROM totals AS t
+              WHERE t.session = s.key AND lower(t.model) LIKE ? ESCAPE '\\'))",
+            filter.models.iter().map(|model| anywhere(model)).collect(),
+        );
+        let spent = self.spent_by_session()?;
+        let sql = format!(
+            "SELECT s.key, s.id, s.error, s.title, s.begins, s.agent, s.belongs_to, s.model, s.tags,
+             s.pinned, w.root, w.bytes, w.id, w.project, w.remote, s.created_at, s.updated_at,
+             s.family, s.forked_from, s.forked_at, s.branch, s.spawned_by, s.messages, s.turns,
+             s.tool_calls, s.files_changed, s.damaged, s.last_seq, s.original_id {FROM}{}
+             ORDER BY s.pinned DESC, s.updated_at DESC, s.id",
+            fits.sql()
+        );
+        let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
+        let mut rows = find
+            .query(params_from_iter(fits.values))
+            .map_err(&reading)?;
+        let mut sessions = Vec::new();
+        while let Some(row) = rows.next().map_err(&reading)? {
+            // An id that is none was never written by us.
+            if let Some(session) = read_session(row, &spent).map_err(&reading)? {
+                sessions.push(session);
+            }
+        }
+        Ok(sessions)
+    }
+
+    fn spent_by_session(&self) -> Result<HashMap<i64, Spending>> {
+        let reading = failed("cannot read the ledger");
+        let sql = format!("SELECT session, {SUMS} FROM totals");
+        let mut all = self.db.prepare_cached(&sql).map_err(&reading)?;
+        let mut rows = all.query([]).map_err(&reading)?;
+        let mut spent: HashMap<i64, Spending> = HashMap::new();
+        while let Some(row) = rows.next().map_err(&reading)? {
+            let session = row.get(0).map_err(&reading)?;
+            let sum = read_sum(row, 1).map_err(&reading)?;
+            spent.entry(session).or_default().add(&sum);
+        }
+        Ok(spent)
+    }
+
+    /// Returns the ids of the sessions that fit; their times and models aside. `None`: all.
+    pub(crate) fn fitting(&self, filter: &Filter) -> Result<Option<HashSet<String>>> {
+        let reading = failed("cannot read the catalogue");
+        let fits = of_sessions(filter);
+        if fits.sql.is_empty() {
+            return Ok(None);
+        }
+        let sql = format!("SELECT s.id {FROM}{}", fits.sql());
+        let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
+        let rows = find
+            .query_map(params_from_iter(fits.values), |row| row.get(0))
+            .map_err(&reading)?;
+        let ids: rusqlite::Result<_> = rows.collect();
+        ids.map(Some).map_err(&reading)
+    }
+
+    /// Returns what was spent on what fits.
+    pub(crate) fn spending(
+        &self,
+        filter: &Filter,
+        by: Option<Group>,
+        zone: &TimeZone,
+    ) -> Result<SpendingReport> {
+        let reading = failed("cannot read the ledger");
+        let mut fits = of_sessions(filter);
+        fits.any(
+            "lower(t.model) LIKE ? ESCAPE '\\'",
+            filter.models.iter().map(|model| anywhere(model)).collect(),
+        );
+        let in_time = filter.since.is_some() || filter.until.is_some();
+        let timed = in_time || matches!(by, Some(Group::Day | Group::Month));
+        let exact = [filter.since, filter.until].into_iter().flatten();
+        let exact = exact.map(Timestamp::as_millis).any(|at| at % SLOT_MS != 0);
+        let table = match (timed, exact) {
+            (false, _) => TOTALS,
+            (true, false) => SLOTS,
+            (true, true) => CALLS,
+        };
+        if in_time {
+            let (since, until) = (filter.since, filter.until);
+            if let Some(since) = since {
+                fits.add("t.at >= ?", [Value::Integer(since.as_millis())]);
+            }
+            if let Some(until) = until {
+                fits.add("t.at < ?", [Value::Integer(until.as_millis())]);
+            }
+        }
+        let key = match by {
+            None | Some(Group::Model) => "t.model",
+            Some(Group::Day | Group::Month) => "t.at",
+            Some(Group::Agent) => "coalesce(s.agent, s.belongs_to)",
+            Some(Group::Project) => "w.project",
+            Some(Group::Session) => "s.id",
+            Some(Group::Family) => "s.family",
+        };
+        let sql = format!(
+            "SELECT {key}, s.key, t.first, t.last, {SUMS} FROM ({table}) AS t
+             JOIN sessions AS s ON s.key = t.session
+             LEFT JOIN workspaces AS w ON w.key = s.workspace{}",
+            fits.sql()
+        );
+        let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
+        let mut rows = find
+            .query(params_from_iter(fits.values))
+            .map_err(&reading)?;
+        let mut sums = Sums::new(by, zone);
+        while let Some(row) = rows.next().map_err(&reading)? {
+            sums.add(row).map_err(&reading)?;
+        }
+        // What has no time is in no day, and is still spent.
+        if timed && !in_time {
+            let sql = format!(
+                "SELECT NULL, s.key, NULL, NULL, {SUMS} FROM ({CALLS}) AS t
+                 JOIN sessions AS s ON s.key = t.session
+                 LEFT JOIN workspaces AS w ON w.key = s.workspace WHERE t.at IS NULL{}",
+                fits_again(filter).0
+            );
+            let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
+            let mut rows = find
+                .query(params_from_iter(fits_again(filter).1))
+                .map_err(&reading)?;
+            while let Some(row) = rows.next().map_err(&reading)? {
+                sums.add(row).map_err(&reading)?;
+            }
+        }
+        Ok(sums.finish())
+    }
+
+    /// Returns the number of the turn that a record is in, on the line of its session.
+    pub(crate) fn turn_of(
+        &self,
+        parts: &[backtrail::LinePart],
+        session: &SessionId,
+        trail: u32,
+        seq: u64,
+    ) -> Result<Option<u64>> {
+        let reading = failed("cannot read the catalogue");
+        let mut turns = 0;
+        for part in parts {
+            let is_here = part.session == *session && part.trail == trail;
+            if is_here && seq > part.until {
+                return Ok(None);
+            }
+            let until = if is_here { seq } else { part.until };
+            let count = self
+                .db
+                .prepare_cached(
+                    "SELECT count(*) FROM messages AS m JOIN trails AS t ON t.key = m.trail
+                     JOIN sessions AS s ON s.key = t.session
+                     WHERE s.id = ?1 AND t.number = ?2 AND m.seq <= ?3 AND m.prompt IS NOT NULL",
+                )
+                .and_then(|mut count| {
+                    let until = i64::try_from(until).unwrap_or(i64::MAX);
+                    let row = rusqlite::params![part.session.as_str(), part.trail, until];
+                    count.query_row(row, |row| row.get::<_, i64>(0))
+                });
+            turns += count.map_err(&reading)?.unsigned_abs();
+            if is_here {
+                return Ok(Some(turns).filter(|turns| *turns > 0));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the values that something has, for whoever mistyped one: agents, projects,
+    /// models or tags.
+    pub(crate) fn values(&self, what: Field) -> Result<Vec<String>> {
+        let reading = failed("cannot read the catalogue");
+        let sql = match what {
+            Field::Agents => {
+                "SELECT DISTINCT coalesce(agent, belongs_to) FROM sessions
+                 WHERE coalesce(agent, belongs_to) IS NOT NULL ORDER BY 1"
+            }
+            Field::Projects => {
+                "SELECT DISTINCT project FROM workspaces
+                 WHERE key IN (SELECT workspace FROM sessions) ORDER BY 1"
+            }
+            Field::Models => "SELECT DISTINCT model FROM totals WHERE model <> '' ORDER BY 1",
+            Field::Tags => {
+                "SELECT DISTINCT value FROM sessions, json_each(sessions.tags) ORDER BY 1"
+            }
+        };
+        let mut find = self.db.prepare_cached(sql).map_err(&reading)?;
+        let rows = find.query_map([], |row| row.get(0)).map_err(&reading)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(&reading)
+    }
+}
+
+/// What has no time, whatever the time that is asked for.
+fn fits_again(filter: &Filter) -> (String, Vec<Value>) {
+    let mut fits = of_sessions(filter);
+    fits.any(
+        "lower(t.model) LIKE ? ESCAPE '\\'",
+        filter.models.iter().map(|model| anywhere(model)).collect(),
+    );
+    let sql = fits.sql().replacen(" WHERE ", " AND ", 1);
+    (sql, fits.values)
+}
+
+/// Sums for each session and model.
+const TOTALS: &str = "SELECT *, NULL AS at, first_at AS first, last_at AS last FROM totals";
+
+/// Sums for each piece of time.
+const SLOTS: &str = "SELECT *, slot * 900000 AS at, slot * 900000 AS first,
+    slot * 900000 + 899999 AS last FROM totals_by_time";
+
+/// Each call by itself.
+const CALLS: &str = "SELECT session, coalesce(model, '') AS model, at, at AS first, at AS last,
+    (measured OR reported IS NOT NULL) AS calls, input, output, cache_write, cache_write_1h,
+    cache_read, reasoning, coalesce(cost, 0) AS cost, reported IS NOT NULL AS reported,
+    ((measured OR reported IS NOT NULL) AND cost IS NULL) AS unpriced,
+    NOT (measured OR reported IS NOT NULL) AS estimated_calls,
+    CASE WHEN measured OR reported IS NOT NULL THEN 0 ELSE estimated END AS estimated_tokens,
+    (measured OR reported IS NOT NULL) AND (SELECT coalesce(belongs_to = 'claude-code', 0)
+        FROM sessions WHERE key = session) AS lower_bounds
+    FROM ledger WHERE counts";
+
+/// Sums in the making.
+struct Sums<'a> {
+    by: Option<Group>,
+    zone: &'a TimeZone,
+    total: Spending,
+    sessions: HashSet<i64>,
+    span: Option<(i64, i64)>,
+    parts: BTreeMap<Option<String>, (Spending, HashSet<i64>)>,
+}
+
+impl<'a> Sums<'a> {
+    fn new(by: Option<Group>, zone: &'a TimeZone) -> Self {
+        Self {
+            by,
+            zone,
+            total: Spending::default(),
+            sessions: HashSet::new(),
+            span: None,
+            parts: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
+        let session: i64 = row.get(1)?;
+        let spending = read_sum(row, 4)?;
+        self.total.add(&spending);
+        self.sessions.insert(session);
+        let times: (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
+        if let (Some(first), Some(last)) = times {
+            let (from, to) = self.span.unwrap_or((first, last));
+            self.span = Some((from.min(first), to.max(last)));
+        }
+        let key = match self.by {
+            None => return Ok(()),
+            Some(by @ (Group::Day | Group::Month)) => {
+                let at: Option<i64> = row.get(0)?;
+                at.and_then(|at| date(at, by, self.zone))
+            }
+            Some(_) => row.get::<_, Option<String>>(0)?,
+        };
+        let key = key.filter(|key| !key.is_empty());
+        let (sum, sessions) = self.parts.entry(key).or_default();
+        sum.add(&spending);
+        sessions.insert(session);
+        Ok(())
+    }
+
+    fn finish(self) -> SpendingReport {
+        let rows = self
+            .parts
+            .into_iter()
+            .map(|(key, (spending, sessions))| SpendingRow {
+                key,
+                spending,
+                sessions: sessions.len() as u64,
+            });
+        let mut by: Vec<SpendingRow> = rows.collect();
+        if !matches!(self.by, Some(Group::Day | Group::Month)) {
+            by.sort_by_key(|row| {
+                let tokens = row.spending.tokens();
+                (
+                    std::cmp::Reverse((row.spending.cost, tokens)),
+                    row.key.clone(),
+                )
+            });
+        }
+        let span = self
+            .span
+            .and_then(|(first, last)| Some((moment(Some(first))?, moment(Some(last))?)));
+        SpendingReport {
+            total: self.total,
+            sessions: self.sessions.len() as u64,
+            span,
+            by,
+        }
+    }
+}
+
+/// Writes the day or the month of a moment.
+fn date(at: i64, by: Group, zone: &TimeZone) -> Option<String> {
+    let at = jiff::Timestamp::from_millisecond(at).ok()?;
+    let day = at.to_zoned(zone.clone()).date();
+    Some(match by {
+        Group::Month => format!("{:04}-{:02}", day.year(), day.month()),
+        _ => format!("{:04}-{:02}-{:02}", day.year(), day.month(), day.day()),
+    })
+}
+
+fn read_session(
+    row: &Row<'_>,
+    spent: &HashMap<i64, Spending>,
+) -> rusqlite::Result<Option<SessionRow>> {
+    let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+    let Ok(id) = row.get_ref(1)?.as_str()?.parse() else {
+        return Ok(None);
+    };
+    let workspace = match row.get::<_, Option<Vec<u8>>>(11)? {
+        Some(bytes) => Some(path_of(bytes)),
+        None => row.get::<_, Option<String>>(10)?.map(PathBuf::from),
+    };
+    let project = row.get::<_, Option<String>>(13)?;
+    let forked_from = row.get::<_, Option<String>>(18)?;
+    Ok(Some(SessionRow {
+        id,
+        error: row.get(2)?,
+        title: row.get(3)?,
+        begins: row.get(4)?,
+        agent: row.get(5)?,
+        belongs_to: row.get(6)?,
+        model: row.get(7)?,
+        tags: serde_json::from_str(row.get_ref(8)?.as_str()?).unwrap_or_default(),
+        pinned: row.get(9)?,
+        workspace,
+        workspace_id: row
+            .get::<_, Option<String>>(12)?
+            .and_then(|id| id.parse().ok()),
+        project: match project {
+            Some(name) => Some(Project::named(name, row.get(14)?)),
+            None => None,
+        },
+        created_at: moment(row.get(15)?),
+        updated_at: moment(row.get(16)?),
+        family: Family {
+            root: row.get(17)?,
+            forked_from: match forked_from {
+                Some(id) => Some((id, row.get::<_, Option<i64>>(19)?.map(i64::unsigned_abs))),
+                None => None,
+            },
+            branch: row.get(20)?,
+            spawned_by: row.get(21)?,
+        },
+        messages: count(22)?,
+        turns: count(23)?,
+        tool_calls: count(24)?,
+        files_changed: count(25)?,
+        damaged: count(26)?,
+        last_seq: count(27)?,
+        original_id: row.get(28)?,
+        spending: spent.get(&row.get(0)?).copied().unwrap_or_default(),
+    }))
+}
+
+#[cfg(unix)]
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    let text: OsString = std::os::unix::ffi::OsStringExt::from_vec(bytes);
+    PathBuf::from(text)
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsString::from(String::from_utf8_lossy(&bytes).into_owned()))
+}

@@ -1,0 +1,191 @@
+//! The catalogue's tables. docs/catalogue.md tells others how to read them.
+
+/// The version of the tables; it is part of the file's name, so that two versions of the
+/// program do not meet in one file.
+pub(super) const VERSION: u32 = 1;
+
+/// What makes an empty catalogue.
+pub(super) const TABLES: &str = "
+CREATE TABLE about (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE workspaces (
+    key     INTEGER PRIMARY KEY,
+    id      TEXT UNIQUE,
+    root    TEXT NOT NULL,
+    bytes   BLOB,
+    remote  TEXT,
+    project TEXT NOT NULL,
+    settled INTEGER NOT NULL DEFAULT 0,
+    error   TEXT
+);
+CREATE INDEX workspaces_by_root ON workspaces (root);
+
+CREATE TABLE former_roots (
+    workspace INTEGER NOT NULL,
+    root      TEXT NOT NULL,
+    PRIMARY KEY (workspace, root)
+) WITHOUT ROWID;
+
+CREATE TABLE workspace_trails (
+    workspace INTEGER NOT NULL,
+    number    INTEGER NOT NULL,
+    bytes     INTEGER NOT NULL,
+    modified  INTEGER NOT NULL,
+    read_to   INTEGER NOT NULL,
+    sum       INTEGER NOT NULL,
+    PRIMARY KEY (workspace, number)
+) WITHOUT ROWID;
+
+CREATE TABLE checkpoints (
+    workspace INTEGER NOT NULL,
+    trail     INTEGER NOT NULL,
+    seq       INTEGER NOT NULL,
+    id        TEXT NOT NULL,
+    at        INTEGER,
+    why       TEXT NOT NULL,
+    session   TEXT,
+    label     TEXT,
+    about     TEXT,
+    changed   INTEGER NOT NULL,
+    PRIMARY KEY (workspace, trail, seq)
+) WITHOUT ROWID;
+CREATE INDEX checkpoints_by_session ON checkpoints (session) WHERE session IS NOT NULL;
+
+CREATE TABLE sessions (
+    key           INTEGER PRIMARY KEY,
+    id            TEXT NOT NULL UNIQUE,
+    settled       INTEGER NOT NULL DEFAULT 0,
+    error         TEXT,
+    title         TEXT,
+    begins        TEXT,
+    agent         TEXT,
+    belongs_to    TEXT,
+    model         TEXT,
+    tags          TEXT NOT NULL DEFAULT '[]',
+    pinned        INTEGER NOT NULL DEFAULT 0,
+    workspace     INTEGER,
+    created_at    INTEGER,
+    updated_at    INTEGER,
+    last_seq      INTEGER NOT NULL DEFAULT 0,
+    family        TEXT NOT NULL DEFAULT '',
+    forked_from   TEXT,
+    forked_at     INTEGER,
+    branch        TEXT,
+    spawned_by    TEXT,
+    original_id   TEXT,
+    messages      INTEGER NOT NULL DEFAULT 0,
+    turns         INTEGER NOT NULL DEFAULT 0,
+    tool_calls    INTEGER NOT NULL DEFAULT 0,
+    files_changed INTEGER NOT NULL DEFAULT 0,
+    damaged       INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX sessions_by_workspace ON sessions (workspace);
+CREATE INDEX sessions_by_family ON sessions (family);
+
+CREATE TABLE trails (
+    key      INTEGER PRIMARY KEY,
+    session  INTEGER NOT NULL,
+    number   INTEGER NOT NULL,
+    bytes    INTEGER NOT NULL,
+    modified INTEGER NOT NULL,
+    read_to  INTEGER NOT NULL,
+    sum      INTEGER NOT NULL,
+    damaged  INTEGER NOT NULL DEFAULT 0,
+    unread   INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (session, number)
+);
+
+CREATE TABLE messages (
+    trail  INTEGER NOT NULL,
+    seq    INTEGER NOT NULL,
+    role   TEXT NOT NULL,
+    at     INTEGER,
+    prompt TEXT,
+    PRIMARY KEY (trail, seq)
+) WITHOUT ROWID;
+CREATE INDEX turns ON messages (trail, seq) WHERE prompt IS NOT NULL;
+
+CREATE TABLE tool_calls (
+    trail  INTEGER NOT NULL,
+    seq    INTEGER NOT NULL,
+    n      INTEGER NOT NULL,
+    name   TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    failed INTEGER,
+    PRIMARY KEY (trail, seq, n)
+) WITHOUT ROWID;
+CREATE INDEX tool_calls_open ON tool_calls (trail, id) WHERE failed IS NULL;
+
+CREATE TABLE ledger (
+    session        INTEGER NOT NULL,
+    response       INTEGER NOT NULL,
+    response_id    TEXT,
+    trail          INTEGER NOT NULL,
+    seq            INTEGER NOT NULL,
+    at             INTEGER,
+    model          TEXT,
+    who            TEXT NOT NULL,
+    measured       INTEGER NOT NULL,
+    input          INTEGER NOT NULL,
+    output         INTEGER NOT NULL,
+    cache_write    INTEGER NOT NULL,
+    cache_write_1h INTEGER NOT NULL,
+    cache_read     INTEGER NOT NULL,
+    reasoning      INTEGER NOT NULL,
+    estimated      INTEGER NOT NULL,
+    duration_ms    INTEGER,
+    reported       INTEGER,
+    cost           INTEGER,
+    counts         INTEGER NOT NULL DEFAULT 1,
+    PRIMARY KEY (session, response)
+) WITHOUT ROWID;
+
+CREATE TABLE totals (
+    session          INTEGER NOT NULL,
+    model            TEXT NOT NULL,
+    calls            INTEGER NOT NULL,
+    input            INTEGER NOT NULL,
+    output           INTEGER NOT NULL,
+    cache_write      INTEGER NOT NULL,
+    cache_write_1h   INTEGER NOT NULL,
+    cache_read       INTEGER NOT NULL,
+    reasoning        INTEGER NOT NULL,
+    cost             INTEGER NOT NULL,
+    reported         INTEGER NOT NULL,
+    unpriced         INTEGER NOT NULL,
+    estimated_calls  INTEGER NOT NULL,
+    estimated_tokens INTEGER NOT NULL,
+    lower_bounds     INTEGER NOT NULL,
+    first_at         INTEGER,
+    last_at          INTEGER,
+    PRIMARY KEY (session, model)
+) WITHOUT ROWID;
+
+CREATE TABLE totals_by_time (
+    session          INTEGER NOT NULL,
+    model            TEXT NOT NULL,
+    slot             INTEGER NOT NULL,
+    calls            INTEGER NOT NULL,
+    input            INTEGER NOT NULL,
+    output           INTEGER NOT NULL,
+    cache_write      INTEGER NOT NULL,
+    cache_write_1h   INTEGER NOT NULL,
+    cache_read       INTEGER NOT NULL,
+    reasoning        INTEGER NOT NULL,
+    cost             INTEGER NOT NULL,
+    reported         INTEGER NOT NULL,
+    unpriced         INTEGER NOT NULL,
+    estimated_calls  INTEGER NOT NULL,
+    estimated_tokens INTEGER NOT NULL,
+    lower_bounds     INTEGER NOT NULL,
+    PRIMARY KEY (session, model, slot)
+) WITHOUT ROWID;
+";
+
+/// What is made after the rows of a new catalogue are in: by then it is cheap.
+pub(super) const LATE: &str = "
+CREATE INDEX IF NOT EXISTS ledger_by_response ON ledger (response) WHERE response_id IS NOT NULL;
+";

@@ -1,0 +1,226 @@
+//! What the catalogue says of a session as a whole.
+
+use std::collections::{BTreeSet, HashMap};
+
+use backtrail::{LinePart, SessionInfo, SessionReader, Store, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::failed;
+use super::workspaces::Workspaces;
+use crate::error::Result;
+
+/// What a line of history has.
+#[derive(Debug, Default)]
+struct Counts {
+    messages: u64,
+    turns: u64,
+    tool_calls: u64,
+    begins: Option<String>,
+}
+
+/// Brings the row of a session up to date, from what its trails say now. One that cannot
+/// be read keeps what is known of it, and says why.
+pub(super) fn refresh(
+    db: &Connection,
+    store: &Store,
+    key: i64,
+    id: &str,
+    workspaces: &mut Workspaces<'_>,
+) -> Result<()> {
+    let read = |id: &str| -> Result<_> {
+        let reader = store.read_session(&id.parse()?)?;
+        let info = reader.info()?;
+        let counts = count_line(db, &reader)?;
+        Ok((info, counts))
+    };
+    match read(id) {
+        Ok((info, counts)) => write(db, key, &info, &counts, workspaces),
+        Err(crate::Error::Store(error)) => {
+            let mut set = db
+                .prepare_cached("UPDATE sessions SET error = ?2 WHERE key = ?1")
+                .map_err(failed("cannot write to the catalogue"))?;
+            set.execute(params![key, full_text(&error)])
+                .map_err(failed("cannot write to the catalogue"))?;
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes an error with what caused it.
+pub(crate) fn full_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Counts what is on the line of a session: by the rows of the trails that it is made of.
+fn count_line(db: &Connection, reader: &SessionReader) -> Result<Counts> {
+    let mut counts = Counts::default();
+    for part in reader.line_parts()? {
+        if !count_part(db, &part, &mut counts)? {
+            // It continues what is not in the catalogue, since it was deleted.
+            return count_by_reading(reader);
+        }
+    }
+    Ok(counts)
+}
+
+fn count_part(db: &Connection, part: &LinePart, counts: &mut Counts) -> Result<bool> {
+    let counting = failed("cannot count what is in the catalogue");
+    let trail: Option<i64> = db
+        .prepare_cached(
+            "SELECT t.key FROM trails AS t JOIN sessions AS s ON s.key = t.session
+             WHERE s.id = ?1 AND t.number = ?2",
+        )
+        .and_then(|mut find| {
+            let row = params![part.session.as_str(), part.trail];
+            find.query_row(row, |row| row.get(0)).optional()
+        })
+        .map_err(&counting)?;
+    let Some(trail) = trail else {
+        return Ok(false);
+    };
+    let until = i64::try_from(part.until).unwrap_or(i64::MAX);
+    let count = |sql: &str| -> Result<u64> {
+        let mut count = db.prepare_cached(sql).map_err(&counting)?;
+        let n = count.query_row([trail, until], |row| row.get::<_, i64>(0));
+        n.map(i64::unsigned_abs).map_err(&counting)
+    };
+    counts.messages += count("SELECT count(*) FROM messages WHERE trail = ?1 AND seq <= ?2")?;
+    counts.turns += count(
+        "SELECT count(*) FROM messages WHERE trail = ?1 AND seq <= ?2 AND prompt IS NOT NULL",
+    )?;
+    counts.tool_calls += count("SELECT count(*) FROM tool_calls WHERE trail = ?1 AND seq <= ?2")?;
+    if counts.begins.is_none() {
+        counts.begins = db
+            .prepare_cached(
+                "SELECT prompt FROM messages WHERE trail = ?1 AND seq <= ?2
+                 AND prompt IS NOT NULL AND prompt <> '' ORDER BY seq LIMIT 1",
+            )
+            .and_then(|mut find| {
+                let found = find.query_row([trail, until], |row| row.get(0));
+                found.optional()
+            })
+            .map_err(&counting)?;
+    }
+    Ok(true)
+}
+
+fn count_by_reading(reader: &SessionReader) -> Result<Counts> {
+    let stats = reader.stats()?;
+    let mut prompts = reader.prompts()?;
+    let begins = prompts.next().transpose()?.map(|prompt| prompt.text);
+    Ok(Counts {
+        messages: stats.messages.total,
+        turns: stats.turns,
+        tool_calls: stats.tool_calls,
+        begins: begins.map(|text| text.chars().take(200).collect()),
+    })
+}
+
+fn write(
+    db: &Connection,
+    key: i64,
+    info: &SessionInfo,
+    counts: &Counts,
+    workspaces: &mut Workspaces<'_>,
+) -> Result<()> {
+    let writing = failed("cannot write a session to the catalogue");
+    let workspace = match &info.workspace_root {
+        Some(root) => Some(workspaces.key(info.workspace_id.as_ref(), root)?),
+        None => None,
+    };
+    let fork = info.forked_from.as_ref();
+    let tags = serde_json::to_string(&info.tags).unwrap_or_default();
+    let mut set = db
+        .prepare_cached(
+            "UPDATE sessions SET error = NULL, title = ?2, begins = ?3, agent = ?4,
+             belongs_to = ?5, model = ?6, tags = ?7, pinned = ?8, workspace = ?9, created_at = ?10,
+             updated_at = ?11, last_seq = ?12, forked_from = ?13, forked_at = ?14, branch = ?15,
+             spawned_by = ?16, original_id = ?17, messages = ?18, turns = ?19, tool_calls = ?20,
+             damaged = (SELECT coalesce(sum(damaged), 0) FROM trails WHERE session = ?1)
+             WHERE key = ?1",
+        )
+        .map_err(&writing)?;
+    set.execute(params![
+        key,
+        info.title,
+        info.begins.as_ref().or(counts.begins.as_ref()),
+        info.agent,
+        info.belongs_to,
+        info.model,
+        tags,
+        info.pinned,
+        workspace,
+        info.created_at.map(Timestamp::as_millis),
+        info.updated_at.map(Timestamp::as_millis),
+        info.last_seq as i64,
+        fork.map(|fork| fork.parent_session_id.to_string()),
+        fork.and_then(|fork| fork.seq).map(|seq| seq as i64),
+        fork.and_then(|fork| fork.branch_name.clone()),
+        info.spawned_by.as_ref().map(|by| by.session_id.to_string()),
+        info.original_id,
+        counts.messages as i64,
+        counts.turns as i64,
+        counts.tool_calls as i64,
+    ])
+    .map_err(&writing)?;
+    Ok(())
+}
+
+/// Says of each session which one its family began with: after sessions came or went.
+pub(super) fn write_families(db: &Connection) -> Result<()> {
+    let writing = failed("cannot write families to the catalogue");
+    let mut all = db
+        .prepare("SELECT id, coalesce(forked_from, spawned_by), family FROM sessions")
+        .map_err(&writing)?;
+    let rows = all
+        .query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))
+        .map_err(&writing)?;
+    let sessions: HashMap<String, (Option<String>, String)> =
+        rows.collect::<rusqlite::Result<_>>().map_err(&writing)?;
+    let mut set = db
+        .prepare_cached("UPDATE sessions SET family = ?2 WHERE id = ?1")
+        .map_err(&writing)?;
+    for (id, (_, known)) in &sessions {
+        let root = root_of(id, &sessions);
+        if root != known {
+            set.execute([id.as_str(), root]).map_err(&writing)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the session that a family began with, which may be gone.
+fn root_of<'a>(id: &'a str, sessions: &'a HashMap<String, (Option<String>, String)>) -> &'a str {
+    let mut root = id;
+    let mut passed = BTreeSet::new();
+    while let Some((Some(parent), _)) = sessions.get(root)
+        && passed.insert(root)
+    {
+        root = parent;
+    }
+    root
+}
+
+/// Adds up what the turns and runs of sessions changed.
+pub(super) fn write_files_changed(db: &Connection, sessions: &BTreeSet<String>) -> Result<()> {
+    let mut set = db
+        .prepare_cached(
+            "UPDATE sessions SET files_changed = (
+                 SELECT coalesce(sum(changed), 0) FROM checkpoints WHERE session = ?1
+                 AND why IN ('turn-end', 'tool-end', 'run-end', 'interrupted'))
+             WHERE id = ?1",
+        )
+        .map_err(failed("cannot write to the catalogue"))?;
+    for id in sessions {
+        set.execute([id])
+            .map_err(failed("cannot write to the catalogue"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,371 @@
+//! What the catalogue knows of workspaces: where they are, what project they belong to,
+//! and their checkpoints.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use backtrail::{RecordKind, Store, Workspace, WorkspaceId};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Deserialize;
+
+use super::failed;
+use super::sessions::full_text;
+use crate::error::Result;
+use crate::projects::{Project, remote_of};
+use crate::survey::{KnownDir, Seen, TrailSeen};
+
+/// The workspaces of the catalogue, as far as they were asked for.
+#[derive(Debug)]
+pub(super) struct Workspaces<'a> {
+    db: &'a Connection,
+    /// Keys by root, for sessions that name no workspace.
+    by_root: HashMap<String, i64>,
+}
+
+impl<'a> Workspaces<'a> {
+    pub(super) fn new(db: &'a Connection) -> Self {
+        Self {
+            db,
+            by_root: HashMap::new(),
+        }
+    }
+
+    /// Returns the key of a session's workspace, making a row where it is new.
+    pub(super) fn key(&mut self, id: Option<&WorkspaceId>, root: &Path) -> Result<i64> {
+        let writing = failed("cannot write a workspace to the catalogue");
+        if let Some(id) = id {
+            let found = self
+                .db
+                .prepare_cached("SELECT key FROM workspaces WHERE id = ?1")
+                .and_then(|mut find| {
+                    let found = find.query_row([id.as_str()], |row| row.get(0));
+                    found.optional()
+                });
+            return match found.map_err(&writing)? {
+                Some(key) => Ok(key),
+                // Its own trail is gone, or comes later.
+                None => self.insert(Some(id), root),
+            };
+        }
+        let text = root.to_string_lossy().into_owned();
+        if let Some(key) = self.by_root.get(&text) {
+            return Ok(*key);
+        }
+        let found = self
+            .db
+            .prepare_cached("SELECT key FROM workspaces WHERE root = ?1 AND id IS NULL")
+            .and_then(|mut find| {
+                let found = find.query_row([&text], |row| row.get(0));
+                found.optional()
+            });
+        let key = match found.map_err(&writing)? {
+            Some(key) => key,
+            None => self.insert(None, root)?,
+        };
+        self.by_root.insert(text, key);
+        Ok(key)
+    }
+
+    fn insert(&self, id: Option<&WorkspaceId>, root: &Path) -> Result<i64> {
+        let project = Project::new(root, remote_of(root).as_deref());
+        let mut insert = self
+            .db
+            .prepare_cached(
+                "INSERT INTO workspaces (id, root, bytes, remote, project)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )
+            .map_err(failed("cannot write a workspace to the catalogue"))?;
+        let row = params![
+            id.map(WorkspaceId::as_str),
+            root.to_string_lossy(),
+            root_bytes(root),
+            project.remote,
+            project.name,
+        ];
+        insert
+            .insert(row)
+            .map_err(failed("cannot write a workspace to the catalogue"))
+    }
+}
+
+/// Returns the bytes of a path that is not UTF-8.
+fn root_bytes(root: &Path) -> Option<&[u8]> {
+    match root.to_str() {
+        Some(_) => None,
+        None => Some(root.as_os_str().as_encoded_bytes()),
+    }
+}
+
+/// Returns what was known of the workspaces' directories at the last look.
+pub(super) fn known_dirs(db: &Connection) -> Result<HashMap<String, KnownDir>> {
+    let reading = failed("cannot read the catalogue");
+    let mut all = db
+        .prepare_cached(
+            "SELECT w.id, w.settled, t.number FROM workspaces AS w
+             JOIN workspace_trails AS t ON t.workspace = w.key ORDER BY w.key, t.number",
+        )
+        .map_err(&reading)?;
+    let mut known: HashMap<String, KnownDir> = HashMap::new();
+    let mut rows = all.query([]).map_err(&reading)?;
+    while let Some(row) = rows.next().map_err(&reading)? {
+        let id: String = row.get(0).map_err(&reading)?;
+        let dir = known.entry(id).or_default();
+        dir.settled = row.get(1).map_err(&reading)?;
+        dir.trails.push(row.get(2).map_err(&reading)?);
+    }
+    Ok(known)
+}
+
+/// A trail as it was read last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    seen: TrailSeen,
+    read_to: u64,
+    sum: [u8; 8],
+}
+
+fn known_trails(db: &Connection, key: i64) -> Result<Vec<Known>> {
+    let reading = failed("cannot read the catalogue");
+    let mut all = db
+        .prepare_cached(
+            "SELECT number, bytes, modified, read_to, sum FROM workspace_trails
+             WHERE workspace = ?1 ORDER BY number",
+        )
+        .map_err(&reading)?;
+    let rows = all
+        .query_map([key], |row| {
+            Ok(Known {
+                seen: TrailSeen {
+                    number: row.get(0)?,
+                    bytes: row.get::<_, i64>(1)?.unsigned_abs(),
+                    modified: row.get(2)?,
+                },
+                read_to: row.get::<_, i64>(3)?.unsigned_abs(),
+                sum: row.get::<_, i64>(4)?.to_be_bytes(),
+            })
+        })
+        .map_err(&reading)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(&reading)
+}
+
+/// Returns whether workspaces are other than they were at the last look.
+pub(super) fn have_changed(db: &Connection, seen: &[Seen]) -> Result<bool> {
+    let known: i64 = db
+        .prepare_cached("SELECT count(DISTINCT workspace) FROM workspace_trails")
+        .and_then(|mut count| count.query_row([], |row| row.get(0)))
+        .map_err(failed("cannot read the catalogue"))?;
+    if known.unsigned_abs() != seen.iter().filter(|seen| seen.error.is_none()).count() as u64 {
+        return Ok(true);
+    }
+    for seen in seen.iter().filter(|seen| seen.error.is_none()) {
+        let key = find(db, &seen.id)?;
+        let same = match key {
+            Some(key) => is_same(&known_trails(db, key)?, seen),
+            None => false,
+        };
+        if !same {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn is_same(known: &[Known], seen: &Seen) -> bool {
+    known.iter().map(|known| &known.seen).eq(seen.trails.iter())
+}
+
+fn find(db: &Connection, id: &str) -> Result<Option<i64>> {
+    db.prepare_cached("SELECT key FROM workspaces WHERE id = ?1")
+        .and_then(|mut find| find.query_row([id], |row| row.get(0)).optional())
+        .map_err(failed("cannot read the catalogue"))
+}
+
+/// Brings the workspaces up to date; returns the sessions whose changes of files differ
+/// from before.
+pub(super) fn catch_up(db: &Connection, store: &Store, seen: &[Seen]) -> Result<BTreeSet<String>> {
+    let mut sessions = BTreeSet::new();
+    let mut workspaces = Workspaces::new(db);
+    for seen in seen {
+        let key = find(db, &seen.id)?;
+        let known = match key {
+            Some(key) => known_trails(db, key)?,
+            None => Vec::new(),
+        };
+        if key.is_some() && seen.error.is_none() && is_same(&known, seen) {
+            continue;
+        }
+        let opened = seen
+            .id
+            .parse::<WorkspaceId>()
+            .and_then(|id| store.workspace_by_id(&id));
+        match opened {
+            Ok(workspace) => {
+                let key = workspaces.key(Some(workspace.id()), workspace.root())?;
+                take_in(db, key, &workspace, seen, &known, &mut sessions)?;
+            }
+            // What is known of it stays.
+            Err(error) => note_error(db, &seen.id, &full_text(&error))?,
+        }
+    }
+    Ok(sessions)
+}
+
+fn note_error(db: &Connection, id: &str, error: &str) -> Result<()> {
+    db.prepare_cached("UPDATE workspaces SET error = ?2 WHERE id = ?1")
+        .and_then(|mut set| set.execute([id, error]))
+        .map(drop)
+        .map_err(failed("cannot write to the catalogue"))
+}
+
+fn take_in(
+    db: &Connection,
+    key: i64,
+    workspace: &Workspace,
+    seen: &Seen,
+    known: &[Known],
+    sessions: &mut BTreeSet<String>,
+) -> Result<()> {
+    let writing = failed("cannot write a workspace to the catalogue");
+    let project = Project::new(workspace.root(), remote_of(workspace.root()).as_deref());
+    db.prepare_cached(
+        "UPDATE workspaces SET root = ?2, bytes = ?3, remote = ?4, project = ?5, settled = ?6,
+         error = NULL WHERE key = ?1",
+    )
+    .and_then(|mut set| {
+        let root = workspace.root();
+        set.execute(params![
+            key,
+            root.to_string_lossy(),
+            root_bytes(root),
+            project.remote,
+            project.name,
+            seen.settled,
+        ])
+    })
+    .map_err(&writing)?;
+    let continues = goes_on(workspace, seen, known);
+    if !continues {
+        forget_checkpoints(db, key, sessions)?;
+    }
+    for trail in &seen.trails {
+        let known = known.iter().find(|known| known.seen.number == trail.number);
+        match known.filter(|_| continues) {
+            Some(known) if known.seen == *trail => {}
+            Some(known) => read_trail(db, key, workspace, trail, known.read_to, sessions)?,
+            None => read_trail(db, key, workspace, trail, 0, sessions)?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether all trails that were read are still there, as far as they were read.
+fn goes_on(workspace: &Workspace, seen: &Seen, known: &[Known]) -> bool {
+    known.iter().all(|known| {
+        let mut trails = seen.trails.iter();
+        let Some(now) = trails.find(|trail| trail.number == known.seen.number) else {
+            return false;
+        };
+        let there = || workspace.trail_has(now.number, known.read_to, known.sum);
+        *now == known.seen || (now.bytes >= known.read_to && there().unwrap_or(false))
+    })
+}
+
+fn forget_checkpoints(db: &Connection, key: i64, sessions: &mut BTreeSet<String>) -> Result<()> {
+    let writing = failed("cannot write a workspace to the catalogue");
+    let mut of = db
+        .prepare_cached(
+            "SELECT DISTINCT session FROM checkpoints
+             WHERE workspace = ?1 AND session IS NOT NULL",
+        )
+        .map_err(&writing)?;
+    let rows = of.query_map([key], |row| row.get(0)).map_err(&writing)?;
+    let rows: rusqlite::Result<Vec<String>> = rows.collect();
+    sessions.extend(rows.map_err(&writing)?);
+    for table in ["checkpoints", "workspace_trails"] {
+        let sql = format!("DELETE FROM {table} WHERE workspace = ?1");
+        db.execute(&sql, [key]).map_err(&writing)?;
+    }
+    Ok(())
+}
+
+/// What the catalogue keeps of a checkpoint.
+#[derive(Debug, Deserialize)]
+struct Checkpoint {
+    id: String,
+    why: String,
+    session: Option<Place>,
+    label: Option<String>,
+    about: Option<String>,
+    #[serde(default)]
+    changed: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Place {
+    id: String,
+}
+
+fn read_trail(
+    db: &Connection,
+    key: i64,
+    workspace: &Workspace,
+    trail: &TrailSeen,
+    from: u64,
+    sessions: &mut BTreeSet<String>,
+) -> Result<()> {
+    let writing = failed("cannot write a checkpoint to the catalogue");
+    let mut insert = db
+        .prepare_cached(
+            "INSERT OR REPLACE INTO checkpoints
+             (workspace, trail, seq, id, at, why, session, label, about, changed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )
+        .map_err(&writing)?;
+    let mut records = workspace.trail_records(trail.number, from)?;
+    let mut end = (from, [0; 8]);
+    while let Some(found) = records.next()? {
+        let record = found.record;
+        end = (found.end, record.sum_bytes());
+        if !matches!(record.kind(), RecordKind::Checkpoint | RecordKind::Done) {
+            continue;
+        }
+        let Ok(checkpoint) = serde_json::from_slice::<Checkpoint>(record.bytes()) else {
+            continue;
+        };
+        let session = checkpoint.session.map(|place| place.id);
+        sessions.extend(session.clone());
+        insert
+            .execute(params![
+                key,
+                trail.number,
+                record.seq() as i64,
+                checkpoint.id,
+                record.at().map(|at| at.as_millis()),
+                checkpoint.why,
+                session,
+                checkpoint.label,
+                checkpoint.about,
+                checkpoint.changed as i64,
+            ])
+            .map_err(&writing)?;
+    }
+    let (read_to, sum) = end;
+    let mut set = db
+        .prepare_cached(
+            "INSERT INTO workspace_trails (workspace, number, bytes, modified, read_to, sum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO UPDATE SET bytes = ?3, modified = ?4, read_to = ?5,
+             sum = CASE WHEN ?5 > read_to THEN ?6 ELSE sum END",
+        )
+        .map_err(&writing)?;
+    set.execute(params![
+        key,
+        trail.number,
+        trail.bytes as i64,
+        trail.modified,
+        read_to as i64,
+        i64::from_be_bytes(sum),
+    ])
+    .map_err(&writing)?;
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Who catches up: one process at a time.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// How often a lock that somebody has is asked for.
+const INTERVAL: Duration = Duration::from_millis(5);
+
+/// A lock of the system's: gone with its process, however that ends.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "it is held, not used")] File);
+
+impl Lock {
+    /// Takes the lock, waiting for it for a while. `None`: somebody has it, or nothing can
+    /// be written here.
+    pub(crate) fn take(path: &Path, patience: Duration) -> Result<Option<Self>> {
+        let failed = |error| Error::io("cannot lock", path, error);
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = match options.open(path) {
+            Ok(file) => file,
+            Err(error) if is_read_only(&error) => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Self(file))),
+                Err(TryLockError::WouldBlock) if began.elapsed() >= patience => return Ok(None),
+                Err(TryLockError::WouldBlock) => thread::sleep(INTERVAL),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
+/// Returns whether an error says that nothing can be written: derived data are then made
+/// in memory.
+pub(crate) fn is_read_only(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+    )
+}

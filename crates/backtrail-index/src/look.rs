@@ -1,0 +1,239 @@
+//! A search, from the words to the messages.
+
+use std::collections::{HashMap, HashSet};
+
+use backtrail::{Block, LinePart, Record, SessionId, SessionReader, Timestamp};
+
+use crate::catch_up::State;
+use crate::error::{Error, Result};
+use crate::feed::{Sink, TrailPlace, feed};
+use crate::index::Index;
+use crate::plan::{Changed, Plan};
+use crate::search::{
+    Allowed, Found, Hit, KnownTrail, MemoryIndex, MemoryWriter, ParsedQuery, RawHit, SearchAnswer,
+    SearchQuery, Source, Wanted, find, snippet_of_record,
+};
+
+/// How much of what is not indexed is held in memory at a time.
+const CHUNK: u64 = 64 << 20;
+
+/// What is looked for, understood.
+#[derive(Debug)]
+pub(crate) struct Look<'a> {
+    query: &'a SearchQuery,
+    wanted: Wanted,
+}
+
+impl<'a> Look<'a> {
+    pub(crate) fn new(query: &'a SearchQuery) -> Result<Self> {
+        let wanted = Wanted {
+            query: ParsedQuery::parse(&query.words)?,
+            roles: query.roles.clone(),
+            tools: query.tools.clone(),
+            models: query.filter.models.clone(),
+            since: query.filter.since,
+            until: query.filter.until,
+            order: query.order,
+            limit: query.limit,
+        };
+        Ok(Self { query, wanted })
+    }
+
+    /// Looks in all that there is, indexed or not.
+    pub(crate) fn look(&self, index: &Index, state: &mut State) -> Result<SearchAnswer> {
+        let fitting = state.catalogue()?.fitting(&self.query.filter)?;
+        let fits = |session: &SessionId| {
+            let fitting = fitting.as_ref();
+            fitting.is_none_or(|ids| ids.contains(session.as_str()))
+        };
+        let found = self.find(index, state, &fits)?;
+        let mut sessions = Sessions::new(index);
+        let mut hits = Vec::with_capacity(found.hits.len());
+        for raw in &found.hits {
+            hits.extend(self.hit(raw, &mut sessions, state)?);
+        }
+        Ok(SearchAnswer {
+            hits,
+            total: found.total,
+        })
+    }
+
+    fn find(
+        &self,
+        index: &Index,
+        state: &State,
+        fits: &impl Fn(&SessionId) -> bool,
+    ) -> Result<Found> {
+        let backlog = &state.backlog;
+        // What is on disk of these is old.
+        let replaced = |trail: &KnownTrail| {
+            let id = trail.session.as_str();
+            let anew = |changed: &Changed| changed.anew && changed.id.as_str() == id;
+            backlog.changed.iter().any(anew) || backlog.gone.iter().any(|gone| gone == id)
+        };
+        let on_disk = state.search.as_ref().map(|dir| {
+            let known = dir.known();
+            let allowed = Allowed::of(known, |trail| fits(&trail.session) && !replaced(trail));
+            (dir, allowed)
+        });
+        let mut chunks = Chunks::new(index, backlog, fits);
+        let mut first = chunks.next()?;
+        let mut found = {
+            let mut sources = Vec::new();
+            if let Some((dir, allowed)) = &on_disk {
+                sources.push(Source::Dir(dir, allowed));
+            }
+            if let Some((memory, allowed)) = &first {
+                sources.push(Source::Memory(memory, allowed));
+            }
+            find(&self.wanted, &sources)?
+        };
+        while first.is_some() {
+            first = chunks.next()?;
+            if let Some((memory, allowed)) = &first {
+                let more = find(&self.wanted, &[Source::Memory(memory, allowed)])?;
+                found.merge(more, &self.wanted);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes a hit of what was found; `None` where it is gone since.
+    fn hit(&self, raw: &RawHit, sessions: &mut Sessions<'_>, state: &State) -> Result<Option<Hit>> {
+        let Some((reader, parts)) = sessions.open(&raw.session) else {
+            return Ok(None);
+        };
+        let record = match reader.trail_record(raw.number, raw.seq, raw.byte) {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(None),
+            Err(error) if error.kind() == backtrail::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let catalogue = state.catalogue()?;
+        let turn = catalogue.turn_of(parts, &raw.session, raw.number, raw.seq)?;
+        Ok(Some(Hit {
+            session: raw.session.clone(),
+            trail: raw.number,
+            seq: raw.seq,
+            id: record.as_ref().id().map(|id| id.into_owned()),
+            at: raw.at.and_then(Timestamp::from_millis),
+            role: role_of(&record, raw.role),
+            tools: tools_of(&record),
+            score: raw.score,
+            snippet: snippet_of_record(&record.as_ref(), &self.wanted.query),
+            turn,
+        }))
+    }
+}
+
+/// Returns who said it, also where that is a role that only the session knows.
+fn role_of(record: &Record, known: &str) -> String {
+    if known != "other" {
+        return known.to_owned();
+    }
+    match record.as_ref().stored_message() {
+        Ok(Some(message)) => message.role.as_str().to_owned(),
+        _ => known.to_owned(),
+    }
+}
+
+/// Returns the tools that a message names.
+fn tools_of(record: &Record) -> Vec<String> {
+    let Ok(Some(message)) = record.as_ref().stored_message() else {
+        return Vec::new();
+    };
+    let mut tools = Vec::new();
+    for name in message.blocks.iter().filter_map(tool_of) {
+        if !tools.iter().any(|tool| tool == name) {
+            tools.push(name.to_owned());
+        }
+    }
+    tools
+}
+
+fn tool_of(block: &Block) -> Option<&str> {
+    match block {
+        Block::ToolUse(call) => Some(call.name.as_str()),
+        Block::ToolResult(result) => result.tool_name.as_ref().map(|name| name.as_str()),
+        _ => None,
+    }
+}
+
+/// The sessions that hits are in, each opened once.
+struct Sessions<'a> {
+    index: &'a Index,
+    open: HashMap<SessionId, Option<(SessionReader, Vec<LinePart>)>>,
+}
+
+impl<'a> Sessions<'a> {
+    fn new(index: &'a Index) -> Self {
+        Self {
+            index,
+            open: HashMap::new(),
+        }
+    }
+
+    fn open(&mut self, id: &SessionId) -> Option<(&SessionReader, &[LinePart])> {
+        let store = &self.index.store;
+        let opened = self.open.entry(id.clone()).or_insert_with(|| {
+            let reader = store.read_session(id).ok()?;
+            let parts = reader.line_parts().unwrap_or_default();
+            Some((reader, parts))
+        });
+        opened
+            .as_ref()
+            .map(|(reader, parts)| (reader, parts.as_slice()))
+    }
+}
+
+/// What is not indexed yet, in pieces that fit into memory.
+struct Chunks<'a, F> {
+    index: &'a Index,
+    places: std::vec::IntoIter<&'a TrailPlace>,
+    fits: &'a F,
+}
+
+impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
+    fn new(index: &'a Index, backlog: &'a Plan, fits: &'a F) -> Self {
+        let changed = backlog.changed.iter();
+        let places: Vec<&TrailPlace> = changed.flat_map(|changed| &changed.places).collect();
+        Self {
+            index,
+            places: places.into_iter(),
+            fits,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<(MemoryIndex, Allowed)>> {
+        let mut writer = MemoryWriter::new()?;
+        let mut bytes = 0;
+        let mut is_empty = true;
+        let mut unread = HashSet::new();
+        while bytes < CHUNK
+            && let Some(place) = self.places.next()
+        {
+            if !(self.fits)(&place.session) {
+                continue;
+            }
+            is_empty = false;
+            match self.read(place, &mut writer) {
+                Ok(read) => bytes += read,
+                // It is listed as unreadable, and hides no other.
+                Err(Error::Store(_)) => drop(unread.insert(place.session.clone())),
+                Err(error) => return Err(error),
+            }
+        }
+        if is_empty {
+            return Ok(None);
+        }
+        let memory = writer.finish()?;
+        let allowed = Allowed::of(memory.known(), |_| true);
+        Ok(Some((memory, allowed)))
+    }
+
+    fn read(&self, place: &TrailPlace, writer: &mut MemoryWriter) -> Result<u64> {
+        let reader = self.index.store.read_session(&place.session)?;
+        let sink: &mut dyn Sink = writer;
+        feed(&reader, &mut [(place.clone(), sink)])
+    }
+}

@@ -1,0 +1,136 @@
+//! What is new in the trails for whoever has read them before.
+
+use std::collections::{HashMap, HashSet};
+
+use backtrail::{SessionId, Store};
+
+use crate::error::Result;
+use crate::feed::TrailPlace;
+use crate::survey::{Seen, TrailSeen};
+
+/// A trail as it was read last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KnownTrail {
+    pub(crate) seen: TrailSeen,
+    /// The byte behind the last record that was read.
+    pub(crate) read_to: u64,
+    /// The sum of that record.
+    pub(crate) sum: [u8; 8],
+}
+
+/// The sessions as they were read last, by their ids. Trails are in the order of their
+/// numbers.
+pub(crate) type Known = HashMap<String, Vec<KnownTrail>>;
+
+/// What there is to do.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// The sessions that are new, or have something new.
+    pub(crate) changed: Vec<Changed>,
+    /// The sessions that are gone.
+    pub(crate) gone: Vec<String>,
+    /// The sessions that cannot be looked into, and why.
+    pub(crate) unreadable: Vec<(String, String)>,
+    /// How many bytes there are to read.
+    pub(crate) bytes: u64,
+    /// How many bytes all trails have.
+    pub(crate) total: u64,
+}
+
+/// A session that has something new.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) id: SessionId,
+    /// Whether what was read before is to be forgotten.
+    pub(crate) anew: bool,
+    /// Where to read on, trail by trail.
+    pub(crate) places: Vec<TrailPlace>,
+    /// When names in its directory last changed.
+    pub(crate) settled: i64,
+}
+
+impl Plan {
+    /// Compares what is there with what was read.
+    pub(crate) fn new(store: &Store, known: &Known, seen: &[Seen]) -> Result<Self> {
+        let mut plan = Self::default();
+        let mut still_there = 0;
+        for session in seen {
+            let bytes: u64 = session.trails.iter().map(|trail| trail.bytes).sum();
+            plan.total += bytes;
+            let before = known.get(&session.id);
+            still_there += usize::from(before.is_some());
+            if let Some(error) = &session.error {
+                plan.unreadable.push((session.id.clone(), error.clone()));
+                continue;
+            }
+            if before.is_some_and(|before| is_same(before, session)) {
+                continue;
+            }
+            let id: SessionId = session.id.parse()?;
+            let changed = compare(store, id, before.map_or(&[], Vec::as_slice), session);
+            let from = changed.places.iter();
+            plan.bytes += from
+                .map(|place| place.bytes.saturating_sub(place.from))
+                .sum::<u64>();
+            plan.changed.push(changed);
+        }
+        if known.len() > still_there {
+            let there: HashSet<&str> = seen.iter().map(|seen| seen.id.as_str()).collect();
+            let gone = known.keys().filter(|id| !there.contains(id.as_str()));
+            plan.gone = gone.cloned().collect();
+            plan.gone.sort_unstable();
+        }
+        Ok(plan)
+    }
+
+    /// Returns whether there is nothing to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.gone.is_empty()
+    }
+}
+
+fn is_same(known: &[KnownTrail], seen: &Seen) -> bool {
+    known.iter().map(|known| &known.seen).eq(seen.trails.iter())
+}
+
+/// Says where to read on in a session. What is not the same up to where it was read, is
+/// read anew from the beginning, and so is the rest of the session.
+fn compare(store: &Store, id: SessionId, known: &[KnownTrail], seen: &Seen) -> Changed {
+    let reader = store.read_session(&id).ok();
+    let still_there = |known: &KnownTrail| {
+        let now = seen
+            .trails
+            .iter()
+            .find(|trail| trail.number == known.seen.number);
+        let Some(now) = now else {
+            return false;
+        };
+        let has = |reader: &backtrail::SessionReader| {
+            let has = reader.trail_has(now.number, known.read_to, known.sum);
+            now.bytes >= known.read_to && has.unwrap_or(false)
+        };
+        *now == known.seen || reader.as_ref().is_some_and(has)
+    };
+    let anew = !known.iter().all(still_there);
+    let known = if anew { &[] } else { known };
+    let mut places = Vec::new();
+    for trail in &seen.trails {
+        let before = known.iter().find(|it| it.seen.number == trail.number);
+        if before.is_some_and(|before| before.seen == *trail) {
+            continue;
+        }
+        places.push(TrailPlace {
+            session: id.clone(),
+            number: trail.number,
+            from: before.map_or(0, |before| before.read_to),
+            bytes: trail.bytes,
+            modified: trail.modified,
+        });
+    }
+    Changed {
+        id,
+        anew,
+        places,
+        settled: seen.settled,
+    }
+}

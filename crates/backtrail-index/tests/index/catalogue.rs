@@ -1,0 +1,122 @@
+//! What the catalogue says of sessions.
+
+use backtrail::{ForkOptions, Message, Note};
+use backtrail_index::Filter;
+
+use crate::kit::{Home, call_tool, respond};
+
+#[test]
+fn a_session_is_listed_with_what_was_said_and_spent() {
+    let home = Home::new();
+    let session = home.session();
+    session
+        .append(Message::user_text("fix the  rounding\nof refunds"))
+        .unwrap();
+    respond(&session, "r1", (10, 4), "Let me look.");
+    call_tool(&session, "t1", "src");
+
+    let rows = home.rows();
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!(&row.id, session.id());
+    assert_eq!(row.begins.as_deref(), Some("fix the rounding of refunds"));
+    assert_eq!((row.messages, row.turns, row.tool_calls), (4, 1, 1));
+    assert_eq!(row.spending.calls, 1);
+    assert_eq!(row.spending.tokens(), 14);
+    assert_eq!(row.spending.unpriced_calls, 1);
+    assert_eq!(row.spending.estimated_calls, 1, "the call of the tool");
+    assert_eq!(row.error, None);
+
+    // It goes on where it stopped.
+    session.append(Message::user_text("and now?")).unwrap();
+    respond(&session, "r1", (20, 9), "the same response again");
+    respond(&session, "r2", (5, 5), "another");
+    home.store
+        .note(session.id(), &Note::new().title("rounding"))
+        .unwrap();
+    let row = &home.rows()[0];
+    assert_eq!((row.messages, row.turns), (7, 2));
+    assert_eq!(row.title.as_deref(), Some("rounding"));
+    assert_eq!(row.spending.calls, 2, "a response counts once");
+    assert_eq!(
+        row.spending.tokens(),
+        29 + 10,
+        "by what was said of it last"
+    );
+    assert_eq!(home.rows(), home.rebuilt_rows());
+}
+
+#[test]
+fn forks_and_rewinds_count_what_is_on_their_line_and_what_they_spent() {
+    let home = Home::new();
+    let session = home.session();
+    session.append(Message::user_text("one")).unwrap();
+    respond(&session, "r1", (10, 0), "first");
+    session.append(Message::user_text("two")).unwrap();
+    respond(&session, "r2", (100, 0), "second");
+    home.rows();
+    let fork = session.fork(&ForkOptions::new().at(2)).unwrap();
+    fork.append(Message::user_text("three")).unwrap();
+    respond(&fork, "r3", (1000, 0), "third");
+    session.rewind(1).unwrap();
+    respond(&session, "r4", (10_000, 0), "fourth");
+
+    let rows = home.rows();
+    let row = rows.iter().find(|row| row.id == *session.id()).unwrap();
+    assert_eq!((row.messages, row.turns), (2, 1));
+    assert_eq!(
+        row.spending.input_tokens, 10_110,
+        "what was taken back was spent"
+    );
+    let row = rows.iter().find(|row| row.id == *fork.id()).unwrap();
+    assert_eq!((row.messages, row.turns), (4, 2));
+    assert_eq!(
+        row.spending.input_tokens, 1000,
+        "what it inherits counts for the parent"
+    );
+    assert_eq!(row.family.root, session.id().to_string());
+    assert_eq!(row.begins.as_deref(), Some("one"));
+    assert_eq!(rows, home.rebuilt_rows());
+
+    let mut filter = Filter::default();
+    filter.family_of = Some(fork.id().clone());
+    assert_eq!(home.index().sessions(&filter).unwrap().len(), 2);
+    let report = home.index().spending(&filter, None).unwrap();
+    assert_eq!(report.total.input_tokens, 11_110);
+    assert_eq!(report.sessions, 2);
+}
+
+#[test]
+fn f23_a_session_that_is_deleted_leaves_and_one_that_is_unreadable_stays() {
+    let home = Home::new();
+    let (gone, bad) = (home.session(), home.session());
+    for session in [&gone, &bad] {
+        session.append(Message::user_text("hello")).unwrap();
+    }
+    let (gone, bad_id) = {
+        let ids = (gone.id().clone(), bad.id().clone());
+        drop((gone, bad));
+        ids
+    };
+    assert_eq!(home.rows().len(), 2);
+    let plan = home.store.delete_plan(
+        std::slice::from_ref(&gone),
+        backtrail::DeleteScope::default(),
+    );
+    plan.unwrap().apply().unwrap();
+    let rows = home.rows();
+    assert_eq!(
+        rows.iter().map(|row| &row.id).collect::<Vec<_>>(),
+        [&bad_id]
+    );
+
+    let trail = home
+        .store
+        .root()
+        .join(format!("sessions/{bad_id}/0000.jsonl"));
+    std::fs::remove_file(&trail).unwrap();
+    std::fs::create_dir(&trail).unwrap();
+    let row = &home.rows()[0];
+    assert!(row.error.is_some(), "listed as what it is");
+    assert_eq!(home.rows(), home.rebuilt_rows());
+}

@@ -1,0 +1,4 @@
+//! The promises of derived data.
+
+mod catalogue;
+mod kit;
