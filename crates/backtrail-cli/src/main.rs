@@ -4,8 +4,10 @@ mod amount;
 mod args;
 mod commands;
 mod error;
+mod examples;
 mod home;
 mod input;
+mod overview;
 mod pager;
 mod progress;
 mod settings;
@@ -17,7 +19,7 @@ mod when;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use crate::args::Args;
 use crate::commands::completions;
@@ -33,7 +35,8 @@ fn main() -> ExitCode {
         completions::complete(words);
         return ExitCode::SUCCESS;
     }
-    let args = match Args::try_parse() {
+    let parsed = args::command().try_get_matches();
+    let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
         Err(error) => return refuse(&error),
     };

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
-    let mut whole = args::Args::command();
+    let mut whole = args::command();
     whole.build();
     let page = match args.verb.is_empty() {
         true => all(&whole),
