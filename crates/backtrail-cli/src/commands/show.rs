@@ -34,6 +34,7 @@ use super::{Answer, relative, require_store, resolve, say_gaps, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::pager::Paged;
+use crate::settings::Settings;
 use crate::text::{count, size, visible};
 use crate::ui::{Ui, unwritable};
 
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         store: &store,
         reader: &reader,
         full: args.full,
-        prices: Prices::default(),
+        prices: Prices::with_own(Settings::read(store.root())?.prices.value),
     };
     match (args.follow, ui.json()) {
         (true, true) => view.follow_json()?,

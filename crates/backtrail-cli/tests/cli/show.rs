@@ -425,3 +425,31 @@ fn signs_are_ascii_where_the_locale_says_so() {
     assert!(with("C").contains("* bash  ls   ok: src"), "{}", with("C"));
     assert!(with("C.UTF-8").contains("⚙ bash  ls   ✓ src"));
 }
+
+#[test]
+fn what_has_no_cost_is_worked_out_by_the_prices() {
+    let cli = Cli::new();
+    let store = store(&cli);
+    let options = SessionOptions::new().model("my-local-model");
+    let session = store.create_session(options).unwrap();
+    session.append(Message::user_text("go")).unwrap();
+    let answer = Message::assistant([Block::text("gone")]);
+    // Two records of one response count once.
+    for _ in 0..2 {
+        let usage = Usage::new(1_000_000, 500_000);
+        let draft = backtrail::Draft::from(answer.clone().usage(usage));
+        session.append(draft.response_id("r1")).unwrap();
+    }
+    let id = session.id().to_string();
+    drop(session);
+    let unpriced = show(&cli, &[&id]);
+    assert!(unpriced.contains("1.5 M tokens · unpriced\n"), "{unpriced}");
+    let prices = "[prices.my-local-model]\ninput = 0.5\noutput = 1.5\n";
+    fs::write(cli.store().join("config.toml"), prices).unwrap();
+    let priced = show(&cli, &[&id]);
+    assert_eq!(
+        priced.matches("1.5 M tokens · $1.25\n").count(),
+        2,
+        "{priced}"
+    );
+}
