@@ -184,6 +184,7 @@ impl Words {
             _ => self.output(bytes * 9 / 5),
         };
         if rare {
+            text.push(' ');
             text.push_str(RARE);
         }
         let said = text.len();

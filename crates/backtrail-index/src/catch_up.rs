@@ -1,6 +1,7 @@
 //! Catching up: what is new in the trails goes into catalogue and search, in one reading.
 
 use std::collections::{BTreeMap, HashMap};
+use std::thread;
 use std::time::Duration;
 
 use backtrail::SessionId;
@@ -237,14 +238,24 @@ impl Index {
             Some((writer, plan, lock)) => (Some(writer), plan, Some(lock)),
             None => (None, Plan::default(), None),
         };
-        let intake = catalogue.begin()?;
+        let intake = catalogue.begin(&self.options.prices)?;
         let writer = writer.map(|writer| (writer, &plan));
         let mut work = Work::new(self, Some((intake, &task.plan)), writer);
         work.feed()?;
-        if let Some(dir) = work.end_search()? {
-            state.search = Some(dir);
+        // Both have much to do at their end, and nothing with each other.
+        let search = work.search.take();
+        let (dir, ended) = thread::scope(|scope| {
+            let committing = scope.spawn(|| search.map(|(mut writer, _)| writer.commit()));
+            let ended = work.end_catalogue(&task.workspaces, fresh, before_commit);
+            match committing.join() {
+                Ok(dir) => (dir, ended),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        });
+        ended?;
+        if let Some(dir) = dir {
+            state.search = Some(dir?);
         }
-        work.end_catalogue(&task.workspaces, fresh, before_commit)?;
         work.report(&mut state.report);
         Ok(())
     }
@@ -566,8 +577,7 @@ impl<'a> Work<'a> {
         let Some((intake, _)) = self.intake.take() else {
             return Ok(());
         };
-        let (store, options) = (&self.index.store, &self.index.options);
-        intake.end(store, workspaces, &options.prices, fresh, before_commit)
+        intake.end(&self.index.store, workspaces, fresh, before_commit)
     }
 
     fn report(&self, report: &mut CatchUp) {

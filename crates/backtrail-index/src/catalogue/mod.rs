@@ -148,13 +148,14 @@ impl Catalogue {
     }
 
     /// Begins to take in what is new. Nothing of it is seen by others until it is ended.
-    pub(crate) fn begin(&self) -> Result<Intake<'_>> {
+    pub(crate) fn begin<'a>(&'a self, prices: &'a Prices) -> Result<Intake<'a>> {
         self.db
             .execute_batch("BEGIN IMMEDIATE")
             .map_err(failed("cannot write to the catalogue"))?;
         Ok(Intake {
             catalogue: self,
-            writer: Writer::new(&self.db),
+            writer: Writer::new(&self.db, prices),
+            prices,
             forgotten: BTreeSet::new(),
             unread: Vec::new(),
             came_or_went: false,
@@ -180,6 +181,7 @@ fn known_trail(row: &rusqlite::Row<'_>, number: u32) -> rusqlite::Result<KnownTr
 pub(crate) struct Intake<'a> {
     catalogue: &'a Catalogue,
     writer: Writer<'a>,
+    prices: &'a Prices,
     /// Responses of sessions that were forgotten: others may have them, too.
     forgotten: BTreeSet<i64>,
     /// Sessions that could not be read, and why.
@@ -289,14 +291,13 @@ impl Intake<'_> {
         mut self,
         store: &Store,
         workspaces: &[Seen],
-        prices: &Prices,
         fresh: bool,
         before_commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let db = &self.catalogue.db;
         let touched = std::mem::take(&mut self.writer.touched);
-        let mut responses = std::mem::take(&mut self.writer.responses);
-        responses.append(&mut self.forgotten);
+        let mut responses = std::mem::take(&mut self.forgotten);
+        responses.extend(self.writer.responses.drain(..));
         let mut of_files = workspaces::catch_up(db, store, workspaces)?;
         let mut roots = Workspaces::new(db);
         for key in &touched {
@@ -317,15 +318,15 @@ impl Intake<'_> {
         db.execute_batch(schema::LATE)
             .map_err(failed("cannot write to the catalogue"))?;
         let settled = ledger::settle_shared(db, (!fresh).then_some(&responses))?;
-        let fingerprint = prices.fingerprint();
-        let repriced = self.catalogue.said("prices")?.as_deref() != Some(&fingerprint);
+        let fingerprint = self.prices.fingerprint();
+        let repriced = !fresh && self.catalogue.said("prices")?.as_deref() != Some(&fingerprint);
         let summed = if repriced {
             self.all_keys()?
         } else {
             &touched | &settled
         };
         for key in &summed {
-            ledger::write_totals(db, *key, prices)?;
+            ledger::write_totals(db, *key, repriced.then_some(self.prices))?;
         }
         self.catalogue.say("prices", &fingerprint)?;
         before_commit()?;

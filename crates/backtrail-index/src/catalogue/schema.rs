@@ -106,7 +106,6 @@ CREATE TABLE messages (
     prompt TEXT,
     PRIMARY KEY (trail, seq)
 ) WITHOUT ROWID;
-CREATE INDEX turns ON messages (trail, seq) WHERE prompt IS NOT NULL;
 
 CREATE TABLE tool_calls (
     trail  INTEGER NOT NULL,
