@@ -1,6 +1,6 @@
 //! Catching up: what is new in the trails goes into catalogue and search, in one reading.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
@@ -341,13 +341,15 @@ impl Index {
 
     /// Compares what the catalogue knows with what there is.
     fn task(&self, catalogue: &Catalogue) -> Result<Task> {
-        let (known, dirs) = catalogue.known()?;
-        let workspaces = catalogue.known_workspaces()?;
+        let known = catalogue.known()?;
+        let known_workspaces = catalogue.known_workspaces()?;
         let root = self.store.root();
-        let sessions = survey(&root.join("sessions"), &dirs)?;
-        let workspaces = survey(&root.join("workspaces"), &workspaces)?;
+        let sessions = survey(&root.join("sessions"), &known)?;
+        let workspaces = survey(&root.join("workspaces"), &known_workspaces)?;
         let plan = Plan::new(&self.store, &known, &sessions)?;
-        let is_current = catalogue.is_current(&plan, &workspaces, &self.options.prices)?;
+        let prices = &self.options.prices;
+        let of_workspaces = (&known_workspaces, workspaces.as_slice());
+        let is_current = catalogue.is_current(&plan, of_workspaces, prices)?;
         Ok(Task {
             plan,
             sessions,
@@ -399,7 +401,7 @@ impl Index {
             };
         }
         let known = opened.as_ref().map(known_of).unwrap_or_default();
-        let look = survey(&self.store.root().join("sessions"), &HashMap::new())?;
+        let look = survey(&self.store.root().join("sessions"), &Known::new())?;
         let plan = Plan::new(&self.store, &known, &look)?;
         state.backlog = Plan::default();
         let writer = match &opened {
@@ -418,8 +420,8 @@ impl Index {
 fn known_of(dir: &SearchDir) -> Known {
     let mut known = Known::new();
     for trail in dir.known() {
-        let trails = known.entry(trail.session.to_string()).or_default();
-        trails.push(KnownTrail {
+        let dir = known.entry(trail.session.to_string()).or_default();
+        dir.trails.push(KnownTrail {
             seen: TrailSeen {
                 number: trail.number,
                 bytes: trail.bytes,
