@@ -3,6 +3,7 @@
 mod amount;
 mod args;
 mod commands;
+mod derived;
 mod error;
 mod examples;
 mod home;

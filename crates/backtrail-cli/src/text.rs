@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use backtrail::Media;
+use backtrail_index::{Money, Spending};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -161,6 +162,85 @@ pub(crate) fn grouped(n: u64) -> String {
     out
 }
 
+/// Writes a number of tokens so that it takes little room: `950`, `1.9 k`, `412 k`, `3.4 M`.
+pub(crate) fn short_number(n: u64) -> String {
+    /// What is rounded to a thousand of a unit is one of the next.
+    const UNITS: [(f64, &str); 4] = [(1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
+    if n < 1000 {
+        return n.to_string();
+    }
+    let (mut value, mut name) = (n as f64, "");
+    for (unit, its_name) in UNITS {
+        (value, name) = (n as f64 / unit, its_name);
+        if value < 999.5 {
+            break;
+        }
+    }
+    match value {
+        value if value < 9.95 => format!("{value:.1} {name}"),
+        value => format!("{value:.0} {name}"),
+    }
+}
+
+/// Writes an amount of money to the cent: `$1.84`, `$1,204.50`, `<$0.01`.
+pub(crate) fn money(amount: Money) -> String {
+    /// A cent in billionths of a dollar.
+    const CENT: u64 = 10_000_000;
+    let sign = if amount.0 < 0 { "-" } else { "" };
+    let nanos = amount.0.unsigned_abs();
+    let cents = nanos / CENT + u64::from(nanos % CENT >= CENT / 2);
+    if nanos > 0 && cents == 0 {
+        return format!("<{sign}$0.01");
+    }
+    format!("{sign}${}.{:02}", grouped(cents / 100), cents % 100)
+}
+
+/// Writes what was spent: an amount, with a `+` where it was more than that, or
+/// `unpriced`; nothing where nothing is known to have been spent.
+pub(crate) fn cost(spending: &Spending) -> String {
+    let priced = spending.calls.saturating_sub(spending.unpriced_calls);
+    match priced {
+        0 if spending.calls == 0 && spending.estimated_calls == 0 => String::new(),
+        0 => "unpriced".to_owned(),
+        _ if is_lower_bound(spending) => format!("{}+", money(spending.cost)),
+        _ => money(spending.cost),
+    }
+}
+
+/// Returns whether more was spent than the ledger can say.
+pub(crate) fn is_lower_bound(spending: &Spending) -> bool {
+    spending.unpriced_calls > 0 || spending.lower_bound_calls > 0 || spending.estimated_calls > 0
+}
+
+/// Writes how many tokens were used: those that were measured, else an estimate, as `~12 k`.
+pub(crate) fn tokens(spending: &Spending) -> String {
+    match (spending.tokens(), spending.estimated_tokens) {
+        (0, 0) => String::new(),
+        (0, estimated) => format!("~{}", short_number(estimated)),
+        (measured, _) => short_number(measured),
+    }
+}
+
+/// Returns the amount in dollars for JSON; null where nothing has a price.
+pub(crate) fn cost_json(spending: &Spending) -> Value {
+    match spending.calls.saturating_sub(spending.unpriced_calls) {
+        0 => Value::Null,
+        _ => json!(spending.cost.dollars()),
+    }
+}
+
+/// Fills a text up to a width, at its end.
+pub(crate) fn pad_end(text: &str, width: usize) -> String {
+    let room = width.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(room))
+}
+
+/// Fills a text up to a width, before it.
+pub(crate) fn pad_start(text: &str, width: usize) -> String {
+    let room = width.saturating_sub(text.width());
+    format!("{}{text}", " ".repeat(room))
+}
+
 /// Writes a size with a binary unit.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -234,6 +314,87 @@ mod tests {
         assert_eq!(one_line("fix  the\nbug", 20), "fix the bug");
         assert_eq!(one_line("abcdefgh", 5), "abcd…");
         assert_eq!(one_line("漢字漢字", 5), "漢字…", "wide characters take two");
+    }
+
+    #[test]
+    fn tokens_take_little_room() {
+        for (n, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1.0 k"),
+            (1_949, "1.9 k"),
+            (9_949, "9.9 k"),
+            (9_950, "10 k"),
+            (412_345, "412 k"),
+            (999_499, "999 k"),
+            (999_500, "1.0 M"),
+            (1_900_000, "1.9 M"),
+            (3_400_000_000, "3.4 G"),
+            (u64::MAX, "18446744 T"),
+        ] {
+            assert_eq!(short_number(n), text, "{n}");
+        }
+    }
+
+    #[test]
+    fn money_is_told_to_the_cent_and_little_is_not_nothing() {
+        for (nanos, text) in [
+            (0, "$0.00"),
+            (1, "<$0.01"),
+            (4_999_999, "<$0.01"),
+            (5_000_000, "$0.01"),
+            (1_840_000_000, "$1.84"),
+            (1_844_999_999, "$1.84"),
+            (999_995_000_000, "$1,000.00"),
+            (1_204_500_000_000, "$1,204.50"),
+            (-1_840_000_000, "-$1.84"),
+            (i64::MAX, "$9,223,372,036.85"),
+            (i64::MIN, "-$9,223,372,036.85"),
+        ] {
+            assert_eq!(money(Money(nanos)), text, "{nanos}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_price_is_never_nothing() {
+        let mut spending = Spending::default();
+        assert_eq!(
+            (cost(&spending).as_str(), tokens(&spending).as_str()),
+            ("", "")
+        );
+        assert_eq!(cost_json(&spending), Value::Null);
+        spending.estimated_calls = 1;
+        spending.estimated_tokens = 12_000;
+        assert_eq!(cost(&spending), "unpriced");
+        assert_eq!(tokens(&spending), "~12 k");
+        spending = Spending::default();
+        spending.calls = 2;
+        spending.unpriced_calls = 2;
+        spending.output_tokens = 5;
+        assert_eq!(
+            (cost(&spending).as_str(), tokens(&spending).as_str()),
+            ("unpriced", "5")
+        );
+        assert_eq!(cost_json(&spending), Value::Null);
+        spending.unpriced_calls = 1;
+        spending.cost = Money(1_840_000_000);
+        assert_eq!(cost(&spending), "$1.84+", "a part has no price");
+        spending.unpriced_calls = 0;
+        assert_eq!(cost(&spending), "$1.84");
+        assert_eq!(cost_json(&spending), json!(1.84));
+        spending.lower_bound_calls = 1;
+        assert_eq!(cost(&spending), "$1.84+");
+    }
+
+    #[test]
+    fn columns_are_filled_by_what_is_seen() {
+        assert_eq!(pad_end("漢字", 6), "漢字  ");
+        assert_eq!(
+            pad_start("e\u{301}", 3),
+            "  e\u{301}",
+            "an accent takes no room"
+        );
+        assert_eq!(pad_end("too long", 3), "too long");
     }
 
     #[test]

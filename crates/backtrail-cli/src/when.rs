@@ -51,3 +51,12 @@ pub(crate) fn brief(at: Timestamp) -> String {
         at.strftime("%Y-%m-%d").to_string()
     }
 }
+
+/// Writes a month, which is given as `2026-11`, as a person does: `November 2026`.
+pub(crate) fn month(month: &str) -> String {
+    let first: Option<jiff::civil::Date> = format!("{month}-01").parse().ok();
+    match first {
+        Some(first) => first.strftime("%B %Y").to_string(),
+        None => month.to_owned(),
+    }
+}

@@ -150,6 +150,40 @@ pub struct SessionRow {
     pub original_id: Option<String>,
 }
 
+impl SessionRow {
+    /// Makes the row of a session of which nothing else is known.
+    pub fn new(id: SessionId) -> Self {
+        Self {
+            family: Family {
+                root: id.to_string(),
+                ..Family::default()
+            },
+            id,
+            error: None,
+            title: None,
+            begins: None,
+            agent: None,
+            belongs_to: None,
+            model: None,
+            tags: Vec::new(),
+            pinned: false,
+            workspace: None,
+            workspace_id: None,
+            project: None,
+            created_at: None,
+            updated_at: None,
+            messages: 0,
+            turns: 0,
+            tool_calls: 0,
+            files_changed: 0,
+            spending: Spending::default(),
+            damaged: 0,
+            last_seq: 0,
+            original_id: None,
+        }
+    }
+}
+
 /// What a session comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -212,6 +246,17 @@ pub struct SpendingRow {
     pub sessions: u64,
 }
 
+impl SpendingRow {
+    /// Makes the row of something that nothing was spent on yet.
+    pub fn new(key: Option<String>) -> Self {
+        Self {
+            key,
+            spending: Spending::default(),
+            sessions: 0,
+        }
+    }
+}
+
 /// What values can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -224,4 +269,6 @@ pub enum Field {
     Models,
     /// The tags of sessions.
     Tags,
+    /// The ids of sessions, in order.
+    Sessions,
 }

@@ -1,175 +1,210 @@
-//! `backtrail list`: every session, newest first.
+//! `backtrail list`: the sessions, and what they were about.
 
-use std::io::Write;
+mod families;
+mod table;
 
-use backtrail::{Role, SessionId, SessionInfo, SessionReader, Store};
+use backtrail::{Role, SessionInfo, SessionReader, Store};
+use backtrail_index::{Field, Filter, Index, SessionRow};
 use serde_json::{Value, json};
 
-use super::{Answer, open_store};
+use self::families::Family;
+use super::filters::{Filters, Scope, at_least_one, this_workspace};
+use super::{Answer, open_store, short};
 use crate::args::Global;
-use crate::error::{Result, full_text};
-use crate::text::{count, one_line, path_json};
-use crate::ui::{BOLD, DIM, Ui, unwritable};
-use crate::when;
+use crate::derived;
+use crate::error::Result;
+use crate::text::{cost_json, count, grouped, path_json};
+use crate::ui::{Ui, unwritable};
 
 /// List the sessions: pinned ones, then the newest, first
+///
+/// Without a filter: those of this workspace if it has any, else all. Forks and sub-agents
+/// are folded under the newest session of their family; FILES, TOKENS and COST are then
+/// those of the whole family.
+///
+/// A star marks what is pinned. Tokens after a ~ are estimated. A cost with a + is more
+/// than that: some calls have no price, or say fewer tokens than there were.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Unfold forks and sub-agents
+    #[arg(long)]
+    forks: bool,
 
-pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let Some(store) = open_store(global)? else {
-        return print(&[], None, ui);
-    };
-    let mut sessions = store.infos()?;
-    sessions.sort_by_key(|(_, info)| {
-        let info = info.as_ref().ok();
-        let pinned = info.is_some_and(|info| info.pinned);
-        std::cmp::Reverse((pinned, info.and_then(|info| info.updated_at)))
-    });
-    print(&sessions, Some(&store), ui)
+    /// What comes first
+    #[arg(long, value_name = "BY", default_value = "updated")]
+    sort: Sort,
+
+    /// List no more than this
+    #[arg(long, short = 'n', value_name = "COUNT", value_parser = at_least_one)]
+    limit: Option<usize>,
+
+    #[command(flatten)]
+    filters: Filters,
 }
 
-type Row = (SessionId, backtrail::Result<SessionInfo>);
+/// By what sessions are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Sort {
+    /// Pinned ones, then those that were spoken in last
+    Updated,
+    /// Those that began last
+    Created,
+    /// Those that cost most
+    Cost,
+    /// Those that used most tokens
+    Tokens,
+    /// Those with most turns
+    Turns,
+    /// By the alphabet
+    Title,
+}
 
-fn print(rows: &[Row], store: Option<&Store>, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let Some(store) = open_store(global)? else {
+        return nothing_yet(ui);
+    };
+    let found = find(args, &store, ui)?;
     if ui.json() {
-        let list: Vec<Value> = rows.iter().map(row_json).collect();
+        let mut rows = families::alone(found.rows);
+        families::sort(&mut rows, args.sort);
+        let rows = rows.iter().take(args.limit.unwrap_or(usize::MAX));
+        let list: Vec<Value> = rows.map(|family| row_json(family.head(), &store)).collect();
         ui.print_json(&Value::from(list))?;
         return Ok(Answer::Done);
     }
-    let Some(store) = store.filter(|_| !rows.is_empty()) else {
-        ui.status("no sessions yet; record something: backtrail record --text hello");
+    if found.ids.is_empty() && found.rows.is_empty() {
+        return nothing_yet(ui);
+    }
+    if found.rows.is_empty() {
+        say_nothing_fits(args, &found, ui);
         return Ok(Answer::Done);
-    };
-    print_table(rows, store, ui).map_err(|error| unwritable(&error))?;
+    }
+    print(args, found, ui)
+}
+
+/// Says how to begin.
+fn nothing_yet(ui: &Ui) -> Result<Answer> {
+    if ui.json() {
+        ui.print_json(&Value::Array(Vec::new()))?;
+    } else {
+        let program = ui.program();
+        ui.status(&format!(
+            "no sessions yet; record something: {program} record --text hello"
+        ));
+    }
     Ok(Answer::Done)
 }
 
-fn print_table(rows: &[Row], store: &Store, ui: &Ui) -> std::io::Result<()> {
-    let ids = unique_len(rows).max("ID".len());
-    let columns = Columns::new(ids, ui.width());
-    let mut out = ui.out();
-    let head = columns.row(("ID", "WHEN", "RECORDS"), "TITLE");
-    writeln!(out, "{DIM}{}{DIM:#}", head.0 + &head.1)?;
-    for (id, info) in rows {
-        let id = id.prefix(ids);
-        let (id, rest) = match info {
-            Ok(info) => {
-                let at = info.updated_at.map_or_else(|| "?".to_owned(), when::brief);
-                let title = format!("{}{}", marks(info), title(store, info));
-                columns.row((id, &at, &info.last_seq.to_string()), &title)
-            }
-            Err(error) => {
-                let reason = format!("unreadable: {}", full_text(error));
-                columns.row((id, "?", "?"), &reason)
-            }
-        };
-        writeln!(out, "{BOLD}{id}{BOLD:#}{rest}")?;
-    }
-    out.flush()?;
-    ui.remark(&format!(
-        "{} in {}",
-        count(rows.len() as u64, "session"),
-        store.root().display()
-    ));
-    Ok(())
+/// What the catalogue answered.
+struct Found {
+    rows: Vec<SessionRow>,
+    /// The ids of all sessions there are, in order.
+    ids: Vec<String>,
+    /// Whether only this workspace was looked at, though nobody said so.
+    only_here: bool,
+    /// What can be said where none fits.
+    hints: Vec<String>,
 }
 
-/// Returns what sets a session apart from others: pinned, a fork, a sub-agent's.
-fn marks(info: &SessionInfo) -> String {
-    let mut marks = String::new();
-    if info.pinned {
-        marks += "* ";
-    }
-    if let Some(origin) = &info.forked_from {
-        marks += &match &origin.branch_name {
-            Some(name) => format!("[fork {name}] "),
-            None => "[fork] ".to_owned(),
-        };
-    }
-    if info.spawned_by.is_some() {
-        marks += "[sub-agent] ";
-    }
-    marks
-}
-
-/// How wide the columns are. A line that wraps hurts: where the terminal is too
-/// narrow, the records go first, then the time.
-struct Columns {
-    ids: usize,
-    when: bool,
-    records: bool,
-    title: usize,
-}
-
-impl Columns {
-    const WHEN: usize = 2 + 10;
-    const RECORDS: usize = 2 + 7;
-    /// A title that says something.
-    const TITLE: usize = 2 + 20;
-
-    fn new(ids: usize, width: Option<usize>) -> Self {
-        let width = width.unwrap_or(ids + Self::WHEN + Self::RECORDS + 2 + 100);
-        let when = ids + Self::WHEN + Self::TITLE <= width;
-        let records = ids + Self::WHEN + Self::RECORDS + Self::TITLE <= width;
-        let mut used = ids + 2;
-        if when {
-            used += Self::WHEN;
-        }
-        if records {
-            used += Self::RECORDS;
-        }
-        Self {
-            ids,
-            when,
-            records,
-            title: width.saturating_sub(used).max(10),
-        }
-    }
-
-    /// Returns a row: the id, and the rest of it.
-    fn row(&self, (id, when, records): (&str, &str, &str), title: &str) -> (String, String) {
-        let mut rest = String::new();
-        if self.when {
-            rest += &format!("  {when:<10}");
-        }
-        if self.records {
-            rest += &format!("  {records:>7}");
-        }
-        rest += &format!("  {}", one_line(title, self.title));
-        (format!("{id:<ids$}", ids = self.ids), rest)
-    }
-}
-
-/// Returns how many characters tell all ids apart; 4 at least.
-fn unique_len(rows: &[Row]) -> usize {
-    let mut ids: Vec<&str> = rows.iter().map(|(id, _)| id.as_str()).collect();
-    ids.sort_unstable();
-    let shared = |pair: &[&str]| {
-        let letters = pair[0].bytes().zip(pair[1].bytes());
-        letters.take_while(|(a, b)| a == b).count()
+fn find(args: &Args, store: &Store, ui: &Ui) -> Result<Found> {
+    let mut filter = args.filters.filter(store)?;
+    let here = match args.filters.scope() {
+        // What is read by programs does not depend on where they are.
+        Scope::Unsaid if !ui.json() => this_workspace(store).ok(),
+        _ => None,
     };
-    ids.windows(2)
-        .map(|pair| shared(pair) + 1)
-        .max()
-        .unwrap_or(0)
-        .max(4)
+    derived::ask(store, ui, "looking through sessions:", |index| {
+        let mut only_here = false;
+        let mut rows = Vec::new();
+        if let Some(here) = here {
+            filter.workspace = Some(here);
+            rows = index.sessions(&filter)?;
+            only_here = !rows.is_empty() || has_sessions(index, &filter)?;
+            if !only_here {
+                filter.workspace = None;
+            }
+        }
+        if !only_here {
+            rows = index.sessions(&filter)?;
+        }
+        let hints = match rows.is_empty() {
+            true => args.filters.not_there(index)?,
+            false => Vec::new(),
+        };
+        Ok(Found {
+            rows,
+            ids: index.values(Field::Sessions)?,
+            only_here,
+            hints,
+        })
+    })
 }
 
-/// Returns the title, or the beginning of what the user said first.
-fn title(store: &Store, info: &SessionInfo) -> String {
-    match &info.title {
-        Some(title) => title.clone(),
-        None => match &info.begins {
-            Some(words) => words.clone(),
-            None => {
-                let reader = store.read_session(&info.id).ok();
-                reader
-                    .and_then(|reader| first_words(&reader))
-                    .unwrap_or_default()
-            }
-        },
+/// Returns whether the workspace of a filter has sessions at all.
+fn has_sessions(index: &Index, filter: &Filter) -> backtrail_index::Result<bool> {
+    let mut here = Filter::default();
+    if *filter == here {
+        return Ok(false);
     }
+    here.workspace = filter.workspace.clone();
+    Ok(!index.sessions(&here)?.is_empty())
+}
+
+/// Says what left nothing over, and how to see more.
+fn say_nothing_fits(args: &Args, found: &Found, ui: &Ui) {
+    let here = if found.only_here {
+        " of this workspace"
+    } else {
+        ""
+    };
+    let words = args.filters.words();
+    let all = count(found.ids.len() as u64, "session");
+    let program = ui.program();
+    ui.status(&format!(
+        "no session{here} fits {words}; there are {all} in all: {program} list --all"
+    ));
+    found.hints.iter().for_each(|hint| ui.status(hint));
+}
+
+fn print(args: &Args, found: Found, ui: &Ui) -> Result<Answer> {
+    let (fitting, all) = (found.rows.len() as u64, found.ids.len() as u64);
+    let unreadable: Vec<SessionRow> = {
+        let bad = found.rows.iter().filter(|row| row.error.is_some());
+        bad.cloned().collect()
+    };
+    let mut families = families::gather(found.rows);
+    families::sort(&mut families, args.sort);
+    let mut lines: Vec<table::Line> = match args.forks {
+        true => families.iter().flat_map(Family::tree).collect(),
+        false => families.iter().map(Family::folded).collect(),
+    };
+    let total = lines.len();
+    lines.truncate(args.limit.unwrap_or(usize::MAX));
+    let shown = lines.len();
+    table::print(&lines, &found.ids, ui).map_err(|error| unwritable(&error))?;
+    match &args.filters {
+        _ if shown < total => ui.status(&format!("{shown} of {total} lines; -n {total} for all")),
+        filters if found.only_here && filters.is_any() => ui.status(&format!(
+            "{} of this workspace; --all for those of others",
+            count(fitting, "session")
+        )),
+        _ if found.only_here && fitting < all => ui.status(&format!(
+            "{} of {} (this workspace; --all for the rest)",
+            grouped(fitting),
+            count(all, "session")
+        )),
+        _ => ui.remark(&count(fitting, "session")),
+    }
+    if let [first, ..] = unreadable.as_slice() {
+        let sessions = count(unreadable.len() as u64, "session");
+        let hint = format!(
+            "see what can be kept: {} verify {}",
+            ui.program(),
+            short(&first.id)
+        );
+        ui.warning(&format!("{sessions} cannot be read"), Some(&hint));
+    }
+    Ok(Answer::Done)
 }
 
 /// Returns the beginning of a session's first prompt.
@@ -188,11 +223,54 @@ pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
     None
 }
 
-fn row_json((id, info): &Row) -> Value {
-    match info {
-        Ok(info) => info_json(info),
-        Err(error) => json!({"id": id, "error": full_text(error)}),
+/// Writes what the catalogue knows of a session; what is not known is null.
+fn row_json(row: &SessionRow, store: &Store) -> Value {
+    if let Some(error) = &row.error {
+        return json!({"id": row.id, "error": error});
     }
+    let forked_from = row.family.forked_from.as_ref().map(|(parent, seq)| {
+        json!({"parent_session_id": parent, "branch_name": row.family.branch, "seq": seq})
+    });
+    let spawned_by = row.family.spawned_by.as_ref().map(|parent| {
+        // Which call it was stands in the session alone.
+        let info = store.read_session(&row.id).and_then(|reader| reader.info());
+        let call = info.ok().and_then(|info| info.spawned_by);
+        call.map_or_else(|| json!({"session_id": parent}), |call| json!(call))
+    });
+    json!({
+        "id": row.id,
+        "title": row.title,
+        "begins": row.begins,
+        "agent": row.agent,
+        "model": row.model,
+        "tags": row.tags,
+        "pinned": row.pinned,
+        "workspace": row.workspace.as_deref().map(path_json),
+        "project": row.project.as_ref().map(|project| &project.name),
+        "remote": row.project.as_ref().and_then(|project| project.remote.as_ref()),
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "messages": row.messages,
+        "turns": row.turns,
+        "tool_calls": row.tool_calls,
+        "files_changed": row.files_changed,
+        "tokens": {
+            "input_tokens": row.spending.input_tokens,
+            "output_tokens": row.spending.output_tokens,
+            "cache_write_tokens": row.spending.cache_write_tokens,
+            "cache_read_tokens": row.spending.cache_read_tokens,
+            "reasoning_tokens": row.spending.reasoning_tokens,
+            "total": row.spending.tokens(),
+        },
+        "cost_usd": cost_json(&row.spending),
+        "unpriced_calls": row.spending.unpriced_calls,
+        "last_seq": row.last_seq,
+        "damaged": row.damaged,
+        "forked_from": forked_from,
+        "spawned_by": spawned_by,
+        "belongs_to": row.belongs_to,
+        "original_id": row.original_id,
+    })
 }
 
 /// Writes what is known of a session; what is not known is null.

@@ -10,6 +10,7 @@ pub(crate) mod delete;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod export;
+mod filters;
 pub(crate) mod fork;
 pub(crate) mod gc;
 mod here;

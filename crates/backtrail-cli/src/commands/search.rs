@@ -1,14 +1,298 @@
-//! `backtrail search`.
+//! `backtrail search`: anything that was said or done.
 
-use super::Answer;
+mod hint;
+mod snippet;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use backtrail::{SessionId, Store};
+use backtrail_index::{Field, Hit, Index, Order, SearchAnswer, SearchQuery, SessionRow};
+use serde_json::{Value, json};
+
+use super::filters::{Filters, at_least_one};
+use super::{Answer, require_store};
 use crate::args::Global;
-use crate::error::Result;
-use crate::ui::Ui;
+use crate::derived::{self, prefix};
+use crate::error::{CommandError, Result};
+use crate::pager::Paged;
+use crate::text::{grouped, one_line};
+use crate::ui::{BOLD, DIM, Ui, unwritable};
+use crate::when;
 
 /// Find anything that was said or done
+///
+/// Looks through prompts, answers, thinking, the names, inputs and outputs of tools, and
+/// paths, in every workspace unless a filter says otherwise. All words must be in one
+/// message. Quotes make a phrase, a star ends a beginning, and, or, not and parentheses
+/// do what they say: 'round* (cent or "half even") not test'. The shell takes quotes away:
+/// put others around them, or use --phrase.
+///
+/// foo finds fooBar, foo_bar and src/foo.rs, but fooBar only what is written so. Exits 1
+/// where nothing is found.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// What to look for
+    #[arg(value_name = "WORDS", required = true)]
+    words: Vec<String>,
 
-pub(crate) fn run(_args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
+    /// The words follow each other
+    #[arg(long)]
+    phrase: bool,
+
+    /// Only what these said
+    #[arg(long = "role", value_name = "WHO", help_heading = "Filters")]
+    roles: Vec<Role>,
+
+    /// Only calls of this tool, and their results
+    #[arg(long = "tool", value_name = "NAME", help_heading = "Filters")]
+    tools: Vec<String>,
+
+    /// What comes first
+    #[arg(long, value_name = "BY", default_value = "best")]
+    sort: Sort,
+
+    /// The newest first: short for --sort newest
+    #[arg(long, conflicts_with = "sort")]
+    newest: bool,
+
+    /// Show that many
+    #[arg(long, short = 'n', value_name = "COUNT", default_value = "20")]
+    #[arg(value_parser = at_least_one)]
+    limit: usize,
+
+    #[command(flatten)]
+    filters: Filters,
+}
+
+/// Who can have said something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Role {
+    User,
+    Assistant,
+    Tool,
+    System,
+}
+
+impl Role {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::System => "system",
+        }
+    }
+}
+
+/// What comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Sort {
+    /// What fits best
+    Best,
+    /// What is newest
+    Newest,
+}
+
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let store = require_store(global)?;
+    let query = query(args, &store)?;
+    let found = derived::ask(&store, ui, "looking through sessions:", |index| {
+        Found::find(args, &query, index)
+    })?;
+    if ui.json() {
+        let hits: Vec<Value> = found
+            .answer
+            .hits
+            .iter()
+            .map(|hit| found.json(hit))
+            .collect();
+        ui.print_json(&Value::from(hits))?;
+    } else if !found.answer.hits.is_empty() {
+        found.print(ui)?;
+    }
+    if found.answer.hits.is_empty() {
+        found.hints.iter().for_each(|hint| ui.status(hint));
+        return Ok(Answer::No);
+    }
     Ok(Answer::Done)
+}
+
+/// Makes the query that was asked for.
+fn query(args: &Args, store: &Store) -> Result<SearchQuery> {
+    let words = args.words.join(" ");
+    if words.trim().is_empty() {
+        return Err(CommandError::invalid("there is nothing to look for")
+            .hint("say some words: backtrail search currency rounding"));
+    }
+    let words = match args.phrase {
+        true => format!("\"{}\"", words.replace('"', " ")),
+        false => words,
+    };
+    let mut query = SearchQuery::new(words);
+    query.filter = args.filters.filter(store)?;
+    query.roles = args
+        .roles
+        .iter()
+        .map(|role| role.as_str().to_owned())
+        .collect();
+    query.tools = args.tools.clone();
+    query.order = match args.newest || args.sort == Sort::Newest {
+        true => Order::Newest,
+        false => Order::Best,
+    };
+    query.limit = args.limit;
+    Ok(query)
+}
+
+impl Args {
+    /// Writes the filters as they are typed.
+    fn filter_words(&self) -> String {
+        let roles = self
+            .roles
+            .iter()
+            .map(|role| format!("--role {}", role.as_str()));
+        let tools = self.tools.iter();
+        let tools = tools.map(|tool| format!("--tool {}", crate::shell::quote(tool)));
+        let others = Some(self.filters.words()).filter(|words| !words.is_empty());
+        let words: Vec<String> = roles.chain(tools).chain(others).collect();
+        words.join(" ")
+    }
+}
+
+/// What was found, and where.
+struct Found {
+    answer: SearchAnswer,
+    sessions: HashMap<SessionId, SessionRow>,
+    /// The ids of all sessions, in order.
+    ids: Vec<String>,
+    /// What can be said where nothing was found.
+    hints: Vec<String>,
+}
+
+impl Found {
+    fn find(args: &Args, query: &SearchQuery, index: &Index) -> backtrail_index::Result<Self> {
+        let answer = index.search(query)?;
+        let mut sessions = HashMap::new();
+        for hit in &answer.hits {
+            if !sessions.contains_key(&hit.session)
+                && let Some(row) = derived::session(index, &hit.session)?
+            {
+                sessions.insert(hit.session.clone(), row);
+            }
+        }
+        let hints = match answer.hits.is_empty() {
+            true => hint::nothing(args, query, index)?,
+            false => Vec::new(),
+        };
+        Ok(Self {
+            answer,
+            sessions,
+            ids: index.values(Field::Sessions)?,
+            hints,
+        })
+    }
+
+    /// Returns the project that a hit belongs to.
+    fn project(&self, hit: &Hit) -> Option<&str> {
+        let project = self.sessions.get(&hit.session)?.project.as_ref();
+        project.map(|project| project.name.as_str())
+    }
+
+    fn print(&self, ui: &Ui) -> Result<()> {
+        let hits = self.answer.hits.iter().map(|hit| self.draw(hit, ui));
+        let mut text = hits.collect::<Vec<_>>().join("\n");
+        if !ui.styles_stdout() {
+            text = anstream::adapter::strip_str(&text).to_string();
+        }
+        let mut out = Paged::new();
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.finish())
+            .map_err(|error| unwritable(&error))?;
+        let (shown, total) = (self.answer.hits.len() as u64, self.answer.total);
+        if shown < total {
+            let (shown, all) = (grouped(shown), grouped(total));
+            ui.status(&format!(
+                "{shown} of {all}; -n {total} for all, or say more words"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Draws a hit: where it is, what is there, and the command that leads there.
+    fn draw(&self, hit: &Hit, ui: &Ui) -> String {
+        let width = ui.width();
+        let id = prefix(hit.session.as_str(), &self.ids);
+        let mut out = String::new();
+        let places = self.places(hit, id);
+        let line = match width {
+            Some(width) => one_line(&places.join(" · "), width),
+            None => one_line(&places.join(" · "), usize::MAX),
+        };
+        // The id stands out where it was not cut off.
+        let line = match line.split_once(&format!("{id} · ")) {
+            Some((before, after)) => format!("{before}{BOLD}{id}{BOLD:#} · {after}"),
+            None => line,
+        };
+        writeln!(out, "{line}").ok();
+        let room = width.map(|width| width.saturating_sub(2).max(8));
+        for line in snippet::lines(&hit.snippet, room) {
+            writeln!(out, "  {line}").ok();
+        }
+        let program = ui.program();
+        let command = match hit.turn {
+            Some(turn) => format!("{program} show {id} --turn {turn}"),
+            None => format!("{program} show {id}:{}", hit.seq),
+        };
+        writeln!(out, "  {DIM}{command}{DIM:#}").ok();
+        out
+    }
+
+    /// Returns where a hit is, in the order in which it is told.
+    fn places(&self, hit: &Hit, id: &str) -> Vec<String> {
+        let project = self.project(hit).map(|name| one_line(name, 30));
+        let mut places: Vec<String> = project.into_iter().collect();
+        places.push(id.to_owned());
+        places.push(match hit.turn {
+            Some(turn) => format!("turn {turn}"),
+            None => format!("record {}", hit.seq),
+        });
+        places.extend(hit.at.map(when::brief));
+        places.push(who(hit));
+        places
+    }
+
+    fn json(&self, hit: &Hit) -> Value {
+        let title = self
+            .sessions
+            .get(&hit.session)
+            .and_then(|row| row.title.as_ref());
+        json!({
+            "session": hit.session,
+            "id": hit.id,
+            "trail": hit.trail,
+            "seq": hit.seq,
+            "turn": hit.turn,
+            "at": hit.at,
+            "role": hit.role,
+            "tools": hit.tools,
+            "project": self.project(hit),
+            "title": title,
+            "score": (f64::from(hit.score) * 1e4).round() / 1e4,
+            "snippet": hit.snippet.text,
+            "highlights": snippet::characters(&hit.snippet),
+        })
+    }
+}
+
+/// Writes who said something, or which tool did it.
+fn who(hit: &Hit) -> String {
+    let tools = one_line(&hit.tools.join(", "), 40);
+    let role = one_line(&hit.role, 20);
+    match (hit.role.as_str(), tools.is_empty()) {
+        (_, true) => role,
+        ("tool", false) => format!("tool {tools}"),
+        (_, false) => format!("{role} → {tools}"),
+    }
 }

@@ -1,145 +1,242 @@
-//! `backtrail stats`: how much was said, done and used.
+//! `backtrail stats`: how much was said, done and spent.
+
+mod bars;
+mod session;
 
 use std::io::Write;
 
-use backtrail::{Stats, format_duration};
-use serde_json::json;
+use backtrail::SessionId;
+use backtrail_index::{Field, Filter, Group, Index, Spending, SpendingReport};
+use serde_json::{Map, Value, json};
 
-use super::{Answer, require_store, resolve, say_gaps, short};
+use super::filters::{Filters, at_least_one};
+use super::{Answer, require_store, resolve};
 use crate::args::Global;
-use crate::error::Result;
-use crate::text::{clean, count, grouped};
-use crate::ui::{DIM, Ui, unwritable};
-use crate::when;
+use crate::derived::{self, prefix};
+use crate::error::{CommandError, Result};
+use crate::text::{cost_json, count, one_line};
+use crate::ui::{Ui, unwritable};
 
-/// Show the statistics of a session
+/// Show what was spent, or the statistics of a session
+///
+/// Without a session: what all calls of models in all sessions used and cost, taken-back
+/// ones included, unless a filter says otherwise. A call that forks share counts once.
+/// Only what was measured is counted; what is estimated is said apart. A cost with a + is
+/// more than that: some calls have no price, or say fewer tokens than there were.
+///
+/// With one: how much was said and done in it, and what was spent on it and its family.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A session: its id, the first 4 or more characters of it, or latest
-    #[arg(value_name = "REF", default_value = "latest")]
-    reference: String,
+    /// A session: its id, the first 4 or more characters of it, or latest [default: all of
+    /// them]
+    #[arg(value_name = "REF")]
+    reference: Option<String>,
+
+    /// Tell what was spent apart
+    #[arg(long, value_name = "WHAT")]
+    by: Option<By>,
+
+    /// Show that many parts [default: 30, or all as JSON]
+    #[arg(long, short = 'n', value_name = "COUNT", value_parser = at_least_one)]
+    limit: Option<usize>,
+
+    #[command(flatten)]
+    filters: Filters,
 }
+
+/// By what spending is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    Day,
+    Month,
+    Model,
+    Agent,
+    Project,
+    Session,
+    /// Sessions and what was forked from or spawned by them
+    Family,
+}
+
+impl By {
+    fn group(self) -> Group {
+        match self {
+            Self::Day => Group::Day,
+            Self::Month => Group::Month,
+            Self::Model => Group::Model,
+            Self::Agent => Group::Agent,
+            Self::Project => Group::Project,
+            Self::Session => Group::Session,
+            Self::Family => Group::Family,
+        }
+    }
+
+    /// Returns what is said of calls of which it is not known.
+    fn unknown(self) -> &'static str {
+        match self {
+            Self::Day | Self::Month => "no date",
+            Self::Model => "no model",
+            Self::Agent => "no agent",
+            Self::Project => "no project",
+            Self::Session | Self::Family => "no session",
+        }
+    }
+}
+
+/// How many parts are shown, unless somebody says.
+const PARTS: usize = 30;
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
-    let stats = store.read_session(&id)?.stats()?;
-    if ui.json() {
-        let mut value = json!({"session": id});
-        if let (Some(all), Ok(serde_json::Value::Object(stats))) =
-            (value.as_object_mut(), serde_json::to_value(&stats))
-        {
-            all.extend(stats);
+    if let Some(reference) = &args.reference {
+        if args.filters.is_any() {
+            let what = format!("{} cannot go with a session", args.filters.words());
+            return Err(CommandError::invalid(what).hint("leave out one of them"));
         }
-        ui.print_json(&value)?;
-    } else {
-        print(&stats, ui).map_err(|error| unwritable(&error))?;
+        let id = resolve(&store, reference)?;
+        return session::run(args, &store, &id, ui);
     }
-    if stats.gone > 0 {
-        let gone = count(stats.gone, "record");
-        ui.status(&format!("not counted: {gone} of the history"));
-        say_gaps(&store.read_session(&id)?.gaps()?, ui);
+    let filter = args.filters.filter(&store)?;
+    let by = args.by;
+    let told = derived::ask(&store, ui, "looking through sessions:", |index| {
+        Told::ask(index, &filter, by)
+    })?;
+    if ui.json() {
+        ui.print_json(&report_json(&told.report, args.limit))?;
+        return Ok(Answer::Done);
     }
-    if stats.damaged > 0 {
-        let text = format!(
-            "{} of the history could not be read, or not whole",
-            count(stats.damaged, "place")
-        );
-        ui.warning(&text, Some(&format!("backtrail verify {}", short(&id))));
+    if told.report.total == Spending::default() {
+        ui.status(&match args.filters.is_any() {
+            true => format!("no call of a model fits {}", args.filters.words()),
+            false => "no call of a model says yet what it used".to_owned(),
+        });
+        return Ok(Answer::Done);
     }
+    told.print(args, ui)?;
     Ok(Answer::Done)
 }
 
-fn print(stats: &Stats, ui: &Ui) -> std::io::Result<()> {
-    let mut out = ui.out();
-    for (name, text) in rows(stats) {
-        writeln!(out, "{DIM}{name:<12}{DIM:#}{text}")?;
-    }
-    out.flush()
+/// What was spent, with names for what it was spent on.
+struct Told {
+    report: SpendingReport,
+    names: Vec<String>,
 }
 
-fn rows(stats: &Stats) -> Vec<(&'static str, String)> {
-    let mut rows = Vec::new();
-    if let Some(at) = stats.started_at {
-        rows.push(("started", when::full(at)));
-    }
-    rows.push(("messages", messages(stats)));
-    rows.push(("tool calls", tool_calls(stats)));
-    let spans = if stats.time_has_spans {
-        " (in part the span of a turn)"
-    } else {
-        ""
-    };
-    let time = format_duration(stats.time_spent());
-    rows.push(("time spent", format!("{time}{spans}")));
-    rows.push(("tokens", tokens(stats)));
-    rows.push(("cost", cost(stats)));
-    if stats.compactions > 0 {
-        rows.push(("compactions", stats.compactions.to_string()));
-    }
-    if !stats.models.is_empty() {
-        rows.push(("models", clean(&stats.models.join(", ")).into_owned()));
-    }
-    rows
-}
-
-fn messages(stats: &Stats) -> String {
-    let all = &stats.messages;
-    format!(
-        "{} in {}: {}, {}",
-        grouped(all.total),
-        count(stats.turns, "turn"),
-        count(all.prompts, "prompt"),
-        count(all.answers, "answer")
-    )
-}
-
-fn tool_calls(stats: &Stats) -> String {
-    let mut text = grouped(stats.tool_calls);
-    if stats.failed_tool_calls > 0 {
-        text += &format!(", {} failed", stats.failed_tool_calls);
-    }
-    if stats.open_tool_calls > 0 {
-        text += &format!(", {} without a result", stats.open_tool_calls);
-    }
-    text
-}
-
-fn tokens(stats: &Stats) -> String {
-    let used = &stats.usage;
-    let estimated = match stats.estimated_tokens {
-        0 => String::new(),
-        n => format!("about {} (estimated)", grouped(n)),
-    };
-    if used.total() == 0 {
-        return if estimated.is_empty() {
-            "0".to_owned()
-        } else {
-            estimated
+impl Told {
+    fn ask(index: &Index, filter: &Filter, by: Option<By>) -> backtrail_index::Result<Self> {
+        let report = index.spending(filter, by.map(By::group))?;
+        let ids: Vec<String> = match by {
+            Some(By::Session | By::Family) => index.values(Field::Sessions)?,
+            _ => Vec::new(),
         };
+        let name = |key: &Option<String>| match (key, by) {
+            (Some(key), Some(By::Session | By::Family)) => session_name(index, key, &ids),
+            (Some(key), _) => Ok(key.clone()),
+            (None, by) => Ok(by.map_or("", By::unknown).to_owned()),
+        };
+        let names = report.by.iter().map(|row| name(&row.key));
+        let names = names.collect::<backtrail_index::Result<_>>()?;
+        Ok(Self { report, names })
     }
-    let plus = if estimated.is_empty() {
-        String::new()
-    } else {
-        format!(", and {estimated}")
-    };
-    format!(
-        "{} measured: {} in, {} out, {} read from cache, {} written to it{plus}",
-        grouped(used.total()),
-        grouped(used.input_tokens),
-        grouped(used.output_tokens),
-        grouped(used.cache_read_input_tokens),
-        grouped(used.cache_creation_input_tokens),
-    )
+
+    fn print(&self, args: &Args, ui: &Ui) -> Result<()> {
+        let mut text = bars::head(&self.report);
+        let parts = self.report.by.len();
+        let shown = parts.min(args.limit.unwrap_or(PARTS));
+        text += &match args.by {
+            // The newest days are the ones that are asked for.
+            Some(By::Day | By::Month) => {
+                let from = parts - shown;
+                bars::draw(
+                    &self.names[from..],
+                    &self.report.by[from..],
+                    &self.report,
+                    ui.width(),
+                )
+            }
+            Some(_) => bars::draw(
+                &self.names[..shown],
+                &self.report.by[..shown],
+                &self.report,
+                ui.width(),
+            ),
+            None => bars::totals(&self.report.total, ui.width()),
+        };
+        text += &bars::remarks(&self.report.total);
+        if !ui.styles_stdout() {
+            text = anstream::adapter::strip_str(&text).to_string();
+        }
+        let mut out = ui.out();
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        written.map_err(|error| unwritable(&error))?;
+        if shown < parts {
+            ui.status(&format!("{shown} of {parts}; -n {parts} for all"));
+        }
+        Ok(())
+    }
 }
 
-fn cost(stats: &Stats) -> String {
-    match stats.cost_usd {
-        None => "unknown: no provider said".to_owned(),
-        Some(cost) if stats.responses_without_cost > 0 => format!(
-            "${cost:.4} reported, and {} without a price",
-            count(stats.responses_without_cost, "response")
-        ),
-        Some(cost) => format!("${cost:.4} reported"),
+/// Names a session: its id, and its title.
+fn session_name(index: &Index, key: &str, ids: &[String]) -> backtrail_index::Result<String> {
+    let id = prefix(key, ids).to_owned();
+    let row = match key.parse::<SessionId>() {
+        Ok(id) => derived::session(index, &id)?,
+        Err(_) => None,
+    };
+    let words = row.and_then(|row| row.title.or(row.begins));
+    Ok(match words {
+        Some(words) => format!("{id} {}", one_line(&words, 60)),
+        None => id,
+    })
+}
+
+/// Writes what was spent, its parts among it.
+fn report_json(report: &SpendingReport, limit: Option<usize>) -> Value {
+    let parts = report.by.iter().take(limit.unwrap_or(usize::MAX));
+    let by: Vec<Value> = parts
+        .map(|row| {
+            let mut part = Map::new();
+            part.insert("key".to_owned(), json!(row.key));
+            part.extend(numbers(&row.spending));
+            part.insert("sessions".to_owned(), json!(row.sessions));
+            Value::Object(part)
+        })
+        .collect();
+    let (first_at, last_at) = report.span.unzip();
+    json!({
+        "totals": numbers(&report.total),
+        "by": by,
+        "sessions": report.sessions,
+        "first_at": first_at,
+        "last_at": last_at,
+        "estimated": {
+            "calls": report.total.estimated_calls,
+            "tokens": report.total.estimated_tokens,
+        },
+        "lower_bound_calls": report.total.lower_bound_calls,
+    })
+}
+
+/// Writes the numbers of what was measured.
+fn numbers(spending: &Spending) -> Map<String, Value> {
+    let mut map = Map::new();
+    for (name, number) in [
+        ("calls", spending.calls),
+        ("input_tokens", spending.input_tokens),
+        ("output_tokens", spending.output_tokens),
+        ("cache_write_tokens", spending.cache_write_tokens),
+        ("cache_write_1h_tokens", spending.cache_write_1h_tokens),
+        ("cache_read_tokens", spending.cache_read_tokens),
+        ("reasoning_tokens", spending.reasoning_tokens),
+        ("unpriced_calls", spending.unpriced_calls),
+        ("reported_calls", spending.reported_calls),
+    ] {
+        map.insert(name.to_owned(), json!(number));
     }
+    map.insert("cost_usd".to_owned(), cost_json(spending));
+    map
+}
+
+/// Says how many sessions, and how many calls.
+fn sessions_and_calls(sessions: u64, calls: u64) -> String {
+    format!("{} · {}", count(sessions, "session"), count(calls, "call"))
 }

@@ -296,6 +296,7 @@ impl Catalogue {
             Field::Tags => {
                 "SELECT DISTINCT value FROM sessions, json_each(sessions.tags) ORDER BY 1"
             }
+            Field::Sessions => "SELECT id FROM sessions ORDER BY id",
         };
         let mut find = self.db.prepare_cached(sql).map_err(&reading)?;
         let rows = find.query_map([], |row| row.get(0)).map_err(&reading)?;

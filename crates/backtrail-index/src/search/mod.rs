@@ -122,6 +122,24 @@ pub struct Hit {
     pub turn: Option<u64>,
 }
 
+impl Hit {
+    /// Makes a hit of which only the place is known.
+    pub fn new(session: SessionId, trail: u32, seq: u64) -> Self {
+        Self {
+            session,
+            trail,
+            seq,
+            id: None,
+            at: None,
+            role: String::new(),
+            tools: Vec::new(),
+            score: 0.0,
+            snippet: Snippet::default(),
+            turn: None,
+        }
+    }
+}
+
 /// A piece of a message around the words that were looked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]

@@ -1,0 +1,234 @@
+//! Which sessions, messages or calls are meant: options that verbs share.
+
+mod moment;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use backtrail::Store;
+use backtrail_index::{Field, Filter, Index, WorkspaceFilter};
+
+pub(crate) use self::moment::Moment;
+use crate::error::{CommandError, Result};
+use crate::home;
+use crate::shell::quote;
+use crate::text::one_line;
+
+/// Which sessions are meant
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct Filters {
+    /// Every workspace
+    #[arg(long, conflicts_with_all = ["here", "workspace"])]
+    all: bool,
+
+    /// Only this workspace
+    #[arg(long, conflicts_with = "workspace")]
+    here: bool,
+
+    /// Only the workspace in this directory, which may be gone
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+
+    /// Only this agent; repeat it for any of several, as the next ones
+    #[arg(long = "agent", value_name = "NAME", value_parser = name)]
+    agents: Vec<String>,
+
+    /// Only this project, by its name or remote
+    #[arg(long = "project", value_name = "NAME", value_parser = name)]
+    projects: Vec<String>,
+
+    /// Only this model, by any part of its name
+    #[arg(long = "model", value_name = "NAME", value_parser = name)]
+    models: Vec<String>,
+
+    /// Only what bears this tag
+    #[arg(long = "tag", value_name = "TAG", value_parser = name)]
+    tags: Vec<String>,
+
+    /// Not before: 2026-11-01, 14:30, today, yesterday, 3d or "3 days ago"
+    #[arg(long, value_name = "WHEN")]
+    since: Option<Moment>,
+
+    /// Not after; a day or a month is meant to its end
+    #[arg(long, value_name = "WHEN")]
+    until: Option<Moment>,
+}
+
+/// Which workspaces are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Nobody said.
+    Unsaid,
+    /// All of them.
+    All,
+    /// One of them.
+    One,
+}
+
+impl Filters {
+    /// Returns which workspaces were asked for.
+    pub(crate) fn scope(&self) -> Scope {
+        match () {
+            () if self.here || self.workspace.is_some() => Scope::One,
+            () if self.all => Scope::All,
+            () => Scope::Unsaid,
+        }
+    }
+
+    /// Returns whether something is left out by what was asked for.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.words().is_empty()
+    }
+
+    /// Makes the filter that was asked for.
+    pub(crate) fn filter(&self, store: &Store) -> Result<Filter> {
+        let mut filter = Filter::default();
+        filter.agents = self.agents.clone();
+        filter.projects = self.projects.clone();
+        filter.models = self.models.clone();
+        filter.tags = self.tags.clone();
+        filter.since = self.since.as_ref().map(Moment::start);
+        filter.until = self.until.as_ref().map(Moment::end);
+        if let (Some(since), Some(until)) = (&self.since, &self.until)
+            && since.start() >= until.end()
+        {
+            let what = format!("nothing is both since {since} and until {until}");
+            return Err(CommandError::invalid(what)
+                .hint("a day with both means that day: --since yesterday --until yesterday"));
+        }
+        filter.workspace = match &self.workspace {
+            Some(dir) => Some(workspace_at(store, dir)?),
+            None if self.here => Some(this_workspace(store)?),
+            None => None,
+        };
+        Ok(filter)
+    }
+
+    /// Writes the options that leave something out, as they are typed.
+    pub(crate) fn words(&self) -> String {
+        let mut words = Vec::new();
+        if self.here {
+            words.push("--here".to_owned());
+        }
+        if let Some(dir) = &self.workspace {
+            words.push(format!("--workspace {}", quote(&dir.to_string_lossy())));
+        }
+        let lists = [
+            ("--agent", &self.agents),
+            ("--project", &self.projects),
+            ("--model", &self.models),
+            ("--tag", &self.tags),
+        ];
+        for (option, values) in lists {
+            words.extend(values.iter().map(|it| format!("{option} {}", quote(it))));
+        }
+        for (option, moment) in [("--since", &self.since), ("--until", &self.until)] {
+            words.extend(
+                moment
+                    .iter()
+                    .map(|it| format!("{option} {}", quote(&it.to_string()))),
+            );
+        }
+        words.join(" ")
+    }
+}
+
+impl Filters {
+    /// Says which of the names that were asked for there are not, and which there are.
+    pub(crate) fn not_there(&self, index: &Index) -> backtrail_index::Result<Vec<String>> {
+        let mut hints = Vec::new();
+        for (asked, thing, field) in [
+            (&self.agents, "agent", Field::Agents),
+            (&self.projects, "project", Field::Projects),
+            (&self.models, "model", Field::Models),
+            (&self.tags, "tag", Field::Tags),
+        ] {
+            if !asked.is_empty() {
+                let there = index.values(field)?;
+                let missing = asked.iter().filter(|name| !is_among(name, &there, field));
+                hints.extend(missing.map(|name| missing_name(name, thing, &there)));
+            }
+        }
+        Ok(hints)
+    }
+}
+
+/// Returns whether a name fits one of those there are. A remote is more than the name of
+/// its project.
+fn is_among(name: &str, there: &[String], field: Field) -> bool {
+    let name = name.to_lowercase();
+    there
+        .iter()
+        .map(|it| it.to_lowercase())
+        .any(|it| match field {
+            Field::Models => it.contains(&name),
+            Field::Projects => name == it || name.ends_with(&format!("/{it}")),
+            _ => it == name,
+        })
+}
+
+/// Says that there is no such name, and which there are: those that are most like it.
+fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
+    /// More than this is no answer to a slip of the pen.
+    const NAMED: usize = 8;
+    let shown = one_line(name, 40);
+    if there.is_empty() {
+        return format!("no session has the {thing} \"{shown}\", or any other");
+    }
+    let distance =
+        |it: &&String| strsim::damerau_levenshtein(&it.to_lowercase(), &name.to_lowercase());
+    let mut near: Vec<&String> = there.iter().collect();
+    near.sort_by_key(distance);
+    let words: Vec<String> = near.iter().take(NAMED).map(|it| one_line(it, 40)).collect();
+    let more = if near.len() > NAMED { ", …" } else { "" };
+    format!(
+        "no session has the {thing} \"{shown}\"; there is: {}{more}",
+        words.join(", ")
+    )
+}
+
+/// Returns the workspace around the current directory.
+pub(crate) fn this_workspace(store: &Store) -> Result<WorkspaceFilter> {
+    let here = env::current_dir().map_err(|error| {
+        CommandError::io("cannot tell which directory this is", None, &error)
+            .hint("name the workspace: --workspace DIR")
+    })?;
+    let root = home::workspace_root(store).unwrap_or(here);
+    Ok(known(store, root))
+}
+
+/// Returns the workspace of a directory, which may be gone: its sessions are not.
+fn workspace_at(store: &Store, dir: &Path) -> Result<WorkspaceFilter> {
+    if dir.as_os_str().is_empty() {
+        return Err(CommandError::invalid("--workspace needs a directory"));
+    }
+    let root = dir.canonicalize().or_else(|_| std::path::absolute(dir));
+    let root =
+        root.map_err(|error| CommandError::io("cannot find the workspace", Some(dir), &error))?;
+    Ok(known(store, root))
+}
+
+/// Adds the id by which the store knows a workspace. One whose trail cannot be read is
+/// found by its root.
+fn known(store: &Store, root: PathBuf) -> WorkspaceFilter {
+    let found = store.find_workspace(&root).ok().flatten();
+    WorkspaceFilter {
+        id: found.map(|workspace| workspace.id().clone()),
+        root,
+    }
+}
+
+/// Reads how many are wanted.
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+    let number = text.trim().parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "write a whole number, 1 or more".to_owned())
+}
+
+/// Reads a name; a blank one would fit nothing.
+fn name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it cannot be blank".to_owned()),
+        name => Ok(name.to_owned()),
+    }
+}

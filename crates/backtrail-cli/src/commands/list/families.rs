@@ -1,0 +1,156 @@
+//! Families of sessions: what was forked from what, and whose sub-agents they are.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{HashMap, HashSet};
+
+use backtrail_index::{SessionRow, Spending};
+
+use super::Sort;
+use super::table::Line;
+
+/// Sessions that come from one another.
+pub(super) struct Family {
+    rows: Vec<SessionRow>,
+    /// Which of them stands for all.
+    head: usize,
+    spending: Spending,
+}
+
+/// Makes a family of each session.
+pub(super) fn alone(rows: Vec<SessionRow>) -> Vec<Family> {
+    rows.into_iter().map(|row| Family::new(vec![row])).collect()
+}
+
+/// Brings together what belongs together.
+pub(super) fn gather(rows: Vec<SessionRow>) -> Vec<Family> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut families: Vec<Vec<SessionRow>> = Vec::new();
+    for row in rows {
+        let place = *places
+            .entry(row.family.root.clone())
+            .or_insert(families.len());
+        match families.get_mut(place) {
+            Some(family) => family.push(row),
+            None => families.push(vec![row]),
+        }
+    }
+    families.into_iter().map(Family::new).collect()
+}
+
+/// Sorts families by what is told of them in the table.
+pub(super) fn sort(families: &mut [Family], by: Sort) {
+    families.sort_by(|a, b| {
+        let newest = |family: &Family| Reverse(family.head().updated_at);
+        let id = |family: &Family| family.head().id.clone();
+        compare(a, b, by)
+            .then_with(|| newest(a).cmp(&newest(b)))
+            .then_with(|| id(a).cmp(&id(b)))
+    });
+}
+
+fn compare(a: &Family, b: &Family, by: Sort) -> Ordering {
+    let title = |family: &Family| {
+        let title = words_of(family.head()).map(str::to_lowercase);
+        (title.is_none(), title)
+    };
+    match by {
+        Sort::Updated => b.is_pinned().cmp(&a.is_pinned()),
+        Sort::Created => b.head().created_at.cmp(&a.head().created_at),
+        Sort::Cost => b.spending.cost.cmp(&a.spending.cost),
+        Sort::Tokens => b.spending.tokens().cmp(&a.spending.tokens()),
+        Sort::Turns => b.head().turns.cmp(&a.head().turns),
+        Sort::Title => title(a).cmp(&title(b)),
+    }
+}
+
+/// Returns the title of a session, else how its user began.
+pub(super) fn words_of(row: &SessionRow) -> Option<&str> {
+    row.title.as_deref().or(row.begins.as_deref())
+}
+
+impl Family {
+    fn new(rows: Vec<SessionRow>) -> Self {
+        let mut spending = Spending::default();
+        rows.iter().for_each(|row| spending.add(&row.spending));
+        // A sub-agent may be the last that spoke, but it is not whom the person spoke to.
+        let newest = |(_, row): &(usize, &SessionRow)| {
+            let is_readable = row.error.is_none();
+            (is_readable, row.family.spawned_by.is_none(), row.updated_at)
+        };
+        let head = rows.iter().enumerate().max_by_key(newest);
+        let head = head.map_or(0, |(place, _)| place);
+        Self {
+            rows,
+            head,
+            spending,
+        }
+    }
+
+    /// Returns the session that stands for all: the newest that is no sub-agent's.
+    pub(super) fn head(&self) -> &SessionRow {
+        &self.rows[self.head]
+    }
+
+    fn is_pinned(&self) -> bool {
+        self.rows.iter().any(|row| row.pinned)
+    }
+
+    /// Returns one line for all.
+    pub(super) fn folded(&self) -> Line<'_> {
+        let others = || {
+            let rows = self.rows.iter().enumerate();
+            rows.filter(|(place, _)| *place != self.head)
+                .map(|(_, row)| row)
+        };
+        let sub_agents = others()
+            .filter(|row| row.family.spawned_by.is_some())
+            .count();
+        Line {
+            row: self.head(),
+            depth: 0,
+            pinned: self.is_pinned(),
+            forks: others().count() - sub_agents,
+            sub_agents,
+            files: self.rows.iter().map(|row| row.files_changed).sum(),
+            spending: self.spending,
+        }
+    }
+
+    /// Returns a line for each, below the one that it comes from.
+    pub(super) fn tree(&self) -> Vec<Line<'_>> {
+        let ids: HashMap<&str, usize> = {
+            let rows = self.rows.iter().enumerate();
+            rows.map(|(place, row)| (row.id.as_str(), place)).collect()
+        };
+        let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+        for (place, row) in self.rows.iter().enumerate() {
+            let parent = parent_of(row).and_then(|id| ids.get(id).copied());
+            children.entry(parent).or_default().push(place);
+        }
+        for places in children.values_mut() {
+            // The last of a stack comes first.
+            places.sort_by_key(|place| Reverse((self.rows[*place].created_at, *place)));
+        }
+        let beginnings = children.remove(&None).unwrap_or_default();
+        let mut left: Vec<(usize, usize)> = beginnings.into_iter().map(|it| (it, 0)).collect();
+        let mut seen = HashSet::new();
+        let mut lines = Vec::new();
+        while let Some((place, depth)) = left.pop() {
+            if seen.insert(place) {
+                lines.push(Line::of(&self.rows[place], depth));
+                let below = children.remove(&Some(place)).unwrap_or_default();
+                left.extend(below.into_iter().map(|it| (it, depth + 1)));
+            }
+        }
+        // What comes from itself, by damage, is not hidden.
+        let rest = (0..self.rows.len()).filter(|place| !seen.contains(place));
+        lines.extend(rest.map(|place| Line::of(&self.rows[place], 0)));
+        lines
+    }
+}
+
+/// Returns the id of the session that one comes from.
+fn parent_of(row: &SessionRow) -> Option<&str> {
+    let forked_from = row.family.forked_from.as_ref().map(|(id, _)| id.as_str());
+    forked_from.or(row.family.spawned_by.as_deref())
+}

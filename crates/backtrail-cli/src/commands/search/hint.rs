@@ -1,0 +1,102 @@
+//! What can be said where nothing was found.
+
+use backtrail_index::{Index, Result, SearchQuery};
+
+use super::Args;
+use crate::shell::quote;
+use crate::text::{count, one_line};
+
+/// Each of more words than this is not looked for alone.
+const WORDS: usize = 6;
+
+/// Says that nothing was found, and what would be if less was asked for.
+pub(super) fn nothing(args: &Args, query: &SearchQuery, index: &Index) -> Result<Vec<String>> {
+    let shown = one_line(&query.words, 60);
+    let mut hints = vec![format!("nothing was found: {shown}")];
+    let filters = args.filter_words();
+    if !filters.is_empty() {
+        let mut wider = SearchQuery::new(query.words.clone());
+        wider.limit = 1;
+        let total = index.search(&wider)?.total;
+        hints.push(format!("without {filters}: {}", count(total, "message")));
+        if total > 0 {
+            return Ok(hints);
+        }
+    }
+    if args.phrase {
+        hints.push("--phrase wants the words in this order, next to each other".to_owned());
+        return Ok(hints);
+    }
+    let Some(words) = plain(&query.words) else {
+        return Ok(hints);
+    };
+    match words.as_slice() {
+        [word] => {
+            let start = format!("{word}*");
+            let total = found(index, query, &start)?;
+            if total > 0 {
+                let start = quote(&start);
+                hints.push(format!("{} with {start}", count(total, "message")));
+            }
+        }
+        words => {
+            let mut totals = Vec::new();
+            for word in words {
+                let total = found(index, query, word)?;
+                totals.push(format!("{} {total}", one_line(word, 30)));
+            }
+            hints.push(format!(
+                "how many messages have each: {}",
+                totals.join(", ")
+            ));
+            let any = quote(&words.join(" or "));
+            hints.push(format!("those that have any of them: search {any}"));
+        }
+    }
+    Ok(hints)
+}
+
+/// Returns how many messages fit other words.
+fn found(index: &Index, query: &SearchQuery, words: &str) -> Result<u64> {
+    let mut other = query.clone();
+    other.words = words.to_owned();
+    other.limit = 1;
+    Ok(index.search(&other)?.total)
+}
+
+/// Returns the words of a query that is nothing but words.
+fn plain(words: &str) -> Option<Vec<&str>> {
+    let is_plain = |word: &&str| {
+        let is_operator = ["and", "or", "not"]
+            .iter()
+            .any(|it| word.eq_ignore_ascii_case(it));
+        !is_operator
+            && word.starts_with(char::is_alphanumeric)
+            && !word.contains(['"', '*', '(', ')', '|'])
+    };
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let all = words.len() <= WORDS && words.iter().all(|word| is_plain(word));
+    all.then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn only_plain_words_are_looked_for_alone() {
+        assert_eq!(plain("half  cent"), Some(vec!["half", "cent"]));
+        assert_eq!(plain("src/foo.rs"), Some(vec!["src/foo.rs"]));
+        for query in [
+            "a or b",
+            "NOT a",
+            "\"a b\"",
+            "rou*",
+            "(a b)",
+            "-a",
+            "a b c d e f g",
+        ] {
+            assert_eq!(plain(query), None, "{query}");
+        }
+    }
+}

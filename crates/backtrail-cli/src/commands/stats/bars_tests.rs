@@ -1,0 +1,139 @@
+//! Bars at several widths, with rows made by hand.
+
+use backtrail_index::Money;
+
+use super::*;
+
+fn spending(calls: u64, tokens: u64, cents: i64) -> Spending {
+    let mut spending = Spending::default();
+    spending.calls = calls;
+    spending.input_tokens = tokens;
+    spending.cost = Money(cents * 10_000_000);
+    spending
+}
+
+fn report(parts: &[(&str, Spending)]) -> (Vec<String>, SpendingReport) {
+    let mut report = SpendingReport::default();
+    for (name, spending) in parts {
+        let mut row = SpendingRow::new(Some((*name).to_owned()));
+        row.spending = *spending;
+        row.sessions = 1;
+        report.total.add(spending);
+        report.by.push(row);
+    }
+    report.sessions = 118;
+    let first = Timestamp::from_millis(1_793_534_400_000);
+    let last = Timestamp::from_millis(1_794_744_000_000);
+    report.span = first.zip(last);
+    let names = parts.iter().map(|(name, _)| (*name).to_owned()).collect();
+    (names, report)
+}
+
+fn november() -> (Vec<String>, SpendingReport) {
+    let mut local = spending(311, 900_000, 0);
+    local.unpriced_calls = 311;
+    report(&[
+        ("claude-opus-5", spending(1500, 12_400_000, 3820)),
+        ("gpt-5.2-codex", spending(400, 3_000_000, 1204)),
+        ("gemini-3-flash", spending(93, 950, 361)),
+        ("my-local-model", local),
+    ])
+}
+
+fn drawn(parts: &(Vec<String>, SpendingReport), width: Option<usize>) -> String {
+    let (names, report) = parts;
+    let text = draw(names, &report.by, report, width);
+    anstream::adapter::strip_str(&text).to_string()
+}
+
+#[test]
+fn bars_read_well() {
+    let parts = november();
+    let head = head(&parts.1);
+    assert_eq!(
+        anstream::adapter::strip_str(&head).to_string(),
+        "November 2026 · 118 sessions · 2,304 calls · $53.85+\n"
+    );
+    assert_eq!(
+        drawn(&parts, None),
+        "\
+claude-opus-5   ████████████████████████████████████    $38.20   71 %       12 M
+gpt-5.2-codex   ███████████▍                            $12.04   22 %      3.0 M
+gemini-3-flash  ███▍                                     $3.61    7 %        950
+my-local-model                                        unpriced  311 calls  900 k
+"
+    );
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let mut parts = november();
+    parts.0[1] = "漢字かな交じり文の模型".to_owned();
+    parts.0[2] = "\u{1b}[31me\u{301}vil \u{202e}model".to_owned();
+    for width in 30..=170 {
+        for line in drawn(&parts, Some(width)).lines() {
+            assert!(line.width() <= width, "{width}: {line}");
+            assert!(
+                !line.contains('\u{1b}') && !line.contains('\u{202e}'),
+                "{line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn where_nothing_has_a_price_tokens_are_compared() {
+    let mut one = spending(1, 2_000, 0);
+    one.unpriced_calls = 1;
+    let mut other = spending(3, 1_000, 0);
+    other.unpriced_calls = 3;
+    let text = drawn(&report(&[("a", one), ("b", other)]), Some(60));
+    let bars = text.lines().map(|line| line.matches('█').count());
+    let bars: Vec<usize> = bars.collect();
+    assert!(bars[0] > 10 && bars[1] == bars[0] / 2, "{text}");
+    assert!(text.contains("unpriced  3 calls"), "{text}");
+}
+
+#[test]
+fn little_is_not_nothing() {
+    assert_eq!(bar(0.0, 10), "");
+    assert_eq!(bar(0.000_1, 10), "▏");
+    assert_eq!(bar(0.55, 10), "█████▌");
+    assert_eq!(bar(1.0, 10), "█".repeat(10));
+    assert_eq!(bar(7.0, 10), "█".repeat(10));
+    assert_eq!(bar(0.5, 0), "");
+    assert_eq!(percent(0.001), "<1 %");
+    assert_eq!(percent(0.998), ">99 %");
+    assert_eq!(percent(1.0), "100 %");
+    assert_eq!(percent(0.71), "71 %");
+}
+
+#[test]
+fn what_is_not_in_the_numbers_is_said() {
+    assert_eq!(remarks(&spending(3, 1, 1)), "");
+    let mut some = spending(3, 1, 1);
+    some.unpriced_calls = 1;
+    some.estimated_calls = 3;
+    some.estimated_tokens = 12_000;
+    some.lower_bound_calls = 2_000;
+    assert_eq!(
+        anstream::adapter::strip_str(&remarks(&some)).to_string(),
+        "\
+1 call has no price
+about 12 k tokens in 3 calls were estimated, and are not counted
+output tokens of 2,000 calls are a lower bound
+"
+    );
+}
+
+#[test]
+fn who_says_what_it_cost_is_told() {
+    let mut some = spending(3, 1, 184);
+    assert_eq!(cost_words(&some), "$1.84");
+    some.reported_calls = 1;
+    assert_eq!(cost_words(&some), "$1.84, in part as the providers said");
+    some.reported_calls = 3;
+    assert_eq!(cost_words(&some), "$1.84, as the providers said");
+    some.unpriced_calls = 3;
+    assert_eq!(cost_words(&some), "unpriced");
+}

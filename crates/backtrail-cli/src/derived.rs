@@ -1,0 +1,89 @@
+//! What is derived from the store: how a command asks it.
+
+use std::error::Error as _;
+
+use backtrail::{SessionId, Store};
+use backtrail_index::{Error, Filter, Index, IndexOptions, SessionRow};
+use jiff::tz::TimeZone;
+
+use crate::error::{CommandError, Result};
+use crate::progress;
+use crate::ui::Ui;
+
+/// Asks what is derived from a store. Catching up with much that is new shows on a
+/// terminal how far it is; what there is to be warned of goes to stderr.
+pub(crate) fn ask<T>(
+    store: &Store,
+    ui: &Ui,
+    doing: &'static str,
+    question: impl FnOnce(&Index) -> backtrail_index::Result<T>,
+) -> Result<T> {
+    let (answer, warnings) = progress::while_read(ui, doing, |tell| {
+        let options = IndexOptions::new().time_zone(TimeZone::system()).once();
+        let options = match tell {
+            Some(tell) => options.progress(move |at| tell(at.done, at.total)),
+            None => options,
+        };
+        let index = match Index::open(store, options) {
+            Ok(index) => index,
+            Err(error) => return (Err(error), Vec::new()),
+        };
+        let answer = question(&index);
+        (answer, index.report().rebuilt)
+    });
+    for warning in warnings {
+        ui.warning(&warning, None);
+    }
+    Ok(answer?)
+}
+
+/// Returns what is known of one session, if there is one.
+pub(crate) fn session(
+    index: &Index,
+    id: &SessionId,
+) -> backtrail_index::Result<Option<SessionRow>> {
+    let mut filter = Filter::default();
+    filter.session = Some(id.clone());
+    Ok(index.sessions(&filter)?.pop())
+}
+
+/// Returns the beginning of an id that tells it from all others, which are in order; 4
+/// characters at least.
+pub(crate) fn prefix<'a>(id: &'a str, ids: &[String]) -> &'a str {
+    let place = ids.partition_point(|other| other.as_str() < id);
+    let shared = |other: &String| {
+        let pairs = other.bytes().zip(id.bytes());
+        pairs.take_while(|(a, b)| a == b).count()
+    };
+    let neighbours = ids.iter().skip(place.saturating_sub(1)).take(3);
+    let shared = neighbours.filter(|other| *other != id).map(shared).max();
+    let length = shared.map_or(0, |shared| shared + 1).max(4);
+    id.get(..length).unwrap_or(id)
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        let cause = error.source().map(ToString::to_string);
+        let with_cause = |command: Self| match cause {
+            Some(cause) => command.cause(cause),
+            None => command,
+        };
+        match error {
+            Error::Store(error) => error.into(),
+            Error::Io {
+                doing,
+                path,
+                source,
+            } => Self::io(doing, Some(&path), &source),
+            Error::Query(_) | Error::Prices(_) => Self::invalid(error.to_string()),
+            _ => {
+                let what = match &error {
+                    Error::Search { doing, what } => format!("{doing}: {what}"),
+                    error => error.to_string(),
+                };
+                with_cause(Self::corrupt(what))
+                    .hint("build it anew, nothing is lost by it: backtrail rebuild")
+            }
+        }
+    }
+}
