@@ -17,6 +17,7 @@ mod examples;
 mod follow;
 mod fork_into;
 mod gc;
+mod help;
 mod house;
 mod import;
 mod kill;
