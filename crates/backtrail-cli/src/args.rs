@@ -2,23 +2,24 @@
 
 use std::path::PathBuf;
 
-use clap::{ColorChoice, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     cat, checkpoint, compact, completions, config, context, delete, diff, doctor, export, fork, gc,
     import, list, log, man, pin, rebuild, record, redo, relink, repair, restore, rewind, run,
     search, show, stats, status, steps, tag, title, trash, undo, verify,
 };
+use crate::{examples, overview};
 
 /// Keep everything an agent and its user said, durably, and find it again
 #[derive(Debug, Parser)]
-#[command(name = "backtrail", version, arg_required_else_help = true)]
+#[command(name = "backtrail", version)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 /// What goes with every verb
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Cat(cat::Args),
     Status(status::Args),
     Record(record::Args),
+    #[command(visible_alias = "ls")]
     List(list::Args),
     Search(search::Args),
     Show(show::Args),
@@ -86,3 +88,23 @@ pub(crate) enum Command {
     Completions(completions::Args),
     Man(man::Args),
 }
+
+/// Returns the command with all that its help says: the verbs in groups, and examples for
+/// each.
+pub(crate) fn command() -> clap::Command {
+    let mut command = Args::command();
+    let verbs = command
+        .get_subcommands()
+        .map(|verb| verb.get_name().to_owned());
+    for verb in verbs.collect::<Vec<_>>() {
+        if let Some(examples) = examples::of(&verb) {
+            command = command.mut_subcommand(verb, |verb| verb.after_help(examples));
+        }
+    }
+    let template = overview::template(&command);
+    command.help_template(template)
+}
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod tests;

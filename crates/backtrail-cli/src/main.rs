@@ -5,8 +5,10 @@ mod args;
 mod commands;
 mod derived;
 mod error;
+mod examples;
 mod home;
 mod input;
+mod overview;
 mod pager;
 mod progress;
 mod settings;
@@ -18,14 +20,24 @@ mod when;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use crate::args::Args;
+use crate::commands::completions;
 use crate::error::CommandError;
 use crate::ui::Ui;
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .next()
+        .is_some_and(|word| word == completions::COMPLETE)
+    {
+        completions::complete(words);
+        return ExitCode::SUCCESS;
+    }
+    let parsed = args::command().try_get_matches();
+    let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
         Err(error) => return refuse(&error),
     };

@@ -3,9 +3,12 @@
 //! It is read from the store alone, never from a workspace: a cloned repository
 //! must not change how sessions are kept.
 
+mod prices;
+
 use std::path::{Path, PathBuf};
 
 use backtrail::{Durability, StoreOptions};
+use backtrail_index::Price;
 
 use crate::error::{CommandError, Result};
 
@@ -19,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) keep_trails: Setting<Option<u32>>,
     /// In bytes: the length past which snapshots leave a file out.
     pub(crate) snapshot_cap: Setting<u64>,
+    /// What the user says that models cost.
+    pub(crate) prices: Setting<Vec<Price>>,
 }
 
 /// A value, and the file that says so (`None`: it is the default).
@@ -34,7 +39,13 @@ impl<T> Setting<T> {
     }
 }
 
-const NAMES: [&str; 4] = ["durability", "rotation", "keep_trails", "snapshot_cap"];
+const NAMES: [&str; 5] = [
+    "durability",
+    "rotation",
+    "keep_trails",
+    "snapshot_cap",
+    "prices",
+];
 /// A trail shorter than this would be mostly openers.
 const SHORTEST_ROTATION: u64 = 1024;
 
@@ -47,6 +58,7 @@ impl Settings {
             rotation: Setting::default(StoreOptions::DEFAULT_ROTATION),
             keep_trails: Setting::default(None),
             snapshot_cap: Setting::default(StoreOptions::DEFAULT_SNAPSHOT_CAP),
+            prices: Setting::default(Vec::new()),
         };
         #[expect(clippy::disallowed_methods, reason = "settings are the command's own")]
         let text = match std::fs::read_to_string(&path) {
@@ -113,6 +125,10 @@ impl Settings {
                 })?;
                 self.snapshot_cap = Setting { value, file };
             }
+            "prices" => {
+                let value = prices::read(value)?;
+                self.prices = Setting { value, file };
+            }
             unknown => return Err(unknown_setting(unknown)),
         }
         Ok(())
@@ -122,15 +138,20 @@ impl Settings {
 fn unknown_setting(name: &str) -> CommandError {
     let shown = crate::text::one_line(name, 60);
     let error = CommandError::invalid(format!("there is no setting \"{shown}\""));
-    let nearest = NAMES
-        .into_iter()
-        .map(|known| (strsim::damerau_levenshtein(name, known), known))
+    nearest(error, name, &NAMES, "the settings are")
+}
+
+/// Adds the known name that a wrong one is most like, or else all of them.
+fn nearest(error: CommandError, name: &str, known: &[&str], all: &str) -> CommandError {
+    let nearest = known
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(name, known), *known))
         .min();
     match nearest {
         Some((distance, known)) if distance <= known.len() / 2 => {
             error.hint(format!("did you mean {known}?"))
         }
-        _ => error.hint(format!("the settings are {}", NAMES.join(", "))),
+        _ => error.hint(format!("{all} {}", known.join(", "))),
     }
 }
 

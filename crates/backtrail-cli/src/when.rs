@@ -17,6 +17,23 @@ pub(crate) fn full(at: Timestamp) -> String {
     }
 }
 
+/// Writes a day: `2026-11-15`.
+pub(crate) fn day(at: Timestamp) -> String {
+    written(at, "%Y-%m-%d")
+}
+
+/// Writes the time of a day: `14:32`.
+pub(crate) fn time(at: Timestamp) -> String {
+    written(at, "%H:%M")
+}
+
+fn written(at: Timestamp, format: &str) -> String {
+    match local(at) {
+        Some(at) => at.strftime(format).to_string(),
+        None => at.to_string(),
+    }
+}
+
 /// Writes how one would say it today: `14:32`, `yesterday`, `Nov 9`, `2025-11-09`.
 pub(crate) fn brief(at: Timestamp) -> String {
     let Some(at) = local(at) else {

@@ -48,6 +48,8 @@ pub(crate) fn is_read_only(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::PermissionDenied
             | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::NotADirectory
             | io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
     )

@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::plan::{Changed, Plan};
 use crate::search::{
     Allowed, Found, Hit, KnownTrail, MemoryIndex, MemoryWriter, ParsedQuery, RawHit, SearchAnswer,
-    SearchQuery, Source, Wanted, find, snippet_of_record,
+    SearchQuery, Source, Wanted, check_roles, find, snippet_of_record,
 };
 
 /// How much of what is not indexed is held in memory at a time.
@@ -26,6 +26,7 @@ pub(crate) struct Look<'a> {
 
 impl<'a> Look<'a> {
     pub(crate) fn new(query: &'a SearchQuery) -> Result<Self> {
+        check_roles(&query.roles)?;
         let wanted = Wanted {
             query: ParsedQuery::parse(&query.words)?,
             roles: query.roles.clone(),

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+pub use backtrail::remote_of;
+
 /// A project: workspaces that share a git remote, or one that has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -33,9 +35,4 @@ impl Project {
             remote: remote.map(str::to_owned),
         }
     }
-}
-
-/// Reads the remote of a directory from its `.git/config`, without credentials.
-pub fn remote_of(_root: &Path) -> Option<String> {
-    None
 }

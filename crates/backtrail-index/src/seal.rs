@@ -48,18 +48,29 @@ impl Seal {
 
     /// Writes the seal beside its place and puts it there in one step.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        let aside = path.with_extension("seal-new");
+        fs::write(&aside, self.to_text()?)?;
+        fs::rename(&aside, path)
+    }
+
+    /// Returns the seal as text, for whoever keeps it in a file of theirs.
+    pub(crate) fn to_text(&self) -> io::Result<String> {
         let mut text = format!("{HEAD}\n");
         for (name, bytes, modified) in &self.files {
             writeln!(text, "{bytes} {modified} {name}").map_err(io::Error::other)?;
         }
         let check = blake3::hash(text.as_bytes());
         writeln!(text, "{}", check.to_hex()).map_err(io::Error::other)?;
-        let aside = path.with_extension("seal-new");
-        fs::write(&aside, text)?;
-        fs::rename(&aside, path)
+        Ok(text)
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// Returns the names of the files.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.files.iter().map(|(name, ..)| name.as_str()).collect()
+    }
+
+    /// Reads a seal from its text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (body, check) = text.strip_suffix('\n')?.rsplit_once('\n')?;
         let body = format!("{body}\n");
         if blake3::hash(body.as_bytes()).to_hex().as_str() != check {

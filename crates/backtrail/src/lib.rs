@@ -271,5 +271,5 @@ pub use trash::{
 pub use workspace::{
     Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, Incomplete, LetGo,
     LetGoBecause, LogEntry, LogKind, LostState, NotCaptured, ObjectDamage, Point, Recaptured, Run,
-    SessionPlace, SnapshotsRepair, SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace,
+    SessionPlace, SnapshotsRepair, SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,
 };

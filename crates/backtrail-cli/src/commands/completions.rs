@@ -1,14 +1,84 @@
-//! `backtrail completions`.
+//! `backtrail completions`: a script for a shell, and what the script asks.
+//!
+//! The scripts know nothing: on each press of the key they ask the hidden word
+//! `__complete` what may stand there. So they never grow old, and sessions and labels are
+//! completed as well as verbs.
+
+mod line;
+mod values;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use clap::{CommandFactory, ValueEnum};
 
 use super::Answer;
-use crate::args::Global;
+use crate::args::{self, Global};
 use crate::error::Result;
-use crate::ui::Ui;
+use crate::ui::{Ui, unwritable};
 
 /// Print a script that completes commands in a shell
+///
+/// Verbs and options are completed, and the sessions, checkpoints and labels of your store.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
 
-pub(crate) fn run(_args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Powershell,
+}
+
+impl Shell {
+    fn script(self) -> &'static str {
+        match self {
+            Self::Bash => include_str!("completions/backtrail.bash"),
+            Self::Zsh => include_str!("completions/backtrail.zsh"),
+            Self::Fish => include_str!("completions/backtrail.fish"),
+            Self::Powershell => include_str!("completions/backtrail.ps1"),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
+    let mut out = io::stdout().lock();
+    out.write_all(args.shell.script().as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| unwritable(&error))?;
     Ok(Answer::Done)
+}
+
+/// The word that the scripts ask with.
+pub(crate) const COMPLETE: &str = "__complete";
+
+/// Answers a script: prints what may stand in the place of the last word, one a line,
+/// with what it is behind a tab. Whatever goes wrong, it prints nothing, and it never
+/// writes to the store.
+///
+/// The words come behind `--`; with `--empty` before it there is one more, which is empty.
+pub(crate) fn complete(words: impl Iterator<Item = OsString>) {
+    let mut words: Vec<String> = words.map(|it| it.to_string_lossy().into_owned()).collect();
+    let Some(begin) = words.iter().position(|word| word == "--") else {
+        return;
+    };
+    let is_empty = words[..begin].iter().any(|word| word == "--empty");
+    words.drain(..=begin);
+    if is_empty {
+        words.push(String::new());
+    }
+    let mut command = args::Args::command();
+    command.build();
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for candidate in line::candidates(&command, &words) {
+        if writeln!(out, "{candidate}").is_err() {
+            return;
+        }
+    }
+    out.flush().ok();
 }

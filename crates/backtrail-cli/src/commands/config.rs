@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use backtrail_index::Price;
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -10,7 +11,7 @@ use crate::args::Global;
 use crate::error::Result;
 use crate::home;
 use crate::settings::{Setting, Settings};
-use crate::text::{exact_size, path_json};
+use crate::text::{exact_size, one_line, path_json};
 use crate::ui::{DIM, Ui, unwritable};
 
 /// Print every setting, its value and where it comes from
@@ -20,7 +21,7 @@ pub(crate) struct Args {}
 pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let (dir, source) = home::store_dir(global.store.as_deref())?;
     let settings = Settings::read(&dir)?;
-    let rows = [
+    let mut rows = vec![
         Row {
             name: "store",
             shown: dir.display().to_string(),
@@ -58,12 +59,35 @@ pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             source: source_of(&settings.snapshot_cap),
         },
     ];
+    if !settings.prices.value.is_empty() {
+        rows.push(prices_row(&settings.prices));
+    }
     if ui.json() {
         ui.print_json(&rows.iter().map(Row::to_json).collect())?;
         return Ok(Answer::Done);
     }
     print(&rows, &dir, ui).map_err(|error| unwritable(&error))?;
     Ok(Answer::Done)
+}
+
+fn prices_row(prices: &Setting<Vec<Price>>) -> Row {
+    let names: Vec<&str> = prices.value.iter().map(|p| p.model.as_str()).collect();
+    let value = prices.value.iter().map(|price| {
+        let amounts = json!({
+            "input": price.input,
+            "output": price.output,
+            "cache_read": price.cache_read,
+            "cache_write": price.cache_write,
+            "cache_write_1h": price.cache_write_1h,
+        });
+        (price.model.clone(), amounts)
+    });
+    Row {
+        name: "prices",
+        shown: one_line(&format!("of {}", names.join(", ")), 60),
+        value: Value::Object(value.collect()),
+        source: source_of(prices),
+    }
 }
 
 struct Row {

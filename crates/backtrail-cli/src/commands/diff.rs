@@ -255,7 +255,7 @@ pub(crate) fn paint(text: &[u8], out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Returns a stream that takes styles out where they are not wanted.
-fn styled<'a>(ui: &Ui, out: &'a mut impl Write) -> Box<dyn Write + 'a> {
+pub(super) fn styled<'a>(ui: &Ui, out: &'a mut impl Write) -> Box<dyn Write + 'a> {
     if ui.styles_stdout() {
         Box::new(out)
     } else {

@@ -20,6 +20,7 @@ pub(crate) mod log;
 pub(crate) mod man;
 mod markdown;
 mod moves;
+mod page;
 pub(crate) mod pin;
 pub(crate) mod rebuild;
 pub(crate) mod record;
@@ -78,7 +79,10 @@ impl From<Answer> for ExitCode {
 /// Runs the verb that was asked for.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
     let global = &args.global;
-    match &args.command {
+    let Some(command) = &args.command else {
+        return page::run(global, ui);
+    };
+    match command {
         Command::Run(args) => run::run(args, global, ui),
         Command::Record(args) => record::run(args, global, ui),
         Command::List(args) => list::run(args, global, ui),

@@ -190,7 +190,7 @@ fn described(info: &SessionInfo) -> String {
     format!("{} ({title}{at})", short(&info.id))
 }
 
-fn running(activity: &Activity) -> String {
+pub(super) fn running(activity: &Activity) -> String {
     let about = one_line(&visible(activity.about.as_deref().unwrap_or("a turn")), 40);
     let since = when::brief(activity.holder.since);
     format!("{about} (process {}, since {since})", activity.holder.pid)
@@ -225,7 +225,7 @@ fn since_last(last: &Checkpoint, changed: &Diff) -> String {
     clippy::disallowed_methods,
     reason = "the command may look at the store"
 )]
-fn bytes_in(dir: &Path) -> u64 {
+pub(super) fn bytes_in(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => bytes_in(&entry.path()),

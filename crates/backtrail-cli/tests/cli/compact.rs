@@ -35,8 +35,8 @@ err: take this back: backtrail undo <id>
     assert_eq!(compaction["keeps_from"], 5);
     assert_eq!(compaction["summary"], "They looked.");
     let text = cli.run(&["show", &id]).stdout;
-    assert!(text.contains("  compaction  "), "{text}");
-    assert!(text.ends_with("      They looked.\n"), "{text}");
+    assert!(text.contains("── compaction · "), "{text}");
+    assert!(text.ends_with("\n  They looked.\n"), "{text}");
     let back = cli.take_back(&ran);
     assert_eq!(
         screen(&back, &cli, &[&id]),

@@ -18,23 +18,19 @@ fn show_reads_well() {
     assert_eq!(shown.stderr, "");
     let expected = "\
 a \u{fffd}title
-<session> · <day> <time> · <work>
+<session> · <work>
+<day> <when> · 1 turn · 1 tool call
 
-   1  user  <day> <time>
-      fix the bug
+── turn 1 · <day> <when> ─────────────────────────────────────── record 1 ──
+› fix the bug
 
-   2  assistant  <day> <time>
-      (thinking, not shown by its provider)
-      Let me look.
-      → bash {\"command\":\"ls\"}
+  thinking, not shown by its provider
 
-   3  tool  <day> <time>
-      ← bash failed
-      a
-      b
+  Let me look.
 
-   4  oracle  <day> <time>
-      {\"type\":\"hologram\",\"beam\":1}
+  ⚙ bash  ls   ✗ a
+  oracle:
+  {\"type\":\"hologram\",\"beam\":1}
 ";
     assert_eq!(normal(&shown.stdout, &cli, &[&session]), expected);
 }

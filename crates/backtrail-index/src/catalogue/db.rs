@@ -78,7 +78,7 @@ impl Paths {
     /// Opens the catalogue, if it is as it was left. `alone` says that nobody else is
     /// writing: what was being written then was cut short, and SQLite undoes it.
     pub(crate) fn open(&self, alone: bool) -> Result<Opened> {
-        if !self.database().exists() {
+        if !self.database().is_file() {
             return Ok(Opened::Not("there was none"));
         }
         let busy = self.busy().exists();
@@ -167,6 +167,9 @@ impl Paths {
         remove(&self.busy())?;
         // What an interrupted commit left belongs to the old file alone.
         remove(&self.journal())?;
+        if path.is_dir() {
+            remove(&path)?;
+        }
         fs::rename(&new, &path).map_err(failed_io)?;
         self.write_seal()?;
         let db = self.connect();
@@ -224,8 +227,13 @@ fn is_whole(db: &Connection) -> bool {
     check.is_ok_and(|answer| answer == "ok")
 }
 
+/// Removes what has one of our names, whatever it is.
 fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+        _ => fs::remove_file(path),
+    };
+    match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::io("cannot remove", path, error))
         }

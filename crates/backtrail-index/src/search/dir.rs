@@ -1,10 +1,20 @@
 //! The index on disk: opening it, and telling whether it can be trusted.
 
-use std::path::Path;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 
-use backtrail::SessionId;
+use tantivy::{Index, ReloadPolicy, Searcher};
 
+use super::commit::Commit;
+pub(crate) use super::commit::KnownTrail;
+use super::document::{schema, tokenizers};
+use super::files::Files;
 use crate::error::Result;
+use crate::seal::Seal;
+
+/// The directory, in that of derived data; the number is the version of what is in it.
+const DIR: &str = "search-1";
 
 /// What is found where the index should be.
 #[derive(Debug)]
@@ -18,40 +28,110 @@ pub(crate) enum Opened {
 }
 
 /// The index on disk as of one commit. What is committed later is not seen.
-#[derive(Debug)]
-pub(crate) struct SearchDir {}
-
-/// A trail that is in the index.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownTrail {
-    pub(crate) session: SessionId,
-    pub(crate) number: u32,
-    /// The file's length and time when it was last looked at.
-    pub(crate) bytes: u64,
-    pub(crate) modified: i64,
-    /// The byte behind the last record that is in the index, and that record's sum.
-    pub(crate) end: u64,
-    pub(crate) sum: [u8; 8],
-    /// The number of the trail in the index.
-    pub(crate) ordinal: u32,
-    /// How many of its records are in the index.
-    pub(crate) docs: u32,
+pub(crate) struct SearchDir {
+    pub(super) commit: Commit,
+    pub(super) searcher: Searcher,
 }
+
+impl fmt::Debug for SearchDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SearchDir")
+            .field("trails", &self.commit.trails.len())
+            .field("docs", &self.commit.docs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How often another process may commit while this one looks.
+const TRIES: usize = 20;
 
 impl SearchDir {
     /// Opens the index in the directory of derived data. Errors are the machine's.
-    pub(crate) fn open(_derived: &Path) -> Result<Opened> {
-        Ok(Opened::Missing)
+    pub(crate) fn open(derived: &Path) -> Result<Opened> {
+        let dir = path(derived);
+        let mut last = None;
+        for _ in 0..TRIES {
+            let commit = match Commit::read(&dir)? {
+                Some(Ok(commit)) => commit,
+                Some(Err(why)) => return Ok(Opened::Unusable(why.to_owned())),
+                None => return Ok(Opened::Missing),
+            };
+            match Self::open_commit(&dir, commit.clone()) {
+                Ok(opened) => return Ok(Opened::Ready(opened)),
+                // Unless somebody committed meanwhile, and files went, it stays so.
+                Err(why) if last.as_ref() == Some(&commit) => return Ok(Opened::Unusable(why)),
+                Err(_) => last = Some(commit),
+            }
+        }
+        let why = "others write to it all the time".to_owned();
+        Ok(Opened::Unusable(why))
+    }
+
+    /// Opens what a commit says; `Err` says why it is not to be trusted.
+    pub(super) fn open_commit(dir: &Path, commit: Commit) -> Result<Self, String> {
+        let names = commit.seal.names();
+        match Seal::of(dir, &names) {
+            Ok(seal) if seal == commit.seal => {}
+            Ok(_) => return Err("its files are not as they were left".to_owned()),
+            Err(error) => return Err(format!("its files cannot be looked at: {error}")),
+        }
+        let searcher = guarded(|| open_searcher(Files::open(dir)?.with_meta(&commit.meta)))?;
+        let docs: u64 = searcher.num_docs();
+        if docs != commit.docs {
+            return Err("it has not the records that it should".to_owned());
+        }
+        Ok(Self { commit, searcher })
     }
 
     /// Returns the trails that are in the index, by session and number.
     pub(crate) fn known(&self) -> &[KnownTrail] {
-        &[]
+        &self.commit.trails
     }
 
     /// Returns whether so much of it is of trails that are gone or were indexed anew that
     /// it should be built anew.
     pub(crate) fn is_worn(&self) -> bool {
-        false
+        let live: u64 = self.commit.trails.iter().map(|t| u64::from(t.docs)).sum();
+        let dead = self.commit.docs.saturating_sub(live);
+        // A few are no reason.
+        dead > 1_000 && dead * 3 > self.commit.docs
+    }
+}
+
+/// Returns where the index is.
+pub(super) fn path(derived: &Path) -> PathBuf {
+    derived.join(DIR)
+}
+
+/// Opens what there is to be searched.
+fn open_searcher(files: Files) -> tantivy::Result<Searcher> {
+    searcher_of(&open_index(files)?)
+}
+
+/// Opens tantivy's part of the index.
+pub(super) fn open_index(files: Files) -> tantivy::Result<Index> {
+    let mut index = Index::open(files)?;
+    if index.schema() != schema() {
+        let what = "the fields are others".to_owned();
+        return Err(tantivy::TantivyError::SchemaError(what));
+    }
+    index.set_tokenizers(tokenizers());
+    Ok(index)
+}
+
+/// Returns what searches an index as it is now.
+pub(super) fn searcher_of(index: &Index) -> tantivy::Result<Searcher> {
+    let reader: tantivy::IndexReader = index
+        .reader_builder()
+        .reload_policy(ReloadPolicy::Manual)
+        .try_into()?;
+    Ok(reader.searcher())
+}
+
+/// Runs something of tantivy's, which panics on files that are damaged.
+pub(super) fn guarded<T>(run: impl FnOnce() -> tantivy::Result<T>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(done) => done.map_err(|error| error.to_string()),
+        Err(_) => Err("its files are damaged".to_owned()),
     }
 }

@@ -12,15 +12,26 @@
 //!   what is in memory, each with the trails that may answer.
 //! - [`snippet`] and [`snippet_of_record`] for each hit that is shown.
 
+mod book;
+mod collect;
+mod commit;
+mod compile;
 mod dir;
+mod document;
+mod files;
 mod find;
+mod fold;
 mod memory;
+mod pieces;
 mod query;
+mod segments;
 mod snippet;
+mod statistics;
+mod tokens;
 mod writer;
 
 pub(crate) use dir::{KnownTrail, Opened, SearchDir};
-pub(crate) use find::{Allowed, Found, RawHit, Source, Wanted, find};
+pub(crate) use find::{Allowed, Found, RawHit, Source, Wanted, check_roles, find};
 pub(crate) use memory::{MemoryIndex, MemoryWriter};
 pub(crate) use query::ParsedQuery;
 pub(crate) use snippet::{snippet, snippet_of_record};
@@ -139,3 +150,12 @@ pub struct Snippet {
     /// Where the words are in the text, in bytes.
     pub marks: Vec<Range<usize>>,
 }
+
+#[cfg(test)]
+mod search_tests;
+#[cfg(test)]
+mod speed_tests;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod trust_tests;

@@ -1,14 +1,434 @@
 //! What is looked for, understood.
+//!
+//! Words stand beside each other and all of them must be there; `or` (or `|`) between
+//! two means either, `not` or a `-` before one means that it must not be there, `and` may
+//! be written out. Words in quotes follow each other. A `*` at the end stands for any
+//! ending. Parentheses hold together what belongs together. What has neither letters nor
+//! digits in it (`=>`) is passed over, as it is in the text.
 
-use crate::error::Result;
+use super::tokens::{is_whole, words};
+use crate::error::{Error, Result};
 
 /// Words, phrases, prefixes, `and`, `or`, `not` and parentheses, understood.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ParsedQuery {}
+pub(crate) struct ParsedQuery {
+    pub(super) root: Node,
+}
+
+/// A part of a query.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Node {
+    /// All of these must be there. One at least is no `Not`.
+    All(Vec<Node>),
+    /// One of these must be there. None is a `Not`.
+    Any(Vec<Node>),
+    /// This must not be there.
+    Not(Box<Node>),
+    /// Words that follow each other.
+    Phrase(Phrase),
+}
+
+/// A word, or words at fixed distances from each other.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Phrase {
+    /// How far each word is behind the first one; the first is at 0.
+    pub(super) words: Vec<(usize, String)>,
+    /// Whether the last word is only a beginning.
+    pub(super) is_prefix: bool,
+}
+
+/// How deep parentheses may be.
+const DEEPEST: usize = 50;
+/// How many words and phrases there may be.
+const MOST: usize = 200;
 
 impl ParsedQuery {
     /// Understands what is looked for; what cannot be understood is an `Error::Query`.
-    pub(crate) fn parse(_words: &str) -> Result<Self> {
-        Ok(Self {})
+    pub(crate) fn parse(query: &str) -> Result<Self> {
+        let tokens = split(query)?;
+        if tokens.len() > MOST * 3 {
+            return wrong(format!("that is too much at once: at most {MOST} words"));
+        }
+        let mut parser = Parser {
+            tokens: &tokens,
+            at: 0,
+            depth: 0,
+        };
+        let root = parser.any()?;
+        if let Some(token) = parser.peek() {
+            // Only a parenthesis ends what is looked for early.
+            return wrong(format!(
+                "the `)` at character {} closes nothing",
+                token.place
+            ));
+        }
+        match root {
+            None => wrong("there is nothing to look for: no letter and no digit".to_owned()),
+            Some(Node::Not(_)) => wrong(ONLY_NOT.to_owned()),
+            Some(root) => Ok(Self { root }),
+        }
     }
 }
+
+const ONLY_NOT: &str = "say what to look for, too: there is only what shall not be there";
+
+fn wrong<T>(what: String) -> Result<T> {
+    Err(Error::Query(what))
+}
+
+/// A piece of what was typed, and its first character, counted from 1.
+#[derive(Debug, Clone, PartialEq)]
+struct Token {
+    kind: TokenKind,
+    place: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum TokenKind {
+    And,
+    Or,
+    /// As it was written.
+    Not(&'static str),
+    Open,
+    Close,
+    /// Something to look for; `None` where there is nothing in it that can be found.
+    Term(Option<Node>),
+}
+
+/// Splits what was typed.
+fn split(query: &str) -> Result<Vec<Token>> {
+    let mut splitter = Splitter {
+        rest: query,
+        place: 1,
+        depth: 0,
+        tokens: Vec::new(),
+    };
+    while splitter.step()? {}
+    Ok(splitter.tokens)
+}
+
+struct Splitter<'a> {
+    rest: &'a str,
+    place: usize,
+    /// How many parentheses are open.
+    depth: usize,
+    tokens: Vec<Token>,
+}
+
+impl<'a> Splitter<'a> {
+    /// Takes the next piece; returns whether there was one.
+    fn step(&mut self) -> Result<bool> {
+        let blank = self.rest.len() - self.rest.trim_start().len();
+        self.take(blank);
+        let Some(first) = self.rest.chars().next() else {
+            return Ok(false);
+        };
+        match first {
+            '(' => {
+                self.depth += 1;
+                self.push(TokenKind::Open, 1);
+            }
+            ')' if self.depth > 0 => {
+                self.depth -= 1;
+                self.push(TokenKind::Close, 1);
+            }
+            ')' => self.push(TokenKind::Close, 1),
+            '"' => self.quoted()?,
+            '-' if self.is_exclusion() => self.push(TokenKind::Not("-"), 1),
+            _ => self.word(),
+        }
+        Ok(true)
+    }
+
+    /// Takes bytes, which end with a character.
+    fn take(&mut self, bytes: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at(bytes);
+        self.rest = rest;
+        self.place += taken.chars().count();
+        taken
+    }
+
+    fn push(&mut self, kind: TokenKind, bytes: usize) {
+        let place = self.place;
+        self.take(bytes);
+        self.tokens.push(Token { kind, place });
+    }
+
+    /// Returns whether a `-` means that what follows shall not be there: `--flag` is a
+    /// word like others.
+    fn is_exclusion(&self) -> bool {
+        let next = self.rest.chars().nth(1);
+        next.is_some_and(|next| next.is_alphanumeric() || next == '"' || next == '(')
+    }
+
+    fn quoted(&mut self) -> Result<()> {
+        let place = self.place;
+        let inside = self.rest.get(1..).unwrap_or_default();
+        let Some(end) = inside.find('"') else {
+            return wrong(format!("the quote at character {place} has no end"));
+        };
+        let (text, after) = (&inside[..end], &inside[end + 1..]);
+        let star = usize::from(after.starts_with('*'));
+        let is_prefix = star > 0 || text.ends_with('*');
+        let kind = TokenKind::Term(in_quotes(text, is_prefix));
+        self.push(kind, 1 + end + 1 + star);
+        Ok(())
+    }
+
+    fn word(&mut self) {
+        let is_end = |c: char| c.is_whitespace() || c == '"';
+        let mut word = &self.rest[..self.rest.find(is_end).unwrap_or(self.rest.len())];
+        // A parenthesis at the end closes one that is open, unless it is the word's own.
+        let count = |word: &str, c: char| word.chars().filter(|&other| other == c).count();
+        let extra = count(word, ')').saturating_sub(count(word, '('));
+        for _ in 0..extra.min(self.depth) {
+            match word.strip_suffix(')') {
+                Some(rest) if !rest.is_empty() => word = rest,
+                _ => break,
+            }
+        }
+        let kind = match word.to_ascii_lowercase().as_str() {
+            "and" => TokenKind::And,
+            "or" | "|" | "||" => TokenKind::Or,
+            "not" => TokenKind::Not("not"),
+            _ => TokenKind::Term(bare(word)),
+        };
+        self.push(kind, word.len());
+    }
+}
+
+/// Understands a word without quotes: a name means the whole name.
+fn bare(word: &str) -> Option<Node> {
+    let stem = word.trim_end_matches('*');
+    let is_prefix = stem.len() < word.len() && ends_in_word(stem);
+    let found = words(stem);
+    let phrase = phrase(&found, is_prefix)?;
+    let first = found.first();
+    let together = match first {
+        // All of it is one name that upper case parts: `foobar` is it as well.
+        Some(first) if is_whole(first) && first.offset_to == stem.len() => Some(first.text.clone()),
+        // The beginning of something that is not parted, once it is all there.
+        Some(_) if is_prefix && found.len() > 1 && is_one_run(stem) => {
+            Some(stem.to_ascii_lowercase())
+        }
+        _ => None,
+    };
+    Some(match together {
+        Some(word) => Node::Any(vec![
+            Node::Phrase(phrase),
+            Node::Phrase(Phrase {
+                words: vec![(0, word)],
+                is_prefix,
+            }),
+        ]),
+        None => Node::Phrase(phrase),
+    })
+}
+
+/// Understands words in quotes: they follow each other, be it as words or in a name.
+fn in_quotes(text: &str, is_prefix: bool) -> Option<Node> {
+    let stem = text.trim_end_matches('*');
+    let phrase = phrase(&words(stem), is_prefix && ends_in_word(stem))?;
+    let joined = phrase.words.iter().map(|(_, word)| word.clone());
+    let joined = Phrase {
+        words: joined.enumerate().collect(),
+        is_prefix: phrase.is_prefix,
+    };
+    Some(if joined == phrase {
+        Node::Phrase(phrase)
+    } else {
+        Node::Any(vec![Node::Phrase(phrase), Node::Phrase(joined)])
+    })
+}
+
+fn phrase(found: &[tantivy::tokenizer::Token], is_prefix: bool) -> Option<Phrase> {
+    let mut parts = found.iter().filter(|token| !is_whole(token)).peekable();
+    let first = parts.peek()?.position;
+    let words = parts.map(|token| (token.position - first, token.text.clone()));
+    Some(Phrase {
+        words: words.collect(),
+        is_prefix,
+    })
+}
+
+fn ends_in_word(stem: &str) -> bool {
+    stem.chars().next_back().is_some_and(char::is_alphanumeric)
+}
+
+fn is_one_run(stem: &str) -> bool {
+    stem.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+struct Parser<'a> {
+    tokens: &'a [Token],
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a Token> {
+        self.tokens.get(self.at)
+    }
+
+    /// One or more alternatives. `None` where there is nothing in them to look for.
+    fn any(&mut self) -> Result<Option<Node>> {
+        let mut nodes = Vec::new();
+        let mut alternatives = 1;
+        nodes.extend(self.all("or")?);
+        while let Some(Token {
+            kind: TokenKind::Or,
+            place,
+        }) = self.peek()
+        {
+            self.at += 1;
+            alternatives += 1;
+            if self.is_at_end() {
+                return wrong(format!(
+                    "there is nothing after the `or` at character {place}"
+                ));
+            }
+            nodes.extend(self.all("or")?);
+        }
+        if alternatives > 1 && nodes.iter().any(|node| matches!(node, Node::Not(_))) {
+            return wrong(format!("beside an `or`, {ONLY_NOT}"));
+        }
+        Ok(one_or(nodes, Node::Any))
+    }
+
+    /// All that stands beside each other up to an `or` or a parenthesis.
+    fn all(&mut self, before: &str) -> Result<Option<Node>> {
+        let mut nodes = Vec::new();
+        let mut after: Option<(&str, usize)> = None;
+        let mut is_first = true;
+        while let Some(token) = self.peek() {
+            match token.kind {
+                TokenKind::Or if is_first => {
+                    let place = token.place;
+                    return wrong(format!(
+                        "there is nothing before the `{before}` at character {place}"
+                    ));
+                }
+                TokenKind::And if is_first || after.is_some() => {
+                    let place = token.place;
+                    return wrong(format!(
+                        "there is nothing before the `and` at character {place}"
+                    ));
+                }
+                TokenKind::And => {
+                    self.at += 1;
+                    after = Some(("and", token.place));
+                    continue;
+                }
+                TokenKind::Or | TokenKind::Close => break,
+                _ => nodes.extend(self.unary()?),
+            }
+            is_first = false;
+            after = None;
+        }
+        if let Some((what, place)) = after {
+            return wrong(format!(
+                "there is nothing after the `{what}` at character {place}"
+            ));
+        }
+        let (not, mut all): (Vec<_>, Vec<_>) = nodes
+            .into_iter()
+            .partition(|node| matches!(node, Node::Not(_)));
+        if all.is_empty() {
+            // What is left out of nothing: whoever asked says whether that can be.
+            return Ok(not.into_iter().next());
+        }
+        all.extend(not);
+        Ok(one_or(all, Node::All))
+    }
+
+    fn unary(&mut self) -> Result<Option<Node>> {
+        let Some(token) = self.peek() else {
+            return Ok(None);
+        };
+        self.at += 1;
+        match &token.kind {
+            TokenKind::Term(node) => Ok(node.clone()),
+            TokenKind::Not(written) => {
+                if self.is_at_end()
+                    || matches!(
+                        self.peek(),
+                        Some(Token {
+                            kind: TokenKind::And,
+                            ..
+                        })
+                    )
+                {
+                    let place = token.place;
+                    return wrong(format!(
+                        "there is nothing after the `{written}` at character {place}"
+                    ));
+                }
+                self.deeper(token.place)?;
+                let inner = self.unary()?;
+                self.depth -= 1;
+                Ok(inner.map(|inner| match inner {
+                    Node::Not(twice) => *twice,
+                    inner => Node::Not(Box::new(inner)),
+                }))
+            }
+            TokenKind::Open => self.group(token.place),
+            TokenKind::And | TokenKind::Or | TokenKind::Close => Ok(None),
+        }
+    }
+
+    fn group(&mut self, place: usize) -> Result<Option<Node>> {
+        self.deeper(place)?;
+        if let Some(Token {
+            kind: TokenKind::Close,
+            ..
+        }) = self.peek()
+        {
+            return wrong(format!(
+                "there is nothing in the parentheses at character {place}"
+            ));
+        }
+        let inner = self.any()?;
+        self.depth -= 1;
+        match self.peek() {
+            Some(Token {
+                kind: TokenKind::Close,
+                ..
+            }) => {
+                self.at += 1;
+                Ok(inner)
+            }
+            _ => wrong(format!("the `(` at character {place} is not closed")),
+        }
+    }
+
+    fn deeper(&mut self, place: usize) -> Result<()> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return wrong(format!("too much is in each other at character {place}"));
+        }
+        Ok(())
+    }
+
+    fn is_at_end(&self) -> bool {
+        matches!(
+            self.peek(),
+            None | Some(Token {
+                kind: TokenKind::Or | TokenKind::Close,
+                ..
+            })
+        )
+    }
+}
+
+/// Returns the only node, or what `many` makes of several.
+fn one_or(mut nodes: Vec<Node>, many: impl FnOnce(Vec<Node>) -> Node) -> Option<Node> {
+    match nodes.len() {
+        0 => None,
+        1 => nodes.pop(),
+        _ => Some(many(nodes)),
+    }
+}
+
+#[cfg(test)]
+#[path = "query_tests.rs"]
+mod tests;

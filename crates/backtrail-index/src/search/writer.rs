@@ -1,50 +1,235 @@
-//! Adding to the index.
+//! Adding to the index on disk.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 
 use backtrail::SessionId;
+use tantivy::{Index, IndexMeta, SegmentMeta};
 
-use super::dir::SearchDir;
-use crate::error::Result;
+use super::book::TrailBook;
+use super::commit::{self, Commit, sync_dir};
+use super::dir::{SearchDir, guarded, open_index, path};
+use super::document::{Batch, schema, tokenizers};
+use super::files::Files;
+use super::segments::{Makers, Making, merge_small, settings};
+use crate::error::{Error, Result};
 use crate::feed::{End, Said, Sink, TrailPlace};
+use crate::seal::Seal;
+
+/// How much text goes to a thread at once.
+const BATCH: usize = 512 << 10;
+/// How much memory is taken for the little that needs no thread.
+const LITTLE: usize = 16 << 20;
 
 /// Adds to the index, or builds it anew. One at a time: whoever has one holds the lock.
-#[derive(Debug)]
-pub(crate) struct SearchWriter {}
+///
+/// The directory is the index's alone: what is in it and not of the last commit is
+/// removed.
+pub(crate) struct SearchWriter {
+    dir: PathBuf,
+    index: Index,
+    /// What is in the index, whether it was committed yet or not.
+    segments: Vec<SegmentMeta>,
+    book: TrailBook,
+    batch: Batch,
+    makers: Option<Makers>,
+}
+
+impl fmt::Debug for SearchWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SearchWriter")
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
+    }
+}
 
 impl SearchWriter {
     /// Adds to what was opened, which must be the newest.
-    pub(crate) fn go_on(_derived: &Path, _dir: &SearchDir) -> Result<Self> {
-        Ok(Self {})
+    pub(crate) fn go_on(derived: &Path, opened: &SearchDir) -> Result<Self> {
+        let dir = path(derived);
+        let commit = &opened.commit;
+        clean(&dir, &commit.seal)?;
+        let (index, segments) = tantivy(|| {
+            let index = open_index(Files::open(&dir)?.with_meta(&commit.meta))?;
+            let segments = index.searchable_segment_metas()?;
+            Ok((index, segments))
+        })?;
+        let book = TrailBook::new(&commit.trails, commit.next_ordinal);
+        Ok(Self::with(dir, index, segments, book))
     }
 
     /// Builds all from nothing. What is there answers until the first commit.
-    pub(crate) fn anew(_derived: &Path) -> Result<Self> {
-        Ok(Self {})
+    pub(crate) fn anew(derived: &Path) -> Result<Self> {
+        let dir = path(derived);
+        make_dir(&dir)?;
+        match Commit::read(&dir)? {
+            Some(Ok(commit)) => clean(&dir, &commit.seal)?,
+            _ => remove_all_but(&dir, &HashSet::new())?,
+        }
+        let index = tantivy(|| {
+            let mut index = Index::create(Files::open(&dir)?, schema(), settings())?;
+            index.set_tokenizers(tokenizers());
+            Ok(index)
+        })?;
+        Ok(Self::with(dir, index, Vec::new(), TrailBook::default()))
+    }
+
+    fn with(dir: PathBuf, index: Index, segments: Vec<SegmentMeta>, book: TrailBook) -> Self {
+        Self {
+            dir,
+            index,
+            segments,
+            book,
+            batch: Batch::default(),
+            makers: None,
+        }
     }
 
     /// Forgets all trails of a session.
-    pub(crate) fn forget_session(&mut self, _session: &SessionId) {}
+    pub(crate) fn forget_session(&mut self, session: &SessionId) {
+        self.book.forget_session(session);
+    }
 
     /// Forgets one trail.
-    pub(crate) fn forget_trail(&mut self, _session: &SessionId, _number: u32) {}
+    pub(crate) fn forget_trail(&mut self, session: &SessionId, number: u32) {
+        self.book.forget_trail(session, number);
+    }
 
-    /// Makes what was taken in durable and seen, and returns the index with it.
+    /// Makes what was taken in durable and seen, and returns the index with it. After an
+    /// error, give this writer up: what was committed before it is still there.
     pub(crate) fn commit(&mut self) -> Result<SearchDir> {
-        Ok(SearchDir {})
+        self.book.give_up();
+        self.write_segments()?;
+        let segments = std::mem::take(&mut self.segments);
+        self.segments = tantivy(|| merge_small(&self.dir, &self.index, segments))?;
+        let meta = IndexMeta {
+            index_settings: settings(),
+            segments: self.segments.clone(),
+            ..IndexMeta::with_schema(schema())
+        };
+        let (trails, next_ordinal) = self.book.known();
+        let commit = Commit {
+            seal: self.seal(&meta)?,
+            meta: serde_json::to_vec(&meta).map_err(|error| failed(error.to_string()))?,
+            next_ordinal,
+            docs: self.segments.iter().map(|s| u64::from(s.max_doc())).sum(),
+            trails,
+        };
+        // What the commit names is durable before it is.
+        sync_dir(&self.dir)?;
+        commit.write(&self.dir)?;
+        clean(&self.dir, &commit.seal)?;
+        SearchDir::open_commit(&self.dir, commit).map_err(failed)
+    }
+
+    /// Writes what was taken in since the last commit.
+    fn write_segments(&mut self) -> Result<()> {
+        let last = std::mem::take(&mut self.batch);
+        let made = match self.makers.take() {
+            Some(makers) => {
+                makers.give(last);
+                makers.end().map_err(failed)?
+            }
+            None => tantivy(|| {
+                let mut making = Making::begin(&self.index, LITTLE)?;
+                making.add(last)?;
+                Ok(making.end()?.into_iter().collect())
+            })?,
+        };
+        self.segments.extend(made);
+        Ok(())
+    }
+
+    fn seal(&self, meta: &IndexMeta) -> Result<Seal> {
+        let files = meta.list_segment_files();
+        let names: Vec<&str> = files.iter().filter_map(|path| path.to_str()).collect();
+        Seal::of(&self.dir, &names).map_err(|error| Error::io("cannot look at", &self.dir, error))
     }
 }
 
 impl Sink for SearchWriter {
-    fn begin(&mut self, _place: &TrailPlace) -> Result<()> {
+    fn begin(&mut self, place: &TrailPlace) -> Result<()> {
+        self.book.begin(place)
+    }
+
+    fn record(&mut self, said: &Said<'_>) -> Result<()> {
+        let Some(trail) = self.book.ordinal() else {
+            return Ok(());
+        };
+        if self.batch.add_record(trail, said) {
+            self.book.count();
+        }
+        if self.batch.bytes() >= BATCH {
+            let makers = self
+                .makers
+                .get_or_insert_with(|| Makers::start(&self.index));
+            makers.give(std::mem::take(&mut self.batch));
+        }
         Ok(())
     }
 
-    fn record(&mut self, _said: &Said<'_>) -> Result<()> {
+    fn end(&mut self, end: Option<End>) -> Result<()> {
+        self.book.end(end);
         Ok(())
     }
+}
 
-    fn end(&mut self, _end: Option<End>) -> Result<()> {
-        Ok(())
+/// Makes the directory, in place of whatever else has its name.
+fn make_dir(dir: &Path) -> Result<()> {
+    let failed = |error| Error::io("cannot make", dir, error);
+    if fs::symlink_metadata(dir).is_ok_and(|meta| !meta.is_dir()) {
+        fs::remove_file(dir).map_err(failed)?;
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(dir).map_err(failed)
+}
+
+/// Removes all from the directory but the commit and what it names: what processes left
+/// that died, and what is of older commits. Readers that have it open keep it.
+fn clean(dir: &Path, keep: &Seal) -> Result<()> {
+    let names = keep.names().into_iter().chain([commit::NAME]);
+    remove_all_but(dir, &names.collect())
+}
+
+fn remove_all_but(dir: &Path, names: &HashSet<&str>) -> Result<()> {
+    let failed = |error| Error::io("cannot clean up", dir, error);
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| names.contains(name))
+        {
+            continue;
+        }
+        let path = entry.path();
+        let removed = if entry.file_type().map_err(failed)?.is_dir() {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
+        match removed {
+            Err(error) if !commit::is_missing(&error) => {
+                return Err(Error::io("cannot remove", &path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Runs something of tantivy's.
+fn tantivy<T>(run: impl FnOnce() -> tantivy::Result<T>) -> Result<T> {
+    guarded(run).map_err(failed)
+}
+
+fn failed(what: String) -> Error {
+    Error::Search {
+        doing: "cannot write the full-text index",
+        what,
     }
 }

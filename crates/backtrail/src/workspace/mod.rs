@@ -27,6 +27,7 @@ pub(crate) mod nested;
 pub(crate) mod outside;
 mod point;
 mod purge;
+pub(crate) mod remote;
 pub(crate) mod resolve;
 mod run;
 pub(crate) mod stored;
@@ -54,6 +55,7 @@ pub use making::CheckpointOptions;
 pub use marks::FileChange;
 pub use mend::{Recaptured, SnapshotsRepair};
 pub use point::Point;
+pub use remote::remote_of;
 pub use run::Run;
 pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
 

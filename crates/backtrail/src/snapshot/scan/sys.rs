@@ -245,7 +245,7 @@ pub(super) fn read_beneath(
 }
 
 /// Reads a small regular file by its path; see [`read_beneath`].
-pub(super) fn read_path(path: &Path, longest: u64) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_path(path: &Path, longest: u64) -> io::Result<Option<Vec<u8>>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     read_opened(rustix::fs::open(path, flags, Mode::empty()), longest)
 }

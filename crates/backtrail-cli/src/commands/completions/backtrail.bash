@@ -1,0 +1,28 @@
+# Completes the command backtrail in bash: put this where bash-completion looks, as
+# ~/.local/share/bash-completion/completions/backtrail, or source it.
+
+_backtrail() {
+    local line current=${COMP_WORDS[COMP_CWORD]}
+    COMPREPLY=()
+    while IFS= read -r line; do
+        case $line in
+            :files | :dirs | :commands)
+                local kind=-f file
+                [[ $line == :dirs ]] && kind=-d
+                [[ $line == :commands ]] && kind=-c
+                [[ $line == :commands ]] || compopt -o filenames 2>/dev/null
+                while IFS= read -r file; do
+                    COMPREPLY+=("$file")
+                done < <(compgen "$kind" -- "$current")
+                ;;
+            *)
+                line=${line%%$'\t'*}
+                # What a shell would take for more than a word is quoted.
+                [[ $line == *[!A-Za-z0-9_.,:/=@%+~-]* ]] && printf -v line '%q' "$line"
+                COMPREPLY+=("$line")
+                ;;
+        esac
+    done < <("$1" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+
+complete -F _backtrail backtrail

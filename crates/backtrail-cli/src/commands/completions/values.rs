@@ -1,0 +1,212 @@
+//! What a store has that can be named on a command line.
+//!
+//! It must be quick in a store of many thousands of sessions, and is asked by a key: ids
+//! come from the names of directories, and only a few sessions are looked into.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use backtrail::{SessionId, SessionInfo, Store, Workspace};
+
+use super::line::Candidate;
+use crate::home::{store_dir, workspace_root};
+use crate::when;
+
+/// So many sessions are looked into for their titles.
+const TITLED: usize = 30;
+/// So many are offered where nothing was typed yet, and the newest of them.
+const NEWEST: usize = 30;
+/// So many checkpoints are offered.
+const CHECKPOINTS: usize = 200;
+
+/// What fits a word that is not finished.
+pub(super) struct Values<'a> {
+    current: &'a str,
+    dir: Option<PathBuf>,
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn new(store: Option<&str>, current: &'a str) -> Self {
+        let dir = store_dir(store.map(Path::new)).ok();
+        Self {
+            current,
+            dir: dir.map(|(dir, _)| dir),
+        }
+    }
+
+    /// Opens the store; that makes nothing.
+    fn store(&self) -> Option<Store> {
+        Store::open(self.dir.clone()?).ok()
+    }
+
+    pub(super) fn sessions(&self) -> Vec<Candidate> {
+        let mut found = self.latest();
+        let ids = self.session_ids();
+        let store = self.store().filter(|_| ids.len() <= TITLED);
+        found.extend(ids.iter().filter_map(|id| {
+            let what = store.as_ref().map(|store| described(store, id));
+            Candidate::new(id, &what.unwrap_or_default())
+        }));
+        found
+    }
+
+    /// Returns the sessions in the trash.
+    pub(super) fn deleted(&self) -> Vec<Candidate> {
+        let ids = self.store().and_then(|store| store.deleted_sessions().ok());
+        let ids = ids.into_iter().flatten();
+        let fitting = ids.filter(|id| id.as_str().starts_with(self.current));
+        let candidate = |id: SessionId| Candidate::new(id.as_str(), "in the trash");
+        fitting.filter_map(candidate).collect()
+    }
+
+    /// Returns the checkpoints of this workspace, by their ids and their labels.
+    pub(super) fn points(&self) -> Vec<Candidate> {
+        let mut found = self.fixed(&[
+            ("last", "the newest checkpoint here"),
+            ("last~1", "before the last turn or run"),
+            ("last~2", "before the last two"),
+        ]);
+        let Some(workspace) = self.workspace() else {
+            return found;
+        };
+        let Ok(checkpoints) = workspace.checkpoints_back() else {
+            return found;
+        };
+        for checkpoint in checkpoints
+            .take(CHECKPOINTS)
+            .filter_map(backtrail::Result::ok)
+        {
+            let at = when::brief(checkpoint.at());
+            let id = checkpoint.id().prefix(8);
+            let about = checkpoint
+                .label()
+                .or(checkpoint.about())
+                .unwrap_or_default();
+            let what = format!("{}, {at}: {about}", checkpoint.why());
+            found.extend(Candidate::new(&id, &what).filter(|_| self.fits(&id)));
+            if let Some(label) = checkpoint.label().filter(|label| self.fits(label)) {
+                let what = format!("checkpoint {id}, {at}");
+                let is_new = !found.iter().any(|it| it.value == label);
+                found.extend(Candidate::new(label, &what).filter(|_| is_new));
+            }
+        }
+        found
+    }
+
+    pub(super) fn sessions_and_points(&self) -> Vec<Candidate> {
+        let mut found = self.sessions();
+        found.extend(self.points());
+        found
+    }
+
+    pub(super) fn agents(&self) -> Vec<Candidate> {
+        self.said(|info| info.agent.into_iter().collect())
+    }
+
+    pub(super) fn models(&self) -> Vec<Candidate> {
+        self.said(|info| info.model.into_iter().collect())
+    }
+
+    pub(super) fn tags(&self) -> Vec<Candidate> {
+        self.said(|info| info.tags)
+    }
+
+    /// Returns what the newest sessions say of themselves.
+    fn said(&self, what: impl Fn(SessionInfo) -> Vec<String>) -> Vec<Candidate> {
+        let Some(store) = self.store() else {
+            return Vec::new();
+        };
+        let ids = newest(self.all_ids(), 10 * NEWEST);
+        let infos = ids.iter().filter_map(|id| info(&store, id));
+        let mut said: Vec<String> = infos.flat_map(what).collect();
+        said.sort_unstable();
+        said.dedup();
+        said.retain(|text| self.fits(text));
+        said.iter()
+            .filter_map(|text| Candidate::new(text, ""))
+            .collect()
+    }
+
+    fn latest(&self) -> Vec<Candidate> {
+        self.fixed(&[("latest", "the newest session here")])
+    }
+
+    fn fixed(&self, all: &[(&str, &str)]) -> Vec<Candidate> {
+        let fitting = all.iter().filter(|(value, _)| self.fits(value));
+        fitting
+            .filter_map(|(value, what)| Candidate::new(value, what))
+            .collect()
+    }
+
+    fn fits(&self, value: &str) -> bool {
+        value.starts_with(self.current)
+    }
+
+    fn workspace(&self) -> Option<Workspace> {
+        let store = self.store()?;
+        let root = workspace_root(&store)?;
+        store.find_workspace(&root).ok().flatten()
+    }
+
+    /// Returns the sessions that begin with what was typed; the newest where that is
+    /// nothing.
+    fn session_ids(&self) -> Vec<String> {
+        let mut ids = self.all_ids();
+        ids.retain(|(id, _)| self.fits(id));
+        let most = if self.current.is_empty() {
+            NEWEST
+        } else {
+            usize::MAX
+        };
+        newest(ids, most)
+    }
+
+    /// Returns the names and the paths of all sessions.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command may look at the store"
+    )]
+    fn all_ids(&self) -> Vec<(String, PathBuf)> {
+        let dir = self.dir.as_ref().map(|dir| dir.join("sessions"));
+        let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok());
+        let entries = entries.into_iter().flatten().flatten();
+        let named = entries.filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            name.parse::<SessionId>().ok()?;
+            Some((name, entry.path()))
+        });
+        named.collect()
+    }
+}
+
+/// Returns the names of the newest directories, newest first; all of them by name where
+/// they are no more than `most`.
+fn newest(mut all: Vec<(String, PathBuf)>, most: usize) -> Vec<String> {
+    if all.len() > most {
+        let changed = |path: &PathBuf| path.metadata().and_then(|it| it.modified()).ok();
+        all.sort_by_cached_key(|(_, path)| {
+            std::cmp::Reverse(changed(path).unwrap_or(SystemTime::UNIX_EPOCH))
+        });
+        all.truncate(most);
+    } else {
+        all.sort_unstable();
+    }
+    all.into_iter().map(|(id, _)| id).collect()
+}
+
+fn info(store: &Store, id: &str) -> Option<SessionInfo> {
+    let reader = store.read_session(&id.parse().ok()?).ok()?;
+    reader.info().ok()
+}
+
+fn described(store: &Store, id: &str) -> String {
+    let Some(info) = info(store, id) else {
+        return String::new();
+    };
+    let title = info.title.or(info.begins).unwrap_or_default();
+    let at = info.updated_at.map(when::brief).unwrap_or_default();
+    match title.is_empty() {
+        true => at,
+        false => format!("{at}: {title}"),
+    }
+}

@@ -1,0 +1,111 @@
+//! What the turns of a session changed, as far as its workspace still knows.
+
+use backtrail::{
+    CheckpointId, Diff, ErrorKind, LogEntry, LogKind, SessionInfo, SessionReader, Store, Workspace,
+};
+
+use crate::text::{count, visible_path};
+
+/// The workspace of a session, and the turns of it that are on the line.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    workspace: Option<Workspace>,
+    turns: Vec<LogEntry>,
+}
+
+/// How many files are named.
+const NAMED: usize = 4;
+
+impl Changes {
+    /// Looks what is known. A conversation is read without its files, too: what cannot
+    /// be found out is not told.
+    pub(super) fn find(store: &Store, reader: &SessionReader, info: &SessionInfo) -> Self {
+        Self::look(store, reader, info).unwrap_or_default()
+    }
+
+    fn look(store: &Store, reader: &SessionReader, info: &SessionInfo) -> backtrail::Result<Self> {
+        let Some(workspace) = workspace_of(store, info)? else {
+            return Ok(Self::default());
+        };
+        let line = reader.line_parts()?;
+        let is_on_line = |entry: &LogEntry| {
+            entry.after().session().is_some_and(|place| {
+                line.iter().any(|part| {
+                    part.session == place.id && part.trail == place.trail && place.seq <= part.until
+                })
+            })
+        };
+        let mut turns = workspace.log()?;
+        turns.retain(|entry| entry.kind() == LogKind::Turn && is_on_line(entry));
+        Ok(Self {
+            workspace: Some(workspace),
+            turns,
+        })
+    }
+
+    /// Says what the turn changed that has the records `from` to `to`.
+    pub(super) fn of_turn(&self, from: u64, to: u64) -> String {
+        let is_it = |entry: &&LogEntry| {
+            let place = entry.after().session();
+            place.is_some_and(|place| (from..=to).contains(&place.seq))
+        };
+        let Some(entry) = self.turns.iter().rev().find(is_it) else {
+            return String::new();
+        };
+        match entry.changes() {
+            Ok(Some(diff)) => words(&diff),
+            Ok(None) => String::new(),
+            Err(error) => unknown(&error),
+        }
+    }
+
+    /// Says what a run changed, by the checkpoint after it.
+    pub(super) fn of_run(&self, after: Option<CheckpointId>) -> String {
+        let (Some(workspace), Some(id)) = (&self.workspace, after) else {
+            return String::new();
+        };
+        match workspace.checkpoint_by_id(id) {
+            Ok(Some(checkpoint)) => match checkpoint.changes() {
+                Ok(diff) => words(&diff),
+                Err(error) => unknown(&error),
+            },
+            _ => String::new(),
+        }
+    }
+}
+
+/// Returns the workspace that a session works in, wherever it is now.
+fn workspace_of(store: &Store, info: &SessionInfo) -> backtrail::Result<Option<Workspace>> {
+    if let Some(root) = &info.workspace_root
+        && let Ok(Some(found)) = store.find_workspace(root)
+    {
+        return Ok(Some(found));
+    }
+    let Some(id) = &info.workspace_id else {
+        return Ok(None);
+    };
+    let mut all = store.workspaces()?.into_iter();
+    Ok(all.find(|workspace| workspace.id() == id))
+}
+
+fn unknown(error: &backtrail::Error) -> String {
+    match error.kind() {
+        ErrorKind::LetGo => "what it changed was let go".to_owned(),
+        _ => "what it changed cannot be read any more".to_owned(),
+    }
+}
+
+/// Writes how many files changed, and names some.
+fn words(diff: &Diff) -> String {
+    let changes = diff.changes();
+    if changes.is_empty() {
+        return String::new();
+    }
+    let names = changes.iter().take(NAMED);
+    let mut names: Vec<String> = names.map(|change| visible_path(&change.path)).collect();
+    if changes.len() > NAMED {
+        names.push("…".to_owned());
+    }
+    let files = count(changes.len() as u64, "file");
+    format!("{files} changed: {}", names.join(", "))
+}

@@ -1,0 +1,129 @@
+//! A session as it grows.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::changes::Changes;
+use super::data::{compaction_json, run_json, write_json};
+use super::notes::Known;
+use super::sheet::Sheet;
+use super::spent::Ledger;
+use super::tell::{Manner, Teller};
+use super::{View, head};
+use crate::error::Result;
+use crate::ui::unwritable;
+
+/// How often a follower looks for something new.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+impl View<'_> {
+    /// Prints records as they come, as text.
+    pub(super) fn follow_text(&self) -> Result<()> {
+        let broken = |error: io::Error| unwritable(&error);
+        let mut out = self.ui.out();
+        let info = self.reader.info()?;
+        let mut sheet = Sheet::new(&mut out, self.ui);
+        head::write(&mut sheet, &info, None).map_err(broken)?;
+        let manner = Manner {
+            full: self.full,
+            live: true,
+        };
+        let ledger = Ledger::new(self.prices.clone(), info.model.clone());
+        let teller = Teller::new(sheet, manner, Changes::default(), ledger, &info);
+        let mut teller = teller.knowing(Known::at_first(self.reader));
+        let mut follower = self.reader.follow()?;
+        let mut warned = 0;
+        loop {
+            let found = match follower.poll()? {
+                Some(record) => {
+                    teller.record(&record).map_err(broken)?;
+                    true
+                }
+                None => false,
+            };
+            if let Some(moved) = follower.take_moved() {
+                teller.flush().map_err(broken)?;
+                self.ui.status(&format!(
+                    "the conversation went back to record {} ({})",
+                    moved.seq,
+                    moved.because.as_str()
+                ));
+            }
+            let unreadable = teller.take_unreadable();
+            if follower.damage().count() > warned || !unreadable.is_empty() {
+                warned = follower.damage().count();
+                self.warn(follower.damage(), &unreadable);
+            }
+            if !found {
+                teller.flush().map_err(broken)?;
+                wait(INTERVAL).map_err(broken)?;
+            }
+        }
+    }
+
+    /// Prints records as they come, a JSON object a line.
+    pub(super) fn follow_json(&self) -> Result<()> {
+        let broken = |error: io::Error| unwritable(&error);
+        let mut out = self.ui.out();
+        let mut follower = self.reader.follow()?;
+        let mut warned = 0;
+        let mut last = 0;
+        loop {
+            let mut unreadable = Vec::new();
+            let mut found = false;
+            if let Some(record) = follower.poll()? {
+                found = true;
+                last = record.seq();
+                if let Some(compaction) = compaction_json(&record) {
+                    let line = json!({"compaction": compaction});
+                    writeln!(out, "{line}").map_err(broken)?;
+                }
+                if let Some(run) = run_json(&record) {
+                    writeln!(out, "{}", json!({"run": run})).map_err(broken)?;
+                }
+                if write_json(&mut out, &record, "", &mut unreadable).map_err(broken)? {
+                    writeln!(out).map_err(broken)?;
+                }
+            }
+            if let Some(moved) = follower.take_moved() {
+                let line = json!({"moved": {
+                    "because": moved.because.as_str(),
+                    "to": moved.seq,
+                    "before": last,
+                }});
+                writeln!(out, "{line}").map_err(broken)?;
+            }
+            if follower.damage().count() > warned || !unreadable.is_empty() {
+                warned = follower.damage().count();
+                self.warn(follower.damage(), &unreadable);
+            }
+            if !found {
+                out.flush().map_err(broken)?;
+                wait(INTERVAL).map_err(broken)?;
+            }
+        }
+    }
+}
+
+/// Waits a while, or until nobody reads standard output any more: a follower of
+/// a quiet session would find that out only with the next record.
+#[cfg(unix)]
+fn wait(interval: Duration) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = io::stdout();
+    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+    let interval = Timespec::try_from(interval).map_err(io::Error::other)?;
+    match poll(&mut watched, Some(&interval)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(_) => Err(io::ErrorKind::BrokenPipe.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(unix))]
+fn wait(interval: Duration) -> io::Result<()> {
+    std::thread::sleep(interval);
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! The signs that a page is drawn with.
+
+use std::env;
+
+/// The signs, for a terminal that knows all characters or ASCII alone.
+#[derive(Debug)]
+pub(super) struct Glyphs {
+    /// Before a call of a tool.
+    pub(super) tool: &'static str,
+    pub(super) done: &'static str,
+    pub(super) failed: &'static str,
+    /// Before a prompt.
+    pub(super) prompt: &'static str,
+    /// One column of a rule.
+    pub(super) rule: &'static str,
+    /// Before a quotation.
+    pub(super) bar: &'static str,
+    /// Before an item of a list.
+    pub(super) bullet: &'static str,
+    /// Between two facts.
+    pub(super) dot: &'static str,
+    /// Before the record that was asked for.
+    pub(super) here: &'static str,
+}
+
+const UNICODE: Glyphs = Glyphs {
+    tool: "⚙",
+    done: "✓",
+    failed: "✗",
+    prompt: "›",
+    rule: "─",
+    bar: "│",
+    bullet: "•",
+    dot: "·",
+    here: "→",
+};
+
+const ASCII: Glyphs = Glyphs {
+    tool: "*",
+    done: "ok:",
+    failed: "failed:",
+    prompt: ">",
+    rule: "-",
+    bar: "|",
+    bullet: "-",
+    dot: "-",
+    here: "->",
+};
+
+impl Glyphs {
+    /// Returns those that the locale has. One that says nothing has all.
+    pub(super) fn of_locale() -> &'static Self {
+        let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+        let mut said = names.iter().filter_map(env::var_os);
+        let locale = said.find(|value| !value.is_empty()).unwrap_or_default();
+        let locale = locale.to_string_lossy().to_lowercase();
+        match locale.is_empty() || locale.contains("utf-8") || locale.contains("utf8") {
+            true => &UNICODE,
+            false => &ASCII,
+        }
+    }
+}

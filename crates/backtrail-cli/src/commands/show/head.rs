@@ -1,0 +1,93 @@
+//! What stands above a conversation.
+
+use std::io;
+
+use anstyle::Style;
+use backtrail::SessionInfo;
+
+use super::sheet::Sheet;
+use super::turns::Survey;
+use super::wrap::{Span, wrap};
+use crate::home::tilde;
+use crate::text::{count, one_line};
+use crate::ui::{BOLD, DIM};
+use crate::when;
+
+/// Writes what a session is: its title, where and when it was, and what it came to, where
+/// it was looked over.
+pub(super) fn write(
+    sheet: &mut Sheet<'_>,
+    info: &SessionInfo,
+    survey: Option<&Survey>,
+) -> io::Result<()> {
+    let title = info.title.as_deref().or(info.begins.as_deref());
+    let title = one_line(title.unwrap_or("untitled"), 200);
+    put(sheet, BOLD, &title)?;
+    let dot = format!(" {} ", sheet.glyphs().dot);
+    let mut facts = vec![info.id.to_string()];
+    facts.extend(info.agent.as_deref().map(|agent| one_line(agent, 60)));
+    facts.extend(info.model.as_deref().map(|model| one_line(model, 60)));
+    let root = info.workspace_root.as_ref();
+    facts.extend(root.map(|root| one_line(&tilde(root), 200)));
+    put(sheet, DIM, &facts.join(&dot))?;
+    let mut facts: Vec<String> = span(info).into_iter().collect();
+    if let Some(survey) = survey {
+        facts.push(count(survey.starts.len() as u64, "turn"));
+        if survey.tool_calls > 0 {
+            facts.push(count(survey.tool_calls, "tool call"));
+        }
+        let spent = survey.spent.words(sheet.glyphs());
+        facts.extend((!spent.is_empty()).then_some(spent));
+    }
+    if !info.tags.is_empty() {
+        facts.push(format!("tags {}", one_line(&info.tags.join(", "), 200)));
+    }
+    put(sheet, DIM, &facts.join(&dot))?;
+    origin(sheet, info)
+}
+
+/// Writes from when to when it was.
+fn span(info: &SessionInfo) -> Option<String> {
+    let from = info.created_at?;
+    let begun = format!("{} {}", when::day(from), when::time(from));
+    let Some(to) = info
+        .updated_at
+        .filter(|to| when::time(*to) != when::time(from))
+    else {
+        return Some(begun);
+    };
+    Some(match when::day(to) == when::day(from) {
+        true => format!("{begun} to {}", when::time(to)),
+        false => format!("{begun} to {} {}", when::day(to), when::time(to)),
+    })
+}
+
+/// Writes what it was forked from or begun by.
+fn origin(sheet: &mut Sheet<'_>, info: &SessionInfo) -> io::Result<()> {
+    if let Some(origin) = &info.forked_from {
+        let at = origin
+            .seq
+            .map_or_else(String::new, |seq| format!(" at record {seq}"));
+        let called = match origin.branch_name.as_deref().unwrap_or_default() {
+            "" => String::new(),
+            name => format!(" as {}", one_line(name, 60)),
+        };
+        let parent = one_line(&origin.parent_session_id, 60);
+        put(sheet, DIM, &format!("forked from {parent}{at}{called}"))?;
+    }
+    if let Some(by) = &info.spawned_by {
+        let call = one_line(&by.tool_use_id, 60);
+        let (session, seq) = (&by.session_id, by.seq);
+        let words = format!("begun by the tool call {call} of {session} (record {seq})");
+        put(sheet, DIM, &words)?;
+    }
+    Ok(())
+}
+
+fn put(sheet: &mut Sheet<'_>, style: Style, text: &str) -> io::Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let lines = wrap(&[Span::new(style, text)], sheet.room());
+    lines.iter().try_for_each(|line| sheet.head(line))
+}

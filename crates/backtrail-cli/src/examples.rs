@@ -1,0 +1,260 @@
+//! Examples for every verb: they stand below its help and in the manual.
+
+/// The examples of a verb, and what each is for.
+type Examples = &'static [(&'static str, &'static str)];
+
+/// Every verb with its examples, in the order of the alphabet.
+pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
+    (
+        "cat",
+        &[
+            ("cat last~1 src/cart.rs", "as it was before the last turn"),
+            ("cat c81f Cargo.toml > Cargo.toml.old", ""),
+        ],
+    ),
+    (
+        "checkpoint",
+        &[
+            ("checkpoint", "keep the files as they are now"),
+            ("checkpoint before-lunch", "under a name to come back to"),
+        ],
+    ),
+    (
+        "compact",
+        &[
+            ("compact latest --summary-file summary.md", ""),
+            ("compact c81f --summary-file - --keep 4", "from stdin"),
+        ],
+    ),
+    (
+        "completions",
+        &[
+            (
+                "completions bash > ~/.local/share/bash-completion/completions/backtrail",
+                "",
+            ),
+            ("completions zsh > ~/.zfunc/_backtrail", ""),
+            (
+                "completions fish > ~/.config/fish/completions/backtrail.fish",
+                "",
+            ),
+        ],
+    ),
+    ("config", &[("config", ""), ("config --json", "")]),
+    (
+        "context",
+        &[
+            ("context latest", "what a model would be sent"),
+            ("context c81f --format anthropic", ""),
+        ],
+    ),
+    (
+        "delete",
+        &[
+            ("delete c81f", "trash restore brings it back"),
+            (
+                "delete c81f --purge --dry-run",
+                "what would be gone for good",
+            ),
+        ],
+    ),
+    (
+        "diff",
+        &[
+            ("diff", "what the last turn or run changed, and you since"),
+            ("diff last~2 -- src", "the last two, in src alone"),
+            ("diff before-lunch last --stat", ""),
+        ],
+    ),
+    ("doctor", &[("doctor", "")]),
+    (
+        "export",
+        &[
+            ("export latest --to markdown -o talk.md", ""),
+            ("export c81f --to v1", "for older programs"),
+        ],
+    ),
+    (
+        "fork",
+        &[
+            ("fork latest", "go another way, from here"),
+            ("fork c81f:12 --name try-2", "from record 12 on"),
+            (
+                "fork last~1 --into ../second-try",
+                "with the files, elsewhere",
+            ),
+        ],
+    ),
+    (
+        "gc",
+        &[
+            ("gc --dry-run", "what nothing needs any more"),
+            ("gc --older-than 30d", "let go of older states of files"),
+            ("gc --max-size 20G --dry-run", ""),
+        ],
+    ),
+    (
+        "import",
+        &[
+            ("import old/session.jsonl", ""),
+            ("import ~/sessions/*.jsonl", ""),
+        ],
+    ),
+    (
+        "list",
+        &[
+            ("list", "the sessions here"),
+            ("list --all --sort cost -n 10", "the most expensive ones"),
+            ("list --agent codex --since 7d", ""),
+        ],
+    ),
+    (
+        "log",
+        &[
+            ("log", "what happened here, the newest first"),
+            ("log -n 100 -- src/cart.rs", "what changed one file"),
+        ],
+    ),
+    (
+        "man",
+        &[
+            ("man | man -l -", "read all of it"),
+            ("man rewind | man -l -", ""),
+        ],
+    ),
+    (
+        "pin",
+        &[("pin c81f", "list it first"), ("pin c81f --off", "")],
+    ),
+    ("rebuild", &[("rebuild", "")]),
+    (
+        "record",
+        &[
+            ("record --text 'fix the rounding' --title rounding", ""),
+            ("record --session latest < messages.jsonl", ""),
+        ],
+    ),
+    (
+        "redo",
+        &[
+            ("redo", "bring back what undo took back"),
+            ("redo --dry-run", "what that would be"),
+        ],
+    ),
+    ("relink", &[("relink", "")]),
+    (
+        "repair",
+        &[
+            ("repair c81f --dry-run", "what can be kept"),
+            ("repair", "mend damaged states of files"),
+        ],
+    ),
+    (
+        "restore",
+        &[
+            ("restore last~1 src/cart.rs", "one file, as it was before"),
+            ("restore before-lunch docs --dry-run", ""),
+        ],
+    ),
+    (
+        "rewind",
+        &[
+            ("rewind last~1", "files and talk, to before the last turn"),
+            ("rewind c81f --dry-run", "what that would do"),
+            ("rewind last~2 --keep", "but leave alone what you changed"),
+        ],
+    ),
+    (
+        "run",
+        &[
+            ("run -- claude", "keep what an agent does, with a way back"),
+            ("run --label built -- make", ""),
+        ],
+    ),
+    (
+        "search",
+        &[
+            ("search rounding refund", "both words"),
+            ("search 'round*' --tool edit --since 7d", ""),
+            ("search --phrase 'half even' --newest", ""),
+        ],
+    ),
+    (
+        "show",
+        &[
+            ("show latest", "the newest conversation here"),
+            (
+                "show c81f --turn -1 --full",
+                "its last turn, with all output",
+            ),
+            ("show c81f:41", "the turn that record 41 is of"),
+            ("show latest --follow", "as it goes on"),
+        ],
+    ),
+    (
+        "stats",
+        &[
+            ("stats --by model", "what was spent on each"),
+            ("stats --by day --since 30d", ""),
+            ("stats latest", "one session"),
+        ],
+    ),
+    ("status", &[("status", ""), ("status --json", "")]),
+    (
+        "steps",
+        &[("steps latest", "what undo would take back, and redo bring")],
+    ),
+    (
+        "tag",
+        &[
+            ("tag c81f money urgent", ""),
+            ("tag c81f --remove urgent", ""),
+        ],
+    ),
+    (
+        "title",
+        &[
+            ("title latest", ""),
+            ("title c81f 'the cart loses a cent'", ""),
+        ],
+    ),
+    (
+        "trash",
+        &[
+            ("trash list", ""),
+            ("trash restore c81f", ""),
+            ("trash empty --older-than 30d --dry-run", ""),
+        ],
+    ),
+    (
+        "undo",
+        &[
+            ("undo", "take the last step back"),
+            ("undo --dry-run", "what that would be"),
+        ],
+    ),
+    (
+        "verify",
+        &[
+            ("verify", "everything, byte by byte"),
+            ("verify c81f", "one session"),
+            ("verify --quick", ""),
+        ],
+    ),
+];
+
+/// Writes the examples of a verb; `None` where it has none.
+pub(crate) fn of(verb: &str) -> Option<String> {
+    let (_, examples) = EXAMPLES.iter().find(|(name, _)| *name == verb)?;
+    if examples.is_empty() {
+        return None;
+    }
+    let mut text = "Examples:".to_owned();
+    for (line, what) in *examples {
+        text += &format!("\n  backtrail {line}");
+        if !what.is_empty() {
+            text += &format!("   # {what}");
+        }
+    }
+    Some(text)
+}

@@ -1,0 +1,283 @@
+//! Which model a name means.
+//!
+//! Agents, gateways and providers spell one model in many ways. A name is taken apart
+//! into who sells the model and what they call it, and that is asked for. Many of the
+//! known rules are open ("begins with `claude-opus-4-1`", "contains …"), which would give
+//! `claude-opus-4-1-my-tuning` the price of a model that it is not. So it is found out
+//! which part of a name decided, and what stands around it must be a date, a revision or
+//! one of a few words that do not change a price.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use genai_prices::{Calculator, PriceCalculation, PriceRequest, Usage};
+
+/// A name longer than this is none.
+const LONGEST: usize = 200;
+/// No known name has this in it.
+const NOISE: &str = "zzqx";
+
+/// A model that has a price: who sells it, and how it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Known {
+    provider: String,
+    name: String,
+    /// How the price list calls it.
+    id: String,
+}
+
+impl Known {
+    /// Returns what a call costs.
+    pub(super) fn ask(&self, at: SystemTime, usage: &Usage) -> Option<PriceCalculation> {
+        let request = PriceRequest::new(&self.name, usage)
+            .with_provider_id(&self.provider)
+            .with_timestamp(at);
+        Calculator::bundled().calculate(&request).ok()
+    }
+
+    /// Tells whether the name says that it costs nothing.
+    pub(super) fn is_free(&self) -> bool {
+        self.name.ends_with(":free")
+    }
+
+    pub(super) fn is_claude(&self) -> bool {
+        self.id.contains("claude")
+    }
+}
+
+/// Finds the model that a name means, if it has a price.
+pub(super) fn find(name: &str) -> Option<Known> {
+    let name = name.trim().to_ascii_lowercase();
+    if name.is_empty() || name.len() > LONGEST || !name.bytes().all(|b| b.is_ascii_graphic()) {
+        return None;
+    }
+    let name = without_window(&name);
+    readings(name).into_iter().find_map(|reading| {
+        let shorter = without_effort(reading.name);
+        let again = shorter.map(|name| Reading { name, ..reading });
+        [Some(reading), again]
+            .into_iter()
+            .flatten()
+            .find_map(Reading::known)
+    })
+}
+
+/// One way to read a name.
+#[derive(Debug, Clone, Copy)]
+struct Reading<'a> {
+    /// Who sells it, where that is said.
+    provider: Option<&'a str>,
+    name: &'a str,
+}
+
+/// Returns the ways to read a name, the likeliest first.
+fn readings(name: &str) -> Vec<Reading<'_>> {
+    let of = |provider: &'static str, name| Reading {
+        provider: Some(provider),
+        name,
+    };
+    if name.starts_with("accounts/fireworks/") {
+        return vec![of("fireworks", name)];
+    }
+    if name.starts_with("arn:aws") {
+        let last = name.rsplit('/').next().unwrap_or(name);
+        return vec![of("aws", last)];
+    }
+    // `models/x`, `publishers/google/models/x`
+    let name = match name.rfind("models/") {
+        Some(at) if at == 0 || name[..at].ends_with('/') => &name[at + "models/".len()..],
+        _ => name,
+    };
+    match name.split_once('/') {
+        Some(("litellm" | "proxy", rest)) => readings(rest),
+        Some((seller, rest)) => match provider(seller) {
+            Some(provider @ ("aws" | "openrouter")) => vec![of(provider, rest)],
+            Some(provider) => vec![of(provider, rest), of("openrouter", name)],
+            None => vec![of("openrouter", name)],
+        },
+        None if is_bedrock(name) => vec![of("aws", name)],
+        None => vec![Reading {
+            provider: None,
+            name,
+        }],
+    }
+}
+
+/// Returns the provider that a name is put in front of models for.
+fn provider(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "anthropic" => "anthropic",
+        "openai" | "openai-codex" | "chatgpt" => "openai",
+        "google" | "gemini" | "google-vertex" | "google-genai" | "vertex" | "vertex_ai"
+        | "vertexai" => "google",
+        "aws" | "bedrock" | "amazon-bedrock" | "bedrock_converse" => "aws",
+        "azure" | "azure_ai" | "azure-openai" => "azure",
+        "openrouter" => "openrouter",
+        "github-copilot" | "github_copilot" | "copilot" => "github-copilot",
+        "x-ai" | "xai" => "x-ai",
+        "deepseek" => "deepseek",
+        "mistral" | "mistralai" => "mistral",
+        "moonshot" | "moonshotai" => "moonshotai",
+        "groq" => "groq",
+        "cerebras" => "cerebras",
+        "cohere" => "cohere",
+        "fireworks" | "fireworks_ai" => "fireworks",
+        "together" | "together_ai" | "together-ai" => "together",
+        "perplexity" => "perplexity",
+        "minimax" => "minimax",
+        "zai" | "z-ai" => "zai",
+        "zhipuai" => "zhipuai",
+        _ => return None,
+    })
+}
+
+/// Tells whether a name is one of Bedrock's: `us.anthropic.claude-…`, `amazon.nova-…`.
+fn is_bedrock(name: &str) -> bool {
+    let mut parts = name.split('.');
+    let first = parts.next().unwrap_or_default();
+    let maker = if is_region(first) {
+        parts.next().unwrap_or_default()
+    } else {
+        first
+    };
+    is_maker(maker) && parts.next().is_some()
+}
+
+fn is_region(part: &str) -> bool {
+    matches!(
+        part,
+        "us" | "eu" | "apac" | "jp" | "au" | "ca" | "in" | "sa" | "us-gov" | "global"
+    )
+}
+
+fn is_maker(part: &str) -> bool {
+    matches!(
+        part,
+        "anthropic" | "amazon" | "meta" | "mistral" | "deepseek" | "openai" | "qwen" | "writer"
+    )
+}
+
+/// Cuts off the size of a window that an agent put behind a name: `claude-…[1m]`.
+fn without_window(name: &str) -> &str {
+    match name.rsplit_once('[') {
+        Some((before, window)) if !before.is_empty() && window.ends_with(']') => before,
+        _ => name,
+    }
+}
+
+/// Cuts off how hard a model was told to think, which does not change its prices:
+/// `gpt-5-high`.
+fn without_effort(name: &str) -> Option<&str> {
+    let (before, effort) = name.rsplit_once(['-', ':'])?;
+    is_effort(effort).then_some(before)
+}
+
+fn is_effort(word: &str) -> bool {
+    matches!(
+        word,
+        "thinking" | "minimal" | "low" | "medium" | "high" | "xhigh"
+    )
+}
+
+impl Reading<'_> {
+    fn known(self) -> Option<Known> {
+        let hit = ask(self.provider, self.name)?;
+        let whole = self.provider == Some("openai") || self.provider.is_none();
+        let tuned = whole && self.name.starts_with("ft:");
+        (tuned || hit.is_named_by(self.name)).then(|| Known {
+            provider: hit.provider,
+            name: self.name.to_owned(),
+            id: hit.model,
+        })
+    }
+}
+
+/// The entry of the price list that a name leads to.
+#[derive(Debug, PartialEq, Eq)]
+struct Hit {
+    provider: String,
+    model: String,
+}
+
+impl Hit {
+    /// Tells whether a name is the model's, and not only one that has it in it.
+    fn is_named_by(&self, name: &str) -> bool {
+        let leads_here = |name: &str| ask(Some(&self.provider), name).as_ref() == Some(self);
+        let open_behind = |name: &str| leads_here(&format!("{name}-{NOISE}"));
+        let open_before = |name: &str| leads_here(&format!("{NOISE}-{name}"));
+        let mut core = name;
+        if open_behind(core) {
+            // The shortest beginning that decides is what the rule says.
+            let end = (1..core.len()).find(|end| open_behind(&core[..*end]));
+            let end = end.unwrap_or(core.len());
+            if !is_ending(&core[end..]) {
+                return false;
+            }
+            core = &core[..end];
+        }
+        let begin = (0..core.len()).rev().find(|at| open_before(&core[*at..]));
+        begin.is_none_or(|begin| is_beginning(&core[..begin]))
+    }
+}
+
+fn ask(provider: Option<&str>, name: &str) -> Option<Hit> {
+    let usage = Usage::new();
+    let mut request = PriceRequest::new(name, &usage).with_timestamp(day_of_interest());
+    if let Some(provider) = provider {
+        request = request.with_provider_id(provider);
+    }
+    let found = Calculator::bundled().calculate(&request).ok()?;
+    Some(Hit {
+        provider: found.provider_id,
+        model: found.model_id,
+    })
+}
+
+/// Names mean the same at any time; any day does.
+fn day_of_interest() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_767_225_600)
+}
+
+/// Tells whether what stands before a name says only where it runs: `us.anthropic.`.
+fn is_beginning(text: &str) -> bool {
+    text.is_empty()
+        || text.strip_suffix('.').is_some_and(|text| {
+            text.split('.')
+                .all(|part| is_region(part) || is_maker(part))
+        })
+}
+
+/// Tells whether what stands behind a name is a date, a revision or a word that does not
+/// change a price: `-20250805`, `-preview-05-06`, `@20250805`, `-v1:0`, `-latest`.
+fn is_ending(text: &str) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    let words: Vec<&str> = text.split(['-', '@', ':']).collect();
+    let digits = |at: usize, count: usize| {
+        words
+            .get(at)
+            .is_some_and(|word| word.len() == count && word.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let fits = |at: usize| {
+        let word = words[at];
+        let version = |word: &str| {
+            word.strip_prefix('v')
+                .is_some_and(|rest| matches!(rest, "1" | "2" | "3"))
+        };
+        // A month and a day, behind a year or alone.
+        let pair = digits(at, 2) && (digits(at - 1, 2) || digits(at - 1, 4) || digits(at + 1, 2));
+        pair || digits(at, 8)
+            || digits(at, 6)
+            || digits(at, 4)
+            || (digits(at, 3) && word.starts_with('0'))
+            || version(word)
+            || (digits(at, 1) && version(words[at - 1]))
+            || is_effort(word)
+            || matches!(
+                word,
+                "latest" | "preview" | "exp" | "experimental" | "beta" | "reasoning"
+            )
+    };
+    // What follows a name is set off from it.
+    words[0].is_empty() && words.len() > 1 && (1..words.len()).all(fits)
+}

@@ -1,0 +1,133 @@
+//! Which trails are in an index, while records are added to it.
+
+use std::collections::BTreeMap;
+
+use backtrail::SessionId;
+
+use super::commit::KnownTrail;
+use crate::error::{Error, Result};
+use crate::feed::{End, TrailPlace};
+
+/// Which trails are in an index, and which one is being read.
+///
+/// A trail that is read from its beginning gets a new number, and what had its old one
+/// is found no more, once the trail was read to its end. One that was not (its reading
+/// failed) stays what it was, or, where that is mixed up by then, is forgotten: the next
+/// one reads it from its beginning.
+#[derive(Debug, Default)]
+pub(super) struct TrailBook {
+    trails: BTreeMap<(SessionId, u32), KnownTrail>,
+    next_ordinal: u32,
+    open: Option<Open>,
+}
+
+/// The trail that is being read.
+#[derive(Debug)]
+struct Open {
+    trail: KnownTrail,
+    goes_on: bool,
+}
+
+impl TrailBook {
+    /// Goes on with what is known.
+    pub(super) fn new(trails: &[KnownTrail], next_ordinal: u32) -> Self {
+        let entry = |trail: &KnownTrail| ((trail.session.clone(), trail.number), trail.clone());
+        Self {
+            trails: trails.iter().map(entry).collect(),
+            next_ordinal,
+            open: None,
+        }
+    }
+
+    /// A trail begins, or goes on.
+    pub(super) fn begin(&mut self, place: &TrailPlace) -> Result<()> {
+        self.give_up();
+        let known = self.trails.get(&(place.session.clone(), place.number));
+        let goes_on = known.filter(|_| place.from > 0).cloned();
+        let trail = match &goes_on {
+            Some(known) => known.clone(),
+            None => self.new_trail(place)?,
+        };
+        self.open = Some(Open {
+            trail: KnownTrail {
+                bytes: place.bytes,
+                modified: place.modified,
+                ..trail
+            },
+            goes_on: goes_on.is_some(),
+        });
+        Ok(())
+    }
+
+    fn new_trail(&mut self, place: &TrailPlace) -> Result<KnownTrail> {
+        let ordinal = self.next_ordinal;
+        let next = ordinal.checked_add(1).ok_or(Error::Search {
+            doing: "cannot add to the full-text index",
+            what: "it has had too many trails: delete it, and it is built anew".to_owned(),
+        });
+        self.next_ordinal = next?;
+        Ok(KnownTrail {
+            session: place.session.clone(),
+            number: place.number,
+            bytes: place.bytes,
+            modified: place.modified,
+            end: place.from,
+            sum: [0; 8],
+            ordinal,
+            docs: 0,
+        })
+    }
+
+    /// Returns the number of the trail that is being read.
+    pub(super) fn ordinal(&self) -> Option<u32> {
+        self.open.as_ref().map(|open| open.trail.ordinal)
+    }
+
+    /// A record of the trail went in.
+    pub(super) fn count(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.trail.docs = open.trail.docs.saturating_add(1);
+        }
+    }
+
+    /// The trail was read to its end.
+    pub(super) fn end(&mut self, end: Option<End>) {
+        let Some(Open { mut trail, .. }) = self.open.take() else {
+            return;
+        };
+        if let Some(end) = end {
+            trail.end = end.byte;
+            trail.sum = end.sum;
+        }
+        let key = (trail.session.clone(), trail.number);
+        self.trails.insert(key, trail);
+    }
+
+    /// The trail that is being read is not read further.
+    pub(super) fn give_up(&mut self) {
+        if let Some(Open { trail, goes_on }) = self.open.take()
+            && goes_on
+        {
+            self.forget_trail(&trail.session, trail.number);
+        }
+    }
+
+    /// Forgets one trail.
+    pub(super) fn forget_trail(&mut self, session: &SessionId, number: u32) {
+        self.trails.remove(&(session.clone(), number));
+    }
+
+    /// Forgets all trails of a session.
+    pub(super) fn forget_session(&mut self, session: &SessionId) {
+        let all = (session.clone(), 0)..=(session.clone(), u32::MAX);
+        let numbers: Vec<u32> = self.trails.range(all).map(|((_, n), _)| *n).collect();
+        for number in numbers {
+            self.forget_trail(session, number);
+        }
+    }
+
+    /// Returns the trails, by session and number, and the number that the next one gets.
+    pub(super) fn known(&self) -> (Vec<KnownTrail>, u32) {
+        (self.trails.values().cloned().collect(), self.next_ordinal)
+    }
+}

@@ -1,0 +1,188 @@
+//! Going through what fits, keeping what comes first.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use tantivy::columnar::{Column, ColumnValues};
+use tantivy::query::Weight;
+use tantivy::{DocId, SegmentReader};
+
+use super::Order;
+use super::document::{NUMBERS, ROLES};
+use super::find::{Allowed, Wanted};
+
+/// What one record needs beside the words.
+#[derive(Debug, Clone)]
+pub(super) struct Conditions {
+    /// Which roles, one bit for each; `None` means all.
+    roles: Option<u64>,
+    since: Option<i64>,
+    until: Option<i64>,
+    order: Order,
+    pub(super) limit: usize,
+}
+
+impl Conditions {
+    pub(super) fn new(wanted: &Wanted) -> Self {
+        let bit = |role: &String| {
+            let found = ROLES
+                .iter()
+                .position(|name| name.eq_ignore_ascii_case(role));
+            found.map_or(0, |at| 1_u64 << at)
+        };
+        let roles = wanted.roles.iter().map(bit).fold(0, |all, bit| all | bit);
+        Self {
+            roles: (!wanted.roles.is_empty()).then_some(roles),
+            since: wanted.since.map(|at| at.as_millis()),
+            until: wanted.until.map(|at| at.as_millis()),
+            order: wanted.order,
+            limit: wanted.limit,
+        }
+    }
+
+    fn asks_for_time(&self) -> bool {
+        self.since.is_some() || self.until.is_some()
+    }
+
+    fn fits_time(&self, at: Option<i64>) -> bool {
+        let Some(at) = at else {
+            return !self.asks_for_time();
+        };
+        self.since.is_none_or(|since| at >= since) && self.until.is_none_or(|until| at < until)
+    }
+}
+
+/// A record that fits. The greatest comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate {
+    /// In hundredths: what differs by less is as good, and the newer comes first. 0 where
+    /// the newest are wanted.
+    pub(super) score: u32,
+    /// The beginning of time where it is not known.
+    pub(super) at: i64,
+    /// The place of the trail among those that may answer, the first one the greatest.
+    pub(super) rank: Reverse<u32>,
+    pub(super) seq: u64,
+    pub(super) byte: u64,
+    pub(super) role: u8,
+}
+
+/// What one part of an index has.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub(super) total: u64,
+    pub(super) first: Vec<Candidate>,
+}
+
+/// Goes through a segment.
+pub(super) fn collect(
+    weight: &dyn Weight,
+    segment: &SegmentReader,
+    allowed: &Allowed,
+    conditions: &Conditions,
+) -> tantivy::Result<Collected> {
+    let mut top = Top::new(segment, allowed, conditions)?;
+    match conditions.order {
+        Order::Best => weight.for_each(segment, &mut |doc, score| top.take(doc, score))?,
+        Order::Newest => weight.for_each_no_score(segment, &mut |docs| {
+            for &doc in docs {
+                top.take(doc, 0.0);
+            }
+        })?,
+    }
+    Ok(Collected {
+        total: top.total,
+        first: top.heap.into_iter().map(|Reverse(found)| found).collect(),
+    })
+}
+
+/// The numbers of a segment's records, and the best of those that fit.
+struct Top<'a> {
+    trails: Arc<dyn ColumnValues<u64>>,
+    seqs: Column<u64>,
+    bytes: Column<u64>,
+    times: Column<i64>,
+    roles: Column<u64>,
+    allowed: &'a Allowed,
+    conditions: &'a Conditions,
+    total: u64,
+    /// The worst of those that are kept is on top.
+    heap: BinaryHeap<Reverse<Candidate>>,
+    /// What is worse than this is not kept.
+    worst: u32,
+}
+
+impl<'a> Top<'a> {
+    fn new(
+        segment: &SegmentReader,
+        allowed: &'a Allowed,
+        conditions: &'a Conditions,
+    ) -> tantivy::Result<Self> {
+        let numbers = segment.fast_fields();
+        let [trail, seq, byte, at, role] = NUMBERS;
+        Ok(Self {
+            trails: numbers.u64(trail)?.first_or_default_col(u64::MAX),
+            seqs: numbers.u64(seq)?,
+            bytes: numbers.u64(byte)?,
+            times: numbers.i64(at)?,
+            roles: numbers.u64(role)?,
+            allowed,
+            conditions,
+            total: 0,
+            heap: BinaryHeap::new(),
+            worst: 0,
+        })
+    }
+
+    fn take(&mut self, doc: DocId, score: f32) {
+        let Some(rank) = self.allowed.rank(self.trails.get_val(doc)) else {
+            return;
+        };
+        if let Some(roles) = self.conditions.roles {
+            let role = self.roles.first(doc).unwrap_or(63).min(63);
+            if roles >> role & 1 == 0 {
+                return;
+            }
+        }
+        if self.conditions.asks_for_time() && !self.conditions.fits_time(self.times.first(doc)) {
+            return;
+        }
+        self.total += 1;
+        let score = (score * 100.0).round() as u32;
+        if score >= self.worst {
+            self.keep(doc, score, rank);
+        }
+    }
+
+    fn keep(&mut self, doc: DocId, score: u32, rank: u32) {
+        let limit = self.conditions.limit;
+        let at = self.times.first(doc).unwrap_or(i64::MIN);
+        let is_full = self.heap.len() >= limit;
+        if is_full
+            && self
+                .heap
+                .peek()
+                .is_none_or(|Reverse(worst)| (score, at) < (worst.score, worst.at))
+        {
+            return;
+        }
+        let candidate = Candidate {
+            score,
+            at,
+            rank: Reverse(rank),
+            seq: self.seqs.first(doc).unwrap_or(0),
+            byte: self.bytes.first(doc).unwrap_or(0),
+            role: u8::try_from(self.roles.first(doc).unwrap_or(0)).unwrap_or(u8::MAX),
+        };
+        self.heap.push(Reverse(candidate));
+        if self.heap.len() > limit {
+            self.heap.pop();
+        }
+        if self.heap.len() >= limit
+            && let Some(Reverse(worst)) = self.heap.peek()
+        {
+            self.worst = worst.score;
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Queries in tantivy's words.
+
+use std::collections::BTreeSet;
+
+use tantivy::query::{
+    BooleanQuery, ConstScoreQuery, EmptyQuery, Occur, PhrasePrefixQuery, PhraseQuery, Query,
+    TermQuery,
+};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{Searcher, Term};
+
+use super::document::{MODEL, TEXT, TOOL};
+use super::find::Wanted;
+use super::query::{Node, Phrase};
+use crate::error::{Error, Result};
+
+/// In how many ways the second word of a phrase of two may end.
+const MANY_ENDINGS: usize = 10_000;
+/// In how many ways the last word of a longer phrase may end.
+const SOME_ENDINGS: usize = 1_000;
+
+/// Makes the query of what is wanted, but for what every record is asked by itself.
+/// `None` where nothing fits.
+pub(super) fn compile(wanted: &Wanted, searcher: &Searcher) -> Result<Option<Box<dyn Query>>> {
+    let words = node(&wanted.query.root, searcher)?;
+    let mut all = vec![(Occur::Must, words)];
+    if !wanted.tools.is_empty() {
+        let names = wanted.tools.iter().map(|tool| tool.to_lowercase());
+        all.push((Occur::Must, one_of(TOOL, names.collect())));
+    }
+    if !wanted.models.is_empty() {
+        let names = models(&wanted.models, searcher)?;
+        if names.is_empty() {
+            return Ok(None);
+        }
+        all.push((Occur::Must, one_of(MODEL, names)));
+    }
+    Ok(Some(match all.len() {
+        1 => all.swap_remove(0).1,
+        _ => Box::new(BooleanQuery::new(all)),
+    }))
+}
+
+fn node(node: &Node, searcher: &Searcher) -> Result<Box<dyn Query>> {
+    let mut clauses = Vec::new();
+    match node {
+        Node::Phrase(phrase) => return words(phrase, searcher),
+        Node::All(nodes) => {
+            for part in nodes {
+                clauses.push(match part {
+                    Node::Not(inner) => (Occur::MustNot, self::node(inner, searcher)?),
+                    other => (Occur::Must, self::node(other, searcher)?),
+                });
+            }
+        }
+        Node::Any(nodes) => {
+            for part in nodes {
+                clauses.push((Occur::Should, self::node(part, searcher)?));
+            }
+        }
+        // A query is made so that this stands in an `All` only.
+        Node::Not(_) => return Err(Error::Query("`not` stands alone".to_owned())),
+    }
+    Ok(Box::new(BooleanQuery::new(clauses)))
+}
+
+fn words(phrase: &Phrase, searcher: &Searcher) -> Result<Box<dyn Query>> {
+    let term = |word: &str| Term::from_field_text(TEXT, word);
+    let terms = || phrase.words.iter().map(|(at, word)| (*at, term(word)));
+    match (phrase.words.as_slice(), phrase.is_prefix) {
+        ([(_, word)], false) => Ok(Box::new(TermQuery::new(
+            term(word),
+            IndexRecordOption::WithFreqs,
+        ))),
+        (_, false) => Ok(Box::new(PhraseQuery::new_with_offset(terms().collect()))),
+        ([_], true) => {
+            let mut query = PhrasePrefixQuery::new_with_offset(terms().collect());
+            query.set_max_expansions(u32::MAX);
+            Ok(Box::new(ConstScoreQuery::new(Box::new(query), 1.0)))
+        }
+        // Behind a single word there may be many. Behind more of them tantivy looks only
+        // one place further, so each ending is a phrase of its own.
+        ([_, (_, last)], true) => {
+            let endings = endings(last, MANY_ENDINGS, searcher)?.len();
+            let mut query = PhrasePrefixQuery::new_with_offset(terms().collect());
+            query.set_max_expansions(u32::try_from(endings).unwrap_or(u32::MAX).max(1));
+            Ok(Box::new(ConstScoreQuery::new(Box::new(query), 1.0)))
+        }
+        ([start @ .., (at, last)], true) => {
+            let endings = endings(last, SOME_ENDINGS, searcher)?;
+            let phrase = |ending: &String| -> Box<dyn Query> {
+                let start = start.iter().map(|(at, word)| (*at, term(word)));
+                let all = start.chain([(*at, term(ending))]);
+                Box::new(PhraseQuery::new_with_offset(all.collect()))
+            };
+            let any = BooleanQuery::union(endings.iter().map(phrase).collect());
+            Ok(Box::new(ConstScoreQuery::new(Box::new(any), 1.0)))
+        }
+        ([], true) => Ok(Box::new(EmptyQuery)),
+    }
+}
+
+/// Returns the words that begin like this.
+fn endings(prefix: &str, most: usize, searcher: &Searcher) -> Result<Vec<String>> {
+    let mut endings = BTreeSet::new();
+    for segment in searcher.segment_readers() {
+        let index = segment.inverted_index(TEXT).map_err(unreadable)?;
+        let range = index.terms().range().ge(prefix.as_bytes());
+        let mut stream = range
+            .into_stream()
+            .map_err(|error| unreadable(error.into()))?;
+        while stream.advance() && stream.key().starts_with(prefix.as_bytes()) {
+            endings.insert(String::from_utf8_lossy(stream.key()).into_owned());
+            if endings.len() > most {
+                let what = format!("too many words begin with `{prefix}`: write more of it");
+                return Err(Error::Query(what));
+            }
+        }
+    }
+    Ok(endings.into_iter().collect())
+}
+
+/// Returns the names of models that have one of these in them.
+fn models(parts: &[String], searcher: &Searcher) -> Result<Vec<String>> {
+    let parts: Vec<String> = parts.iter().map(|part| part.to_lowercase()).collect();
+    let mut names = Vec::new();
+    for segment in searcher.segment_readers() {
+        let index = segment.inverted_index(MODEL).map_err(unreadable)?;
+        let mut stream = index
+            .terms()
+            .stream()
+            .map_err(|error| unreadable(error.into()))?;
+        while stream.advance() {
+            let name = String::from_utf8_lossy(stream.key());
+            if parts.iter().any(|part| name.contains(part.as_str())) {
+                names.push(name.into_owned());
+            }
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+/// Makes the query for any of these names. It adds nothing to a score.
+fn one_of(field: Field, names: Vec<String>) -> Box<dyn Query> {
+    let name = |name: String| -> Box<dyn Query> {
+        let term = Term::from_field_text(field, &name);
+        Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+    };
+    let any = BooleanQuery::union(names.into_iter().map(name).collect());
+    Box::new(ConstScoreQuery::new(Box::new(any), 0.0))
+}
+
+pub(super) fn unreadable(error: tantivy::TantivyError) -> Error {
+    Error::Search {
+        doing: "cannot search the full-text index",
+        what: error.to_string(),
+    }
+}

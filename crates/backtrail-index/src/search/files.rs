@@ -1,0 +1,97 @@
+//! Where tantivy keeps its files.
+//!
+//! The large ones are files, written once and never changed. The small ones that it
+//! replaces (which segments there are) are kept in memory: they are a part of the commit,
+//! which is one file of ours, so that there is only one step from one state to the next.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tantivy::Directory;
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::{
+    DirectoryLock, FileHandle, Lock, MmapDirectory, WatchCallback, WatchHandle, WritePtr,
+};
+
+/// The file in which tantivy expects to read which segments there are.
+pub(super) const META: &str = "meta.json";
+
+/// Files on disk, and small ones in memory.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    disk: MmapDirectory,
+    small: Arc<RwLock<HashMap<PathBuf, Vec<u8>>>>,
+}
+
+impl Files {
+    /// Opens a directory that is there.
+    pub(super) fn open(dir: &Path) -> tantivy::Result<Self> {
+        Ok(Self {
+            disk: MmapDirectory::open(dir)?,
+            small: Arc::default(),
+        })
+    }
+
+    /// Says which segments there are.
+    pub(super) fn with_meta(self, meta: &[u8]) -> Self {
+        self.put(Path::new(META), meta);
+        self
+    }
+
+    fn put(&self, path: &Path, data: &[u8]) {
+        let mut small = self.small.write().unwrap_or_else(PoisonError::into_inner);
+        small.insert(path.to_owned(), data.to_owned());
+    }
+
+    fn get(&self, path: &Path) -> Option<Vec<u8>> {
+        let small = self.small.read().unwrap_or_else(PoisonError::into_inner);
+        small.get(path).cloned()
+    }
+}
+
+impl Directory for Files {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.disk.get_file_handle(path)
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        self.disk.delete(path)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        if self.get(path).is_some() {
+            return Ok(true);
+        }
+        self.disk.exists(path)
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        self.disk.open_write(path)
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        let missing = || OpenReadError::FileDoesNotExist(path.to_owned());
+        self.get(path).ok_or_else(missing)
+    }
+
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        self.put(path, data);
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        // The commit does it, once.
+        Ok(())
+    }
+
+    fn acquire_lock(&self, _lock: &Lock) -> Result<DirectoryLock, LockError> {
+        // Whoever writes holds a lock of ours.
+        Ok(DirectoryLock::from(Box::new(())))
+    }
+
+    fn watch(&self, _callback: WatchCallback) -> tantivy::Result<WatchHandle> {
+        Ok(WatchHandle::empty())
+    }
+}

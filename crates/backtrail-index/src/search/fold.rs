@@ -1,0 +1,310 @@
+//! What a character is to a search, and what it is without case and accents.
+
+/// What a character is to a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A letter without case, or in lower case.
+    Lower,
+    /// A letter in upper case.
+    Upper,
+    /// A digit.
+    Digit,
+    /// A word of its own: a character of a script that is written without spaces, or an
+    /// emoji.
+    Single,
+    /// Something on the character before it, or nothing that is seen. It is passed over.
+    Mark,
+    /// Something between words.
+    Other,
+}
+
+/// Tells what a character is.
+pub(super) fn kind(c: char) -> Kind {
+    if c.is_ascii() {
+        return match c {
+            'a'..='z' => Kind::Lower,
+            'A'..='Z' => Kind::Upper,
+            '0'..='9' => Kind::Digit,
+            _ => Kind::Other,
+        };
+    }
+    if is_mark(c) {
+        Kind::Mark
+    } else if is_single(c) {
+        Kind::Single
+    } else if c.is_uppercase() {
+        Kind::Upper
+    } else if c.is_numeric() {
+        Kind::Digit
+    } else if c.is_alphabetic() || is_indic_sign(c) {
+        Kind::Lower
+    } else {
+        Kind::Other
+    }
+}
+
+/// Adds a character in lower case and without accents.
+pub(super) fn push_folded(c: char, out: &mut String) {
+    for c in c.to_lowercase() {
+        push_without_accent(c, out);
+    }
+}
+
+fn push_without_accent(c: char, out: &mut String) {
+    match c {
+        '\0'..='\u{7f}' => out.push(c),
+        'æ' => out.push_str("ae"),
+        'œ' => out.push_str("oe"),
+        'ß' => out.push_str("ss"),
+        '\u{ff21}'..='\u{ff5a}' | '\u{ff10}'..='\u{ff19}' => push_narrow(c, out),
+        _ if is_mark(c) => {}
+        _ => out.push(without_accent(c)),
+    }
+}
+
+/// Adds what a letter or digit of full width is in ordinary width.
+fn push_narrow(c: char, out: &mut String) {
+    let narrow = char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c);
+    out.push(narrow.to_ascii_lowercase());
+}
+
+fn without_accent(c: char) -> char {
+    let latin = match u32::from(c) {
+        code @ 0xe0..0x250 => LATIN.get(code as usize - 0xe0),
+        code @ 0x1e00..0x1f00 => LATIN_MORE.get(code as usize - 0x1e00),
+        _ => None,
+    };
+    match latin {
+        Some(b'.') => c,
+        Some(&letter) => char::from(letter),
+        None => match OTHERS.binary_search_by_key(&c, |&(from, _)| from) {
+            Ok(found) => OTHERS.get(found).map_or(c, |&(_, to)| to),
+            Err(_) => c,
+        },
+    }
+}
+
+/// Accents that stand on their own, vowel points, joiners, variants and skin colours.
+fn is_mark(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5bd}'
+        | '\u{5bf}' | '\u{5c1}'..='\u{5c2}' | '\u{5c4}'..='\u{5c5}' | '\u{5c7}'
+        | '\u{610}'..='\u{61a}' | '\u{640}' | '\u{64b}'..='\u{65f}' | '\u{670}'
+        | '\u{6d6}'..='\u{6dc}' | '\u{6df}'..='\u{6e4}' | '\u{6e7}'..='\u{6e8}'
+        | '\u{6ea}'..='\u{6ed}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+        | '\u{200c}'..='\u{200f}' | '\u{2060}' | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}' | '\u{feff}'
+        | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+/// Signs inside the words of Indian scripts that Unicode counts as no letters.
+fn is_indic_sign(c: char) -> bool {
+    matches!(c, '\u{900}'..='\u{dff}') && !matches!(c, '\u{964}' | '\u{965}' | '\u{970}')
+}
+
+/// Scripts without spaces between words (Korean among them, whose particles cling to the
+/// words) and emoji.
+fn is_single(c: char) -> bool {
+    match c {
+        '\u{e3f}' | '\u{e4f}' | '\u{e5a}' | '\u{e5b}' | '\u{30fb}' => false,
+        '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17d3}' => true,
+        '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{2fdf}' | '\u{3005}'..='\u{3007}' => true,
+        '\u{3041}'..='\u{30ff}' | '\u{3105}'..='\u{318f}' | '\u{31a0}'..='\u{31ff}' => true,
+        '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}' | '\u{f900}'..='\u{faff}' => true,
+        '\u{ff66}'..='\u{ffdc}' | '\u{20000}'..='\u{3ffff}' => true,
+        '\u{231a}'..='\u{23ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b05}'..='\u{2b55}' => true,
+        '\u{1f000}'..='\u{1faff}' => true,
+        _ => false,
+    }
+}
+
+/// What letters from U+00E0 on are without their marks; a dot where they stay.
+const LATIN: &[u8; 368] = b"\
+    aaaaaa.ceeeeiiiidnooooo.ouuuuy.y.a.a.a.c.c.c.c.d.d.e.e.e.e.e.g.g\
+    .g.g.h.h.i.i.i.i.i...j.k..l.l.l.l.l.n.n.nn...o.o.o...r.r.r.s.s.s\
+    .s.t.t.t.u.u.u.u.u.u.w.y..z.z.zs................................\
+    .o..............u.............................a.i.o.u.u.u.u.u..a\
+    .a.....g.k.o.o..j....g...n.a.....a.a.e.e.i.i.o.o.r.r.u.u.s.t...h\
+    .......a.e.o.o.o.o.y............................\
+";
+
+/// The same from U+1E00 on.
+const LATIN_MORE: &[u8; 256] = b"\
+    .a.b.b.b.c.d.d.d.d.d.e.e.e.e.e.f.g.h.h.h.h.h.i.i.k.k.k.l.l.l.l.m\
+    .m.m.n.n.n.n.o.o.o.o.p.p.r.r.r.r.s.s.s.s.s.t.t.t.t.u.u.u.u.u.v.v\
+    .w.w.w.w.w.x.x.y.z.z.zhtwy.......a.a.a.a.a.a.a.a.a.a.a.a.e.e.e.e\
+    .e.e.e.e.i.i.o.o.o.o.o.o.o.o.o.o.o.o.u.u.u.u.u.u.u.y.y.y.y......\
+";
+
+/// Greek, Cyrillic and Arabic letters without their marks, in order.
+const OTHERS: &[(char, char)] = &[
+    ('\u{390}', '\u{3b9}'),
+    ('\u{3ac}', '\u{3b1}'),
+    ('\u{3ad}', '\u{3b5}'),
+    ('\u{3ae}', '\u{3b7}'),
+    ('\u{3af}', '\u{3b9}'),
+    ('\u{3b0}', '\u{3c5}'),
+    ('\u{3c2}', '\u{3c3}'),
+    ('\u{3ca}', '\u{3b9}'),
+    ('\u{3cb}', '\u{3c5}'),
+    ('\u{3cc}', '\u{3bf}'),
+    ('\u{3cd}', '\u{3c5}'),
+    ('\u{3ce}', '\u{3c9}'),
+    ('\u{3d3}', '\u{3d2}'),
+    ('\u{3d4}', '\u{3d2}'),
+    ('\u{439}', '\u{438}'),
+    ('\u{450}', '\u{435}'),
+    ('\u{451}', '\u{435}'),
+    ('\u{453}', '\u{433}'),
+    ('\u{457}', '\u{456}'),
+    ('\u{45c}', '\u{43a}'),
+    ('\u{45d}', '\u{438}'),
+    ('\u{45e}', '\u{443}'),
+    ('\u{477}', '\u{475}'),
+    ('\u{4c2}', '\u{436}'),
+    ('\u{4d1}', '\u{430}'),
+    ('\u{4d3}', '\u{430}'),
+    ('\u{4d7}', '\u{435}'),
+    ('\u{4db}', '\u{4d9}'),
+    ('\u{4dd}', '\u{436}'),
+    ('\u{4df}', '\u{437}'),
+    ('\u{4e3}', '\u{438}'),
+    ('\u{4e5}', '\u{438}'),
+    ('\u{4e7}', '\u{43e}'),
+    ('\u{4eb}', '\u{4e9}'),
+    ('\u{4ed}', '\u{44d}'),
+    ('\u{4ef}', '\u{443}'),
+    ('\u{4f1}', '\u{443}'),
+    ('\u{4f3}', '\u{443}'),
+    ('\u{4f5}', '\u{447}'),
+    ('\u{4f9}', '\u{44b}'),
+    ('\u{622}', '\u{627}'),
+    ('\u{623}', '\u{627}'),
+    ('\u{624}', '\u{648}'),
+    ('\u{625}', '\u{627}'),
+    ('\u{626}', '\u{64a}'),
+    ('\u{6c0}', '\u{6d5}'),
+    ('\u{6c2}', '\u{6c1}'),
+    ('\u{6d3}', '\u{6d2}'),
+    ('\u{1f00}', '\u{3b1}'),
+    ('\u{1f01}', '\u{3b1}'),
+    ('\u{1f02}', '\u{3b1}'),
+    ('\u{1f03}', '\u{3b1}'),
+    ('\u{1f04}', '\u{3b1}'),
+    ('\u{1f05}', '\u{3b1}'),
+    ('\u{1f06}', '\u{3b1}'),
+    ('\u{1f07}', '\u{3b1}'),
+    ('\u{1f10}', '\u{3b5}'),
+    ('\u{1f11}', '\u{3b5}'),
+    ('\u{1f12}', '\u{3b5}'),
+    ('\u{1f13}', '\u{3b5}'),
+    ('\u{1f14}', '\u{3b5}'),
+    ('\u{1f15}', '\u{3b5}'),
+    ('\u{1f20}', '\u{3b7}'),
+    ('\u{1f21}', '\u{3b7}'),
+    ('\u{1f22}', '\u{3b7}'),
+    ('\u{1f23}', '\u{3b7}'),
+    ('\u{1f24}', '\u{3b7}'),
+    ('\u{1f25}', '\u{3b7}'),
+    ('\u{1f26}', '\u{3b7}'),
+    ('\u{1f27}', '\u{3b7}'),
+    ('\u{1f30}', '\u{3b9}'),
+    ('\u{1f31}', '\u{3b9}'),
+    ('\u{1f32}', '\u{3b9}'),
+    ('\u{1f33}', '\u{3b9}'),
+    ('\u{1f34}', '\u{3b9}'),
+    ('\u{1f35}', '\u{3b9}'),
+    ('\u{1f36}', '\u{3b9}'),
+    ('\u{1f37}', '\u{3b9}'),
+    ('\u{1f40}', '\u{3bf}'),
+    ('\u{1f41}', '\u{3bf}'),
+    ('\u{1f42}', '\u{3bf}'),
+    ('\u{1f43}', '\u{3bf}'),
+    ('\u{1f44}', '\u{3bf}'),
+    ('\u{1f45}', '\u{3bf}'),
+    ('\u{1f50}', '\u{3c5}'),
+    ('\u{1f51}', '\u{3c5}'),
+    ('\u{1f52}', '\u{3c5}'),
+    ('\u{1f53}', '\u{3c5}'),
+    ('\u{1f54}', '\u{3c5}'),
+    ('\u{1f55}', '\u{3c5}'),
+    ('\u{1f56}', '\u{3c5}'),
+    ('\u{1f57}', '\u{3c5}'),
+    ('\u{1f60}', '\u{3c9}'),
+    ('\u{1f61}', '\u{3c9}'),
+    ('\u{1f62}', '\u{3c9}'),
+    ('\u{1f63}', '\u{3c9}'),
+    ('\u{1f64}', '\u{3c9}'),
+    ('\u{1f65}', '\u{3c9}'),
+    ('\u{1f66}', '\u{3c9}'),
+    ('\u{1f67}', '\u{3c9}'),
+    ('\u{1f70}', '\u{3b1}'),
+    ('\u{1f71}', '\u{3b1}'),
+    ('\u{1f72}', '\u{3b5}'),
+    ('\u{1f73}', '\u{3b5}'),
+    ('\u{1f74}', '\u{3b7}'),
+    ('\u{1f75}', '\u{3b7}'),
+    ('\u{1f76}', '\u{3b9}'),
+    ('\u{1f77}', '\u{3b9}'),
+    ('\u{1f78}', '\u{3bf}'),
+    ('\u{1f79}', '\u{3bf}'),
+    ('\u{1f7a}', '\u{3c5}'),
+    ('\u{1f7b}', '\u{3c5}'),
+    ('\u{1f7c}', '\u{3c9}'),
+    ('\u{1f7d}', '\u{3c9}'),
+    ('\u{1f80}', '\u{3b1}'),
+    ('\u{1f81}', '\u{3b1}'),
+    ('\u{1f82}', '\u{3b1}'),
+    ('\u{1f83}', '\u{3b1}'),
+    ('\u{1f84}', '\u{3b1}'),
+    ('\u{1f85}', '\u{3b1}'),
+    ('\u{1f86}', '\u{3b1}'),
+    ('\u{1f87}', '\u{3b1}'),
+    ('\u{1f90}', '\u{3b7}'),
+    ('\u{1f91}', '\u{3b7}'),
+    ('\u{1f92}', '\u{3b7}'),
+    ('\u{1f93}', '\u{3b7}'),
+    ('\u{1f94}', '\u{3b7}'),
+    ('\u{1f95}', '\u{3b7}'),
+    ('\u{1f96}', '\u{3b7}'),
+    ('\u{1f97}', '\u{3b7}'),
+    ('\u{1fa0}', '\u{3c9}'),
+    ('\u{1fa1}', '\u{3c9}'),
+    ('\u{1fa2}', '\u{3c9}'),
+    ('\u{1fa3}', '\u{3c9}'),
+    ('\u{1fa4}', '\u{3c9}'),
+    ('\u{1fa5}', '\u{3c9}'),
+    ('\u{1fa6}', '\u{3c9}'),
+    ('\u{1fa7}', '\u{3c9}'),
+    ('\u{1fb0}', '\u{3b1}'),
+    ('\u{1fb1}', '\u{3b1}'),
+    ('\u{1fb2}', '\u{3b1}'),
+    ('\u{1fb3}', '\u{3b1}'),
+    ('\u{1fb4}', '\u{3b1}'),
+    ('\u{1fb6}', '\u{3b1}'),
+    ('\u{1fb7}', '\u{3b1}'),
+    ('\u{1fc2}', '\u{3b7}'),
+    ('\u{1fc3}', '\u{3b7}'),
+    ('\u{1fc4}', '\u{3b7}'),
+    ('\u{1fc6}', '\u{3b7}'),
+    ('\u{1fc7}', '\u{3b7}'),
+    ('\u{1fd0}', '\u{3b9}'),
+    ('\u{1fd1}', '\u{3b9}'),
+    ('\u{1fd2}', '\u{3b9}'),
+    ('\u{1fd3}', '\u{3b9}'),
+    ('\u{1fd6}', '\u{3b9}'),
+    ('\u{1fd7}', '\u{3b9}'),
+    ('\u{1fe0}', '\u{3c5}'),
+    ('\u{1fe1}', '\u{3c5}'),
+    ('\u{1fe2}', '\u{3c5}'),
+    ('\u{1fe3}', '\u{3c5}'),
+    ('\u{1fe4}', '\u{3c1}'),
+    ('\u{1fe5}', '\u{3c1}'),
+    ('\u{1fe6}', '\u{3c5}'),
+    ('\u{1fe7}', '\u{3c5}'),
+    ('\u{1ff2}', '\u{3c9}'),
+    ('\u{1ff3}', '\u{3c9}'),
+    ('\u{1ff4}', '\u{3c9}'),
+    ('\u{1ff6}', '\u{3c9}'),
+    ('\u{1ff7}', '\u{3c9}'),
+];

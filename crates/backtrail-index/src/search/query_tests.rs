@@ -1,0 +1,149 @@
+//! What queries mean, and what is wrong with those that mean nothing.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Returns a query in a form that says what it means.
+fn shown(query: &str) -> String {
+    match ParsedQuery::parse(query) {
+        Ok(parsed) => show(&parsed.root),
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+fn show(node: &Node) -> String {
+    let list = |nodes: &[Node], between: &str| {
+        let shown: Vec<String> = nodes.iter().map(show).collect();
+        format!("({})", shown.join(between))
+    };
+    match node {
+        Node::All(nodes) => list(nodes, " & "),
+        Node::Any(nodes) => list(nodes, " | "),
+        Node::Not(node) => format!("!{}", show(node)),
+        Node::Phrase(phrase) => {
+            let words: Vec<String> = phrase
+                .words
+                .iter()
+                .map(|(offset, word)| match offset {
+                    0 => word.clone(),
+                    _ => format!("{offset}:{word}"),
+                })
+                .collect();
+            let star = if phrase.is_prefix { "*" } else { "" };
+            format!("{}{star}", words.join(" "))
+        }
+    }
+}
+
+#[test]
+fn queries_mean_what_they_say() {
+    let table = [
+        ("foo", "foo"),
+        ("Foo BAR", "(foo & bar)"),
+        ("foo and bar", "(foo & bar)"),
+        ("foo or bar", "(foo | bar)"),
+        ("foo OR bar | baz", "(foo | bar | baz)"),
+        ("a b or c d", "((a & b) | (c & d))"),
+        ("a (b or c) d", "(a & (b | c) & d)"),
+        ("a not b", "(a & !b)"),
+        ("not b a", "(a & !b)"),
+        ("a -b", "(a & !b)"),
+        ("a not not b", "(a & b)"),
+        ("a not (b or c)", "(a & !(b | c))"),
+        ("a -\"b c\"", "(a & !(b 2:c | b 1:c))"),
+        ("\"foo bar\"", "(foo 2:bar | foo 1:bar)"),
+        ("\"foo_bar\"", "foo 1:bar"),
+        ("foo_bar", "foo 1:bar"),
+        ("fooBar", "(foo 1:bar | foobar)"),
+        ("--foo-bar", "foo 1:bar"),
+        ("src/foo/bar.rs", "src 1:foo 2:bar 3:rs"),
+        ("foo*", "foo*"),
+        ("foo_ba*", "foo 1:ba*"),
+        ("\"foo ba*\"", "(foo 2:ba* | foo 1:ba*)"),
+        ("\"foo ba\"*", "(foo 2:ba* | foo 1:ba*)"),
+        ("c81f*", "(c 1:81 2:f* | c81f*)"),
+        ("foo()", "foo"),
+        ("(foo() or bar)", "(foo | bar)"),
+        ("foo => bar", "(foo & bar)"),
+        ("a=\"b c\"", "(a & (b 2:c | b 1:c))"),
+        ("android order notable", "(android & order & notable)"),
+        ("中文", "中 1:文"),
+    ];
+    for (query, expected) in table {
+        assert_eq!(shown(query), expected, "{query}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let table = [
+        ("", "there is nothing to look for: no letter and no digit"),
+        (
+            "=> *",
+            "there is nothing to look for: no letter and no digit",
+        ),
+        ("foo \"bar", "the quote at character 5 has no end"),
+        ("é (foo", "the `(` at character 3 is not closed"),
+        ("foo )", "the `)` at character 5 closes nothing"),
+        (
+            "foo ()",
+            "there is nothing in the parentheses at character 5",
+        ),
+        ("foo or", "there is nothing after the `or` at character 5"),
+        ("or foo", "there is nothing before the `or` at character 1"),
+        (
+            "foo or or bar",
+            "there is nothing after the `or` at character 5",
+        ),
+        (
+            "and foo",
+            "there is nothing before the `and` at character 1",
+        ),
+        ("foo and", "there is nothing after the `and` at character 5"),
+        ("foo not", "there is nothing after the `not` at character 5"),
+        (
+            "(foo or) bar",
+            "there is nothing after the `or` at character 6",
+        ),
+        ("not foo", ONLY_NOT),
+        ("not foo not bar", ONLY_NOT),
+        ("-foo", ONLY_NOT),
+    ];
+    for (query, expected) in table {
+        assert_eq!(shown(query), format!("error: {expected}"), "{query}");
+    }
+    assert!(shown("foo or not bar").starts_with("error: beside an `or`"));
+    assert!(shown(&"(".repeat(10_000)).starts_with("error: "));
+    assert!(shown(&"not ".repeat(10_000)).starts_with("error: "));
+    assert!(shown(&"word ".repeat(10_000)).starts_with("error: that is too much"));
+}
+
+proptest! {
+    #[test]
+    fn no_query_is_too_strange(query in "\\PC*|([()\"*|a-c-]| and | or | not | é|中){0,30}") {
+        if let Ok(parsed) = ParsedQuery::parse(&query) {
+            prop_assert!(is_sound(&parsed.root));
+        }
+    }
+}
+
+/// Returns whether a query can be answered without all that there is.
+fn is_sound(node: &Node) -> bool {
+    match node {
+        Node::All(nodes) => {
+            nodes.iter().any(|node| !matches!(node, Node::Not(_)))
+                && nodes.iter().all(|node| match node {
+                    Node::Not(inner) => is_sound(inner),
+                    other => is_sound(other),
+                })
+        }
+        Node::Any(nodes) => nodes
+            .iter()
+            .all(|node| !matches!(node, Node::Not(_)) && is_sound(node)),
+        Node::Not(_) => false,
+        Node::Phrase(phrase) => {
+            !phrase.words.is_empty() && phrase.words.iter().all(|(_, word)| !word.is_empty())
+        }
+    }
+}

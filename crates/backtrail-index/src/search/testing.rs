@@ -1,0 +1,110 @@
+//! What tests of the search share: records without a store.
+
+use std::path::Path;
+
+use backtrail::{Details, Message, RecordKind, Timestamp};
+
+use super::*;
+use crate::feed::{End, Said, Sink, TrailPlace};
+
+/// A trail with messages, one second apart.
+#[derive(Debug, Clone)]
+pub(super) struct TestTrail {
+    pub(super) session: &'static str,
+    pub(super) number: u32,
+    pub(super) messages: Vec<Message>,
+    pub(super) model: Option<String>,
+}
+
+impl TestTrail {
+    pub(super) fn new(session: &'static str, messages: Vec<Message>) -> Self {
+        Self {
+            session,
+            number: 0,
+            messages,
+            model: None,
+        }
+    }
+
+    pub(super) fn of_texts(session: &'static str, texts: &[&str]) -> Self {
+        let message = |text: &&str| Message::user_text(*text);
+        Self::new(session, texts.iter().map(message).collect())
+    }
+
+    /// Feeds the messages from the `from`-th on. Each takes a hundred bytes.
+    pub(super) fn feed(&self, from: usize, sink: &mut dyn Sink) {
+        sink.begin(&self.place(from)).expect("begun");
+        for seq in from..self.messages.len() {
+            self.feed_one(seq, sink);
+        }
+        let end = End {
+            byte: 100 * self.messages.len() as u64,
+            sum: *b"checksum",
+            damaged: 0,
+        };
+        sink.end(Some(end)).expect("ended");
+    }
+
+    pub(super) fn place(&self, from: usize) -> TrailPlace {
+        TrailPlace {
+            session: self.session.parse().expect("an id"),
+            number: self.number,
+            from: 100 * from as u64,
+            bytes: 100 * self.messages.len() as u64,
+            modified: 7,
+        }
+    }
+
+    pub(super) fn feed_one(&self, seq: usize, sink: &mut dyn Sink) {
+        let mut details = Details::default();
+        details.model = self.model.clone();
+        let said = Said {
+            kind: RecordKind::Message,
+            seq: seq as u64,
+            byte: 100 * seq as u64,
+            at: Timestamp::from_millis(1_700_000_000_000 + 1000 * seq as i64),
+            message: self.messages.get(seq),
+            tools: &[],
+            details: &details,
+            bytes: b"",
+        };
+        sink.record(&said).expect("taken in");
+    }
+}
+
+/// Builds an index of trails on disk.
+pub(super) fn built(derived: &Path, trails: &[TestTrail]) -> SearchDir {
+    let mut writer = SearchWriter::anew(derived).expect("a writer");
+    for trail in trails {
+        trail.feed(0, &mut writer);
+    }
+    writer.commit().expect("committed")
+}
+
+/// Opens what must be sound.
+pub(super) fn opened(derived: &Path) -> SearchDir {
+    match SearchDir::open(derived).expect("opened") {
+        Opened::Ready(dir) => dir,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Looks for words everywhere.
+pub(super) fn wanted(words: &str) -> Wanted {
+    Wanted {
+        query: ParsedQuery::parse(words).expect(words),
+        roles: Vec::new(),
+        tools: Vec::new(),
+        models: Vec::new(),
+        since: None,
+        until: None,
+        order: Order::Best,
+        limit: 1000,
+    }
+}
+
+/// Searches all of an index.
+pub(super) fn search(dir: &SearchDir, wanted: &Wanted) -> Found {
+    let allowed = Allowed::of(dir.known(), |_| true);
+    find(wanted, &[Source::Dir(dir, &allowed)]).expect("searched")
+}

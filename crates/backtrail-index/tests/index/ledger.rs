@@ -1,0 +1,251 @@
+//! The ledger against a count of every line on disk.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use backtrail::{
+    Block, Compaction, Draft, ForkOptions, Message, Session, SessionId, SessionOptions, ToolUse,
+    Usage,
+};
+use backtrail_index::{Filter, Group, Spending};
+use serde_json::Value;
+
+use crate::kit::Home;
+use crate::random::Random;
+
+/// What is counted by reading every line of every trail, with nothing of ours.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    calls: u64,
+    input: u64,
+    output: u64,
+    cache_write: u64,
+    cache_read: u64,
+}
+
+impl From<&Spending> for Counted {
+    fn from(spending: &Spending) -> Self {
+        Self {
+            calls: spending.calls,
+            input: spending.input_tokens,
+            output: spending.output_tokens,
+            cache_write: spending.cache_write_tokens,
+            cache_read: spending.cache_read_tokens,
+        }
+    }
+}
+
+/// Counts each response id once, by what the last line with a usage says of it.
+fn count_by_hand(store: &Path) -> Counted {
+    let mut responses: BTreeMap<String, Value> = BTreeMap::new();
+    let mut sessions: Vec<_> = std::fs::read_dir(store.join("sessions"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    sessions.sort();
+    for session in sessions {
+        let mut trails: Vec<_> = std::fs::read_dir(&session)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+            .collect();
+        trails.sort();
+        for trail in trails {
+            for (n, line) in std::fs::read_to_string(&trail).unwrap().lines().enumerate() {
+                let record: Value = serde_json::from_str(line).unwrap();
+                let usage = match record["type"].as_str() {
+                    Some("message") => &record["message"]["usage"],
+                    Some("compaction") => &record["usage"],
+                    _ => continue,
+                };
+                if usage.is_null() {
+                    continue;
+                }
+                let key = match record["response_id"].as_str() {
+                    Some(id) => id.to_owned(),
+                    None => format!("{}:{n}", trail.display()),
+                };
+                responses.insert(key, usage.clone());
+            }
+        }
+    }
+    let mut counted = Counted::default();
+    for usage in responses.values() {
+        let field = |name: &str| usage[name].as_u64().unwrap_or(0);
+        counted.calls += 1;
+        counted.input += field("input_tokens");
+        counted.output += field("output_tokens");
+        counted.cache_write += field("cache_creation_input_tokens");
+        counted.cache_read += field("cache_read_input_tokens");
+    }
+    counted
+}
+
+/// Sessions that live: speak, call, repeat themselves, fork, rewind, compact, spawn.
+struct Life {
+    home: Home,
+    random: Random,
+    sessions: Vec<Session>,
+    /// Responses that a later session repeats, as agents do that resume in a new file.
+    replayed: Vec<(String, Usage)>,
+    responses: u64,
+    calls: u64,
+}
+
+impl Life {
+    fn new(seed: u64) -> Self {
+        let home = Home::new();
+        let sessions = vec![home.session()];
+        Self {
+            home,
+            random: Random::new(seed),
+            sessions,
+            replayed: Vec::new(),
+            responses: 0,
+            calls: 0,
+        }
+    }
+
+    fn usage(&mut self) -> Usage {
+        let mut next = || self.random.next() % 1000;
+        Usage::new(next(), next())
+            .cache_creation(next())
+            .cache_read(next())
+    }
+
+    fn respond(&mut self, at: usize) {
+        self.responses += 1;
+        let id = format!("r{}", self.responses);
+        let times = 1 + self.random.below(3);
+        let mut last = None;
+        for n in 0..times {
+            let mut message = Message::assistant([Block::text(format!("part {n} of {id}"))]);
+            // Not every line of a response says what it used.
+            if n + 1 == times || self.random.one_in(2) {
+                let usage = self.usage();
+                last = Some(usage.clone());
+                message = message.usage(usage);
+            }
+            let mut draft = Draft::from(message).model("m-1");
+            if times > 1 || !self.random.one_in(4) {
+                draft = draft.response_id(id.clone());
+            } else {
+                last = None;
+            }
+            self.sessions[at].append(draft).unwrap();
+        }
+        if let Some(usage) = last.filter(|_| self.random.one_in(3)) {
+            self.replayed.push((id, usage));
+        }
+    }
+
+    /// Says again, in another session, what was said before.
+    fn replay(&mut self) {
+        let session = self.home.session();
+        for (id, usage) in &self.replayed {
+            let message = Message::assistant([Block::text("again")]).usage(usage.clone());
+            let draft = Draft::from(message).model("m-1").response_id(id.clone());
+            session.append(draft).unwrap();
+        }
+        self.sessions.push(session);
+    }
+
+    fn spawn(&mut self, at: usize) {
+        self.calls += 1;
+        let id = format!("t{}", self.calls);
+        let call = ToolUse::new(id.clone(), "task", &serde_json::json!({})).unwrap();
+        let parent = &self.sessions[at];
+        parent.append(Message::assistant([call.into()])).unwrap();
+        let options = SessionOptions::new().agent("mine");
+        let child = self.home.store.spawn_session(parent.id(), &id, options);
+        self.sessions.push(child.unwrap());
+    }
+
+    fn step(&mut self) {
+        let at = self.random.below(self.sessions.len());
+        let last = self.sessions[at].last_seq();
+        match self.random.below(16) {
+            0..=2 => {
+                let prompt = Message::user_text("go on");
+                self.sessions[at].append(prompt).unwrap();
+            }
+            3..=8 => self.respond(at),
+            9 if last > 0 => {
+                let to = self.random.next() % last;
+                self.sessions[at].rewind(to).unwrap();
+            }
+            10 if last > 0 => {
+                self.sessions[at].undo().ok();
+            }
+            11 if last > 0 => {
+                let to = 1 + self.random.next() % last;
+                let fork = self.sessions[at].fork(&ForkOptions::new().at(to));
+                self.sessions.push(fork.unwrap());
+            }
+            12 if last > 1 => {
+                let usage = self.usage();
+                let compaction = Compaction::new("what was said").usage(usage).model("m-1");
+                self.sessions[at].compact(&compaction).ok();
+            }
+            13 => self.spawn(at),
+            14 => self.replay(),
+            _ => self.check(),
+        }
+    }
+
+    fn check(&self) {
+        let counted = count_by_hand(self.home.store.root());
+        let index = self.home.index();
+        let report = index.spending(&Filter::default(), None).unwrap();
+        assert_eq!(Counted::from(&report.total), counted);
+        for by in [
+            Group::Session,
+            Group::Model,
+            Group::Family,
+            Group::Day,
+            Group::Agent,
+        ] {
+            let report = index.spending(&Filter::default(), Some(by)).unwrap();
+            let mut sum = Spending::default();
+            report.by.iter().for_each(|row| sum.add(&row.spending));
+            assert_eq!(sum, report.total, "{by:?}");
+            assert_eq!(Counted::from(&sum), counted, "{by:?}");
+        }
+    }
+}
+
+#[test]
+fn f24_totals_equal_a_count_of_unique_responses_whatever_happens() {
+    for seed in 0..12 {
+        let mut life = Life::new(seed);
+        for _ in 0..60 {
+            life.step();
+        }
+        life.check();
+        let caught_up = life.home.rows();
+        assert_eq!(caught_up, life.home.rebuilt_rows(), "seed {seed}");
+        life.check();
+
+        // A session that goes takes what only it spent along, and leaves the rest.
+        let goes = life.sessions.swap_remove(0);
+        let id: SessionId = goes.id().clone();
+        drop(goes);
+        let scope = backtrail::DeleteScope::default();
+        let plan = life.home.store.delete_plan(&[id], scope).unwrap();
+        plan.apply().unwrap();
+        life.check();
+        assert_eq!(life.home.rows(), life.home.rebuilt_rows(), "seed {seed}");
+    }
+}
+
+#[test]
+fn f24_a_fork_counts_nothing_that_it_inherits() {
+    let home = Home::new();
+    let session = home.session();
+    crate::kit::respond(&session, "r1", (7, 3), "said once");
+    for _ in 0..90 {
+        session.fork(&ForkOptions::new()).unwrap();
+    }
+    let report = home.index().spending(&Filter::default(), None).unwrap();
+    assert_eq!((report.total.calls, report.total.tokens()), (1, 10));
+}

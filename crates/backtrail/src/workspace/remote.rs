@@ -1,0 +1,331 @@
+//! Which project a directory belongs to: the remote of its git repository.
+//!
+//! Read from git's own files, which are never written, and without git. What is returned
+//! names a place and nothing else: who may go there (a name, a password, a token, a
+//! query) is cut off, and a form in which that cannot be told apart is no remote.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::snapshot::scan::sys::read_path;
+
+/// A file that names another place is this long at most.
+const LONGEST_POINTER: u64 = 16 << 10;
+/// A configuration that is longer is not read.
+const LONGEST_CONFIG: u64 = 1 << 20;
+/// A remote that is longer is none: every note of the workspace repeats it.
+const LONGEST_REMOTE: usize = 512;
+
+/// What the repository of a directory says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Remote {
+    /// It has this one.
+    Is(String),
+    /// It has none.
+    None,
+    /// There is no repository, or it cannot be read.
+    Unknown,
+}
+
+/// Reads the remote of a directory's repository from its `.git/config`:
+/// `github.com/acme/shop`, without scheme, port and credentials. `origin` comes first,
+/// then the first that there is. A directory without a repository of its own has none.
+pub fn remote_of(root: &Path) -> Option<String> {
+    match read(root) {
+        Remote::Is(remote) => Some(remote),
+        Remote::None | Remote::Unknown => None,
+    }
+}
+
+pub(super) fn read(root: &Path) -> Remote {
+    let Some(config) = config_of(root) else {
+        return Remote::Unknown;
+    };
+    match url_in(&config).and_then(|url| normal(&url, root)) {
+        Some(remote) => Remote::Is(remote),
+        None => Remote::None,
+    }
+}
+
+/// Reads the configuration of a directory's repository, following the `.git` file of a
+/// worktree or submodule.
+fn config_of(root: &Path) -> Option<String> {
+    let read = |path: &Path, longest| read_path(path, longest).ok().flatten();
+    let git = root.join(".git");
+    let config = match read(&git, LONGEST_POINTER) {
+        None => read(&git.join("config"), LONGEST_CONFIG),
+        Some(pointer) => {
+            let own = pointer.strip_prefix(b"gitdir:")?.trim_ascii();
+            let own = root.join(OsStr::from_bytes(own));
+            // A worktree's own directory names the one that it shares with the others.
+            let common = match read(&own.join("commondir"), LONGEST_POINTER) {
+                Some(common) => own.join(OsStr::from_bytes(common.trim_ascii())),
+                None => own,
+            };
+            read(&common.join("config"), LONGEST_CONFIG)
+        }
+    };
+    String::from_utf8(config?).ok()
+}
+
+/// Returns the address of `origin`, else of the first remote.
+fn url_in(config: &str) -> Option<String> {
+    let mut first = None;
+    let mut remote: Option<String> = None;
+    let mut lines = Logical(config);
+    while let Some(line) = lines.next() {
+        let mut line = line.trim();
+        if line.starts_with('[') {
+            let (section, rest) = section(line)?;
+            remote = section;
+            line = rest.trim();
+        }
+        let Some((key, value)) = line.split_once('=') else {
+            continue;
+        };
+        let Some(name) = &remote else { continue };
+        if !key.trim().eq_ignore_ascii_case("url") {
+            continue;
+        }
+        let value = value_of(value);
+        if name == "origin" {
+            return Some(value);
+        }
+        first.get_or_insert(value);
+    }
+    first
+}
+
+/// The lines of a configuration, those that a backslash continues joined.
+struct Logical<'a>(&'a str);
+
+impl Logical<'_> {
+    fn next(&mut self) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut whole = String::new();
+        loop {
+            let (line, rest) = self.0.split_once('\n').unwrap_or((self.0, ""));
+            self.0 = rest;
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            let escapes = line.bytes().rev().take_while(|b| *b == b'\\').count();
+            if escapes % 2 == 0 || rest.is_empty() {
+                whole.push_str(line);
+                return Some(whole);
+            }
+            whole.push_str(&line[..line.len() - 1]);
+        }
+    }
+}
+
+/// Takes a section's header off a line; returns the remote that it is about, if it is
+/// about one, and what is behind it.
+fn section(line: &str) -> Option<(Option<String>, &str)> {
+    let inner = &line[1..];
+    let Some(quote) = inner.find(['"', ']']) else {
+        return Some((None, ""));
+    };
+    let name = inner[..quote].trim();
+    if inner[quote..].starts_with(']') {
+        return Some((None, &inner[quote + 1..]));
+    }
+    let mut sub = String::new();
+    let mut chars = inner[quote + 1..].char_indices();
+    let end = loop {
+        match chars.next() {
+            None => return Some((None, "")),
+            Some((at, '"')) => break quote + 1 + at + 1,
+            Some((_, '\\')) => sub.extend(chars.next().map(|(_, c)| c)),
+            Some((_, c)) => sub.push(c),
+        }
+    };
+    let rest = inner[end..].trim_start();
+    let rest = rest.strip_prefix(']').unwrap_or(rest);
+    let about = name.eq_ignore_ascii_case("remote").then_some(sub);
+    Some((about, rest))
+}
+
+/// Returns a value without its quotes, escapes and comment.
+fn value_of(text: &str) -> String {
+    let mut value = String::new();
+    let mut quoted = false;
+    let mut chars = text.trim().chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => quoted = !quoted,
+            '#' | ';' if !quoted => break,
+            '\\' => match chars.next() {
+                Some('n') => value.push('\n'),
+                Some('t') => value.push('\t'),
+                Some('b') | None => {}
+                Some(other) => value.push(other),
+            },
+            c => value.push(c),
+        }
+    }
+    value.trim_end().to_owned()
+}
+
+/// Writes an address as the place that it leads to, without whoever goes there.
+fn normal(url: &str, root: &Path) -> Option<String> {
+    let url = url.trim();
+    if url.chars().any(char::is_control) || is_helper(url) {
+        return None;
+    }
+    let place = match url.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file") => file(rest)?,
+        Some((scheme, rest)) if is_scheme(scheme) => {
+            let ssh = scheme.to_ascii_lowercase().contains("ssh");
+            with_scheme(rest, ssh)?
+        }
+        Some(_) => return None,
+        None => match scp(url) {
+            Some(place) => place?,
+            None => local(url, root)?,
+        },
+    };
+    (place.len() <= LONGEST_REMOTE).then_some(place)
+}
+
+fn is_scheme(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"+.-".contains(&b);
+    !text.is_empty() && text.bytes().all(plain)
+}
+
+/// Tells whether an address is handed to a program (`ext::sh -c …`): what follows is
+/// that program's, and may hold anything.
+fn is_helper(url: &str) -> bool {
+    url.split_once("::")
+        .is_some_and(|(name, _)| is_scheme(name))
+}
+
+/// Cuts off whoever goes to a place, and what they ask there.
+fn bare(text: &str) -> Option<&str> {
+    let (place, asked) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
+    // A password may have any character in it, `/` and `@` as well: what is behind the
+    // last `@` is certain to be no part of it. One behind a `?` may end a password that
+    // has this in it, or be a part of what is asked.
+    (!asked.contains('@')).then(|| place.rsplit('@').next().unwrap_or(place))
+}
+
+/// Reads what is behind `scheme://`.
+fn with_scheme(rest: &str, ssh: bool) -> Option<String> {
+    let rest = bare(rest)?;
+    let (authority, path) = rest.split_once('/')?;
+    let (host, port) = host_and_port(authority);
+    // `ssh://git@github.com:acme/shop` is a common slip.
+    let slipped = ssh && !port.is_empty() && !is_number(port);
+    match slipped {
+        true => at_host(host, &format!("{port}/{path}")),
+        false => at_host(host, path),
+    }
+}
+
+fn host_and_port(authority: &str) -> (&str, &str) {
+    let behind = authority.rfind(']').map_or(0, |at| at + 1);
+    match authority[behind..].rfind(':') {
+        Some(at) => (&authority[..behind + at], &authority[behind + at + 1..]),
+        None => (authority, ""),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Reads the short form of ssh, `git@github.com:acme/shop.git`; `None` where it is a
+/// path instead.
+fn scp(url: &str) -> Option<Option<String>> {
+    let is_path = url.starts_with(['/', '.', '~']) || is_drive(url);
+    let colon = url.find(':').filter(|_| !is_path)?;
+    if url[..colon].contains('/') {
+        return None;
+    }
+    Some(scp_place(url))
+}
+
+fn scp_place(url: &str) -> Option<String> {
+    let (host, path) = match url.find('[') {
+        // `[git@host:22]:path`, or an address of IPv6 in brackets
+        Some(open) if !url[..open].contains(':') => {
+            let (inside, path) = url[open + 1..].split_once("]:")?;
+            let inside = bare(inside)?;
+            match inside.matches(':').count() {
+                0 | 1 => (host_and_port(inside).0.to_owned(), path),
+                _ => (format!("[{inside}]"), path),
+            }
+        }
+        _ => {
+            let (host, path) = bare(url)?.split_once(':')?;
+            (host.to_owned(), path)
+        }
+    };
+    let path = bare(path)?;
+    // A port is no part of this form, and written all the same.
+    let path = match path.trim_start_matches('/').split_once('/') {
+        Some((port, rest)) if is_number(port) && rest.trim_matches('/').contains('/') => rest,
+        _ => path,
+    };
+    at_host(&host, path)
+}
+
+fn is_drive(url: &str) -> bool {
+    let bytes = url.as_bytes();
+    bytes.len() > 2
+        && bytes[0].is_ascii_alphabetic()
+        && bytes[1] == b':'
+        && b"\\/".contains(&bytes[2])
+}
+
+fn at_host(host: &str, path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let path = without_git(&parts.join("/"));
+    let is_host = !host.is_empty() && !host.contains(char::is_whitespace);
+    (is_host && !path.is_empty()).then(|| format!("{}/{path}", host.to_lowercase()))
+}
+
+fn without_git(path: &str) -> String {
+    let path = path.trim_end_matches('/');
+    let bare = path.strip_suffix(".git").unwrap_or(path);
+    bare.trim_end_matches('/').to_owned()
+}
+
+/// Reads what is behind `file://`.
+fn file(rest: &str) -> Option<String> {
+    match rest.find('/')? {
+        0 => local(rest, Path::new("/")),
+        at if rest[..at].eq_ignore_ascii_case("localhost") => local(&rest[at..], Path::new("/")),
+        _ => with_scheme(rest, false),
+    }
+}
+
+/// Reads a path on this machine.
+fn local(path: &str, root: &Path) -> Option<String> {
+    let path = path.split('?').next().unwrap_or_default();
+    // What has a user in it was meant to lead to another machine.
+    let meant = path.starts_with(['/', '.', '~']) || !path.contains(['@', '[']);
+    if path.is_empty() || !meant {
+        return None;
+    }
+    if is_drive(path) || path.starts_with('~') {
+        return Some(without_git(&path.replace('\\', "/")));
+    }
+    let mut clean = PathBuf::new();
+    for part in root.join(path).components() {
+        match part {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir => {}
+            part => clean.push(part),
+        }
+    }
+    let place = without_git(clean.to_str()?);
+    (!place.is_empty()).then_some(place)
+}
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;
