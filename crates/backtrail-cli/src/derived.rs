@@ -3,11 +3,12 @@
 use std::error::Error as _;
 
 use backtrail::{SessionId, Store};
-use backtrail_index::{Error, Filter, Index, IndexOptions, SessionRow};
+use backtrail_index::{Error, Filter, Index, IndexOptions, Prices, SessionRow};
 use jiff::tz::TimeZone;
 
 use crate::error::{CommandError, Result};
 use crate::progress;
+use crate::settings::Settings;
 use crate::ui::Ui;
 
 /// Asks what is derived from a store. Catching up with much that is new shows on a
@@ -18,8 +19,10 @@ pub(crate) fn ask<T>(
     doing: &'static str,
     question: impl FnOnce(&Index) -> backtrail_index::Result<T>,
 ) -> Result<T> {
+    let prices = Prices::with_own(Settings::read(store.root())?.prices.value);
     let (answer, warnings) = progress::while_read(ui, doing, |tell| {
-        let options = IndexOptions::new().time_zone(TimeZone::system()).once();
+        let options = IndexOptions::new().prices(prices).once();
+        let options = options.time_zone(TimeZone::system());
         let options = match tell {
             Some(tell) => options.progress(move |at| tell(at.done, at.total)),
             None => options,

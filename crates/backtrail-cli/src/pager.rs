@@ -70,6 +70,20 @@ impl Paged {
     }
 }
 
+/// Prints a text: through the pager where a terminal cannot show all of it at once.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    // The command, and where the next one is typed, take a line each.
+    let lines = text.lines().count() + 2;
+    let fits =
+        |(_, height): (terminal_size::Width, terminal_size::Height)| lines <= usize::from(height.0);
+    let mut out = match terminal_size::terminal_size_of(io::stdout()) {
+        Some(size) if fits(size) => Paged::stdout(),
+        _ => Paged::new(),
+    };
+    out.write_all(text.as_bytes())?;
+    out.finish()
+}
+
 impl Pager {
     /// Waits until it was left; returns what it was given if it failed.
     fn end(&mut self) -> io::Result<Option<Vec<u8>>> {

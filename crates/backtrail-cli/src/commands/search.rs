@@ -5,7 +5,6 @@ mod snippet;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use backtrail::{SessionId, Store};
 use backtrail_index::{Field, Hit, Index, Order, SearchAnswer, SearchQuery, SessionRow};
@@ -16,7 +15,7 @@ use super::{Answer, require_store};
 use crate::args::Global;
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
-use crate::pager::Paged;
+use crate::pager;
 use crate::text::{grouped, one_line};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
@@ -206,10 +205,7 @@ impl Found {
         if !ui.styles_stdout() {
             text = anstream::adapter::strip_str(&text).to_string();
         }
-        let mut out = Paged::new();
-        out.write_all(text.as_bytes())
-            .and_then(|()| out.finish())
-            .map_err(|error| unwritable(&error))?;
+        pager::print(&text).map_err(|error| unwritable(&error))?;
         let (shown, total) = (self.answer.hits.len() as u64, self.answer.total);
         if shown < total {
             let (shown, all) = (grouped(shown), grouped(total));

@@ -14,7 +14,7 @@ use super::{Answer, require_store, resolve};
 use crate::args::Global;
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
-use crate::text::{cost_json, count, one_line};
+use crate::text::{cost_json, one_line};
 use crate::ui::{Ui, unwritable};
 
 /// Show what was spent, or the statistics of a session
@@ -234,9 +234,4 @@ fn numbers(spending: &Spending) -> Map<String, Value> {
     }
     map.insert("cost_usd".to_owned(), cost_json(spending));
     map
-}
-
-/// Says how many sessions, and how many calls.
-fn sessions_and_calls(sessions: u64, calls: u64) -> String {
-    format!("{} · {}", count(sessions, "session"), count(calls, "call"))
 }

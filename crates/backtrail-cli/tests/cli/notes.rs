@@ -192,7 +192,7 @@ err: take this back: backtrail pin <id> --off
     );
     cli.run(&["record", "--session", &new, "--text", "newer still"]);
     assert_eq!(order(), [old.clone(), new.clone()]);
-    assert!(cli.run(&["list"]).stdout.contains("  * old\n"));
+    assert!(cli.run(&["list"]).stdout.contains("  * old  "));
     let ran = cli.run(&["pin", &old]);
     assert_eq!(
         seen(&ran, &cli, &old),

@@ -2,7 +2,102 @@
 
 use serde_json::json;
 
-use crate::kit::{Cli, line, screen};
+use crate::find::{fill, ok};
+use crate::kit::{Cli, line, screen, snapshot};
+
+#[test]
+fn what_was_spent_reads_well_at_every_width() {
+    let cli = Cli::new();
+    let found = fill(&cli);
+    snapshot("stats", &cli, &["stats"], &found.ids());
+    snapshot(
+        "stats-by-model",
+        &cli,
+        &["stats", "--by", "model"],
+        &found.ids(),
+    );
+    snapshot(
+        "stats-by-family",
+        &cli,
+        &["stats", "--by", "family"],
+        &found.ids(),
+    );
+}
+
+// F24
+#[test]
+fn f24_forks_do_not_count_what_they_inherit_and_totals_have_names_that_stay() {
+    let cli = Cli::new();
+    let found = fill(&cli);
+    let before = ok(cli.run(&["stats", "--by", "agent", "--json"])).json();
+    assert_eq!(
+        before["totals"],
+        json!({
+            "calls": 4, "input_tokens": 1_047_000, "output_tokens": 1600, "cache_write_tokens": 0,
+            "cache_write_1h_tokens": 0, "cache_read_tokens": 2000, "reasoning_tokens": 0,
+            "unpriced_calls": 1, "reported_calls": 3, "cost_usd": 2.094,
+        })
+    );
+    assert_eq!(before["sessions"], 4);
+    assert_eq!(before["estimated"]["calls"], 1, "apart from the totals");
+    assert_eq!(before["by"][0]["key"], "claude-code");
+    assert_eq!(before["by"][0]["cost_usd"], 1.84);
+    assert_eq!(before["by"][0]["sessions"], 1);
+    for _ in 0..2 {
+        ok(cli.run(&["fork", &found.rounding]));
+    }
+    assert_eq!(
+        ok(cli.run(&["stats", "--by", "agent", "--json"])).json(),
+        before
+    );
+    let one = ok(cli.run(&["stats", &found.checkout, "--json"])).json();
+    assert_eq!(one["totals"]["cost_usd"], 0.004);
+    assert_eq!(one["family"]["cost_usd"], 0.254);
+    assert_eq!(one["family"]["sessions"], 2);
+    let told = ok(cli.run(&["stats", &found.checkout])).stdout;
+    assert!(
+        told.contains("family      $0.25 in 2 calls of 2 sessions"),
+        "{told}"
+    );
+    for (args, calls) in [
+        (&["--here"][..], 3),
+        (&["--agent", "mine"], 1),
+        (&["--model", "small"], 2),
+        (&["--since", "2020-11-15"], 2),
+        (&["--until", "2020-10"], 1),
+        (&["--project", "nowhere"], 0),
+    ] {
+        let told = ok(cli.run(&[&["stats", "--json"], args].concat())).json();
+        assert_eq!(told["totals"]["calls"], calls, "{args:?}");
+    }
+}
+
+#[test]
+fn own_prices_count_and_a_filter_does_not_go_with_a_session() {
+    let cli = Cli::new();
+    let found = fill(&cli);
+    let own = "[prices.my-local-model]\ninput = 0.5\noutput = 1.5\n";
+    std::fs::write(cli.store().join("config.toml"), own).unwrap();
+    let told = ok(cli.run(&["stats", "--agent", "mine", "--json"])).json();
+    assert_eq!(told["totals"]["unpriced_calls"], 0);
+    assert_eq!(told["totals"]["cost_usd"], 0.00985, "{told}");
+    let ran = cli.run(&["stats", &found.keys, "--agent", "mine"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(
+        ran.stderr
+            .starts_with("error: --agent mine cannot go with a session")
+    );
+    let ran = cli.run(&["stats", "--agent", "nobody"]);
+    assert_eq!(
+        screen(&ran, &cli, &[]),
+        "exit 0\nerr: no call of a model fits --agent nobody\n"
+    );
+    let ran = cli.run(&["stats", "--by", "hour"]);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("day, month, model"),
+        "{ran:#?}"
+    );
+}
 
 // B1
 #[test]
@@ -21,13 +116,10 @@ out: time spent  1m 2s
 out: tokens      1,540 measured: 1,000 in, 40 out, 500 read from cache, 0 written to it, and about 5 (estimated)
 out: cost        $0.0125 reported, and 1 response without a price
 out: models      m-1
+out: spent       $0.01 in 1 call, as the providers said
 "
     );
-    assert_eq!(
-        cli.run(&["stats"]).stdout,
-        ran.stdout,
-        "latest, if not said"
-    );
+    assert_eq!(cli.run(&["stats", "latest"]).stdout, ran.stdout);
 }
 
 #[test]
@@ -41,6 +133,13 @@ fn b1_statistics_are_told_as_json() {
         let at = stats[time].take();
         assert!(at.as_str().unwrap().ends_with('Z'), "{time}: {at}");
     }
+    let spent = json!({
+        "calls": 1, "input_tokens": 1000, "output_tokens": 40, "cache_write_tokens": 0,
+        "cache_write_1h_tokens": 0, "cache_read_tokens": 500, "reasoning_tokens": 0,
+        "unpriced_calls": 0, "reported_calls": 1, "cost_usd": 0.0125,
+    });
+    let mut family = spent.clone();
+    family["sessions"] = json!(1);
     assert_eq!(
         stats,
         json!({
@@ -65,6 +164,11 @@ fn b1_statistics_are_told_as_json() {
             "models": ["m-1"],
             "damaged": 0,
             "gone": 0,
+            "totals": spent,
+            "by": [],
+            "estimated": {"calls": 1, "tokens": 5},
+            "lower_bound_calls": 0,
+            "family": family,
         })
     );
 }

@@ -1,13 +1,13 @@
 //! The table of sessions, as wide as the terminal.
 
-use std::io::{self, Write};
+use std::io;
 
 use backtrail_index::{SessionRow, Spending};
 use unicode_width::UnicodeWidthStr;
 
 use super::families::words_of;
 use crate::derived::prefix;
-use crate::pager::Paged;
+use crate::pager;
 use crate::text::{cost, count, grouped, one_line, pad_end, pad_start, tokens};
 use crate::ui::{BOLD, DIM, Ui};
 use crate::when;
@@ -115,9 +115,7 @@ pub(super) fn print(lines: &[Line<'_>], ids: &[String], ui: &Ui) -> io::Result<(
     if !ui.styles_stdout() {
         text = anstream::adapter::strip_str(&text).to_string();
     }
-    let mut out = Paged::new();
-    out.write_all(text.as_bytes())?;
-    out.finish()
+    pager::print(&text)
 }
 
 /// Draws the table. `ids` are those of all sessions, in order: what is printed tells a
@@ -189,7 +187,8 @@ fn is_exact(cost: &str) -> bool {
 /// columns go, those to the right of the title first.
 struct Columns {
     id: usize,
-    left: Vec<usize>,
+    /// Which of those left of the title are shown, and how wide they are.
+    left: Vec<(usize, usize)>,
     title: usize,
     right: Vec<usize>,
     /// Whether a cost has a sign at its end that others must leave room for.
@@ -204,7 +203,7 @@ impl Columns {
             cells.max(head.width())
         };
         let signs = cells.iter().any(|cells| cells.right[3].ends_with('+'));
-        let left = (0..LEFT.len()).map(|n| widest(LEFT[n], &|it| it.left[n].width()));
+        let left = (0..LEFT.len()).map(|n| (n, widest(LEFT[n], &|it| it.left[n].width())));
         let right = (0..RIGHT.len()).map(|n| {
             let sign = |it: &Cells| usize::from(n == 3 && signs && is_exact(&it.right[3]));
             widest(RIGHT[n], &|it| it.right[n].width() + sign(it))
@@ -222,21 +221,27 @@ impl Columns {
             width,
         };
         if let Some(width) = width {
-            columns.fit(width);
+            let is_blank = |n: usize| cells.iter().all(|it| it.left[n].is_empty());
+            columns.fit(width, &is_blank);
         }
         columns
     }
 
     /// Returns how wide a line is without its title.
     fn others(&self) -> usize {
-        let columns = self.left.iter().chain(&self.right);
+        let left = self.left.iter().map(|(_, width)| width);
+        let columns = left.chain(&self.right);
         self.id + GAP + columns.map(|width| width + GAP).sum::<usize>()
     }
 
-    fn fit(&mut self, width: usize) {
+    /// Drops columns until the title has room: first those in which nothing stands.
+    fn fit(&mut self, width: usize, is_blank: &dyn Fn(usize) -> bool) {
         let wanted = self.title.min(NARROW);
+        if self.others() + wanted > width {
+            self.left.retain(|(n, _)| !is_blank(*n));
+        }
         while self.others() + wanted > width {
-            if self.right.pop().or_else(|| self.left.pop()).is_none() {
+            if self.right.pop().is_none() && self.left.pop().is_none() {
                 break;
             }
         }
@@ -271,8 +276,8 @@ impl Columns {
     /// Returns what stands before the title.
     fn start(&self, cells: &Cells) -> String {
         let mut line = format!("{BOLD}{}{BOLD:#}  ", pad_end(&cells.id, self.id));
-        for (cell, width) in cells.left.iter().zip(&self.left) {
-            line += &format!("{}  ", pad_end(cell, *width));
+        for (n, width) in &self.left {
+            line += &format!("{}  ", pad_end(&cells.left[*n], *width));
         }
         line
     }

@@ -4,7 +4,9 @@ use backtrail::Timestamp;
 use backtrail_index::{Spending, SpendingReport, SpendingRow};
 use unicode_width::UnicodeWidthStr;
 
-use crate::text::{cost, count, grouped, money, one_line, pad_end, pad_start, short_number};
+use crate::text::{
+    cost, count, grouped, money, one_line, pad_end, pad_start, short_number, tokens,
+};
 use crate::ui::{BOLD, DIM};
 use crate::when;
 
@@ -75,6 +77,10 @@ pub(super) fn draw(
 
 /// Returns what stands behind the bar: cost, share of all, tokens.
 fn cells(spending: &Spending, weight: u64, all: u64) -> [String; 3] {
+    if spending.calls == 0 {
+        let calls = count_grouped(spending.estimated_calls, "call");
+        return ["estimated".to_owned(), calls, tokens(spending)];
+    }
     let is_unpriced = spending.calls == spending.unpriced_calls;
     let share = match (weight, all) {
         _ if is_unpriced => count_grouped(spending.calls, "call"),
@@ -82,11 +88,7 @@ fn cells(spending: &Spending, weight: u64, all: u64) -> [String; 3] {
         // As wide as the widest, so that they stand below each other.
         (weight, all) => pad_start(&percent(weight as f64 / all as f64), 5),
     };
-    let tokens = match spending.tokens() {
-        0 => String::new(),
-        tokens => short_number(tokens),
-    };
-    [cost(spending), share, tokens]
+    [cost(spending), share, tokens(spending)]
 }
 
 /// Writes a share of all; little is not nothing, and nearly all is not all.
@@ -131,7 +133,7 @@ impl Shape {
         let mut line = format!("{name}  {}", pad_end(&bar(share, self.bar), self.bar));
         line += &format!("  {}", pad_start(&cells[0], widths[0]));
         line += &format!("  {}", pad_end(&cells[1], widths[1]));
-        if self.tokens {
+        if self.tokens && !cells[2].is_empty() {
             let tokens = pad_start(&cells[2], widths[2]);
             line += &format!("  {DIM}{tokens}{DIM:#}");
         }
@@ -171,22 +173,22 @@ pub(super) fn totals(total: &Spending, width: Option<usize>) -> String {
             row("reasoning", format!("{reasoning}, a part of the output"));
         }
     }
-    row("cost", cost_words(total));
+    row("cost", spent(total, ""));
     out
 }
 
-/// Says what was spent, and who says so.
-pub(super) fn cost_words(total: &Spending) -> String {
+/// Says what was spent, in how many calls, and who says so.
+pub(super) fn spent(total: &Spending, calls: &str) -> String {
     let priced = total.calls.saturating_sub(total.unpriced_calls);
     if priced == 0 {
-        return "unpriced".to_owned();
+        return format!("unpriced{calls}");
     }
     let by = match total.reported_calls {
         0 => "",
         reported if reported >= priced => ", as the providers said",
         _ => ", in part as the providers said",
     };
-    format!("{}{by}", money(total.cost))
+    format!("{}{calls}{by}", money(total.cost))
 }
 
 /// Says what is not in the numbers.

@@ -95,6 +95,23 @@ fn where_nothing_has_a_price_tokens_are_compared() {
 }
 
 #[test]
+fn what_is_only_estimated_has_no_bar_and_says_so() {
+    let mut guess = Spending::default();
+    guess.estimated_calls = 4;
+    guess.estimated_tokens = 88;
+    let text = drawn(
+        &report(&[("a", spending(1, 2_000, 184)), ("b", guess)]),
+        Some(60),
+    );
+    let line = text.lines().nth(1).expect("a line");
+    assert!(
+        line.starts_with("b  ") && line.ends_with("estimated  4 calls    ~88"),
+        "{text}"
+    );
+    assert!(!line.contains('█'), "{text}");
+}
+
+#[test]
 fn little_is_not_nothing() {
     assert_eq!(bar(0.0, 10), "");
     assert_eq!(bar(0.000_1, 10), "▏");
@@ -129,11 +146,11 @@ output tokens of 2,000 calls are a lower bound
 #[test]
 fn who_says_what_it_cost_is_told() {
     let mut some = spending(3, 1, 184);
-    assert_eq!(cost_words(&some), "$1.84");
+    assert_eq!(spent(&some, " in 3 calls"), "$1.84 in 3 calls");
     some.reported_calls = 1;
-    assert_eq!(cost_words(&some), "$1.84, in part as the providers said");
+    assert_eq!(spent(&some, ""), "$1.84, in part as the providers said");
     some.reported_calls = 3;
-    assert_eq!(cost_words(&some), "$1.84, as the providers said");
+    assert_eq!(spent(&some, ""), "$1.84, as the providers said");
     some.unpriced_calls = 3;
-    assert_eq!(cost_words(&some), "unpriced");
+    assert_eq!(spent(&some, ""), "unpriced");
 }

@@ -6,7 +6,7 @@ use backtrail::{SessionId, Stats, Store, format_duration};
 use backtrail_index::{Filter, SpendingReport};
 use serde_json::{Value, json};
 
-use super::{Args, Told, bars, numbers, report_json, sessions_and_calls};
+use super::{Args, Told, bars, numbers, report_json};
 use crate::commands::{Answer, say_gaps, short};
 use crate::derived;
 use crate::error::Result;
@@ -115,20 +115,16 @@ fn rows(stats: &Stats) -> Vec<(&'static str, String)> {
 
 /// Says what the ledger counts: all calls, those on branches that were taken back, too.
 fn ledger_rows(spent: &SpendingReport, family: &SpendingReport) -> Vec<(&'static str, String)> {
-    let words = |report: &SpendingReport| {
-        let of = sessions_and_calls(report.sessions, report.total.calls);
-        format!("{} ({of})", bars::cost_words(&report.total))
-    };
     let mut rows = Vec::new();
     if spent.total.calls > 0 {
-        let calls = count(spent.total.calls, "call");
-        rows.push((
-            "spent",
-            format!("{} in {calls}", bars::cost_words(&spent.total)),
-        ));
+        let calls = format!(" in {}", count(spent.total.calls, "call"));
+        rows.push(("spent", bars::spent(&spent.total, &calls)));
     }
     if family.sessions > 1 && family.total.calls > 0 {
-        rows.push(("family", words(family)));
+        let calls = count(family.total.calls, "call");
+        let sessions = count(family.sessions, "session");
+        let calls = format!(" in {calls} of {sessions}");
+        rows.push(("family", bars::spent(&family.total, &calls)));
     }
     rows
 }
