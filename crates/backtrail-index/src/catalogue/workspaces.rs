@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use backtrail::{RecordKind, Store, Workspace, WorkspaceId};
+use backtrail::{RecordKind, Store, Timestamp, Workspace, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Deserialize;
 
@@ -175,7 +175,10 @@ fn take_in(
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {
     let writing = failed("cannot write a workspace to the catalogue");
-    let project = Project::new(workspace.root(), remote_of(workspace.root()).as_deref());
+    let remote = workspace
+        .remote()?
+        .or_else(|| remote_of(workspace.root()));
+    let project = Project::new(workspace.root(), remote.as_deref());
     db.prepare_cached(
         "UPDATE workspaces SET root = ?2, bytes = ?3, remote = ?4, project = ?5, settled = ?6,
          error = NULL WHERE key = ?1",
@@ -192,6 +195,21 @@ fn take_in(
         ])
     })
     .map_err(&writing)?;
+    db.prepare_cached("DELETE FROM former_roots WHERE workspace = ?1")
+        .and_then(|mut delete| delete.execute([key]))
+        .map_err(&writing)?;
+    for former in workspace.former_roots()? {
+        db.prepare_cached("INSERT OR REPLACE INTO former_roots VALUES (?1, ?2, ?3, ?4)")
+            .and_then(|mut insert| {
+                insert.execute(params![
+                    former.root.to_string_lossy(),
+                    key,
+                    former.since.map(Timestamp::as_millis),
+                    former.until.as_millis(),
+                ])
+            })
+            .map_err(&writing)?;
+    }
     let continues = goes_on(workspace, seen, known);
     if !continues {
         forget_checkpoints(db, key, sessions)?;
