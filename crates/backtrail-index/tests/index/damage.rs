@@ -168,3 +168,31 @@ fn an_index_that_is_open_survives_what_happens_to_its_files() {
     home.index().rebuild().unwrap();
     assert_eq!(ask(&index), ask(&home.index()), "another one built it anew");
 }
+
+#[test]
+fn a_purge_leaves_no_word_in_what_was_derived() {
+    let home = indexed();
+    let session = home.session();
+    session
+        .append(Message::user_text("the password is hunter2hunter2"))
+        .unwrap();
+    let id = session.id().clone();
+    drop(session);
+    home.index().catch_up().unwrap();
+    let derived = home.store.root().join("derived");
+    let holds = |word: &str| {
+        let has = |path: &PathBuf| {
+            let bytes = fs::read(path).unwrap();
+            bytes.windows(word.len()).any(|at| at == word.as_bytes())
+        };
+        files(&derived).iter().any(has)
+    };
+    assert!(holds("hunter2hunter2"), "it is in there before");
+    let plan = home.store.purge_plan(&[id], backtrail::DeleteScope::default());
+    plan.unwrap().apply().unwrap();
+    assert!(!holds("hunter2hunter2"));
+    let answer = home.index().search(&SearchQuery::new("hunter2hunter2"));
+    assert_eq!(answer.unwrap().total, 0);
+    assert_eq!(home.rows().len(), 6);
+    assert!(!holds("hunter2hunter2"));
+}

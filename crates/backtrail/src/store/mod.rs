@@ -1,5 +1,6 @@
 //! The store: the one handle that users open.
 
+mod derived;
 mod keeping;
 mod layout;
 

@@ -198,6 +198,7 @@ impl Store {
         let own = self.files(id).at(&dir);
         self.purge_names(id, Names::of(&own)?, report)?;
         purge_derived(&workspaces);
+        self.forget_derived()?;
         let trails = self.trash_dir().join(format!("{id}{TRAILS}"));
         for dir in [trails, dir] {
             if self.is_dir(&dir)? {

@@ -1,0 +1,61 @@
+//! What others derive from the store: it goes where the words go that it is made of.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+use super::Store;
+use crate::error::{Error, Result};
+use crate::session::is_absent;
+
+impl Store {
+    /// Removes all that was derived from sessions, catalogue and search index, after
+    /// waiting for whoever is writing it: it is made anew from what is left.
+    pub(crate) fn forget_derived(&self) -> Result<()> {
+        let dir = self.root().join("derived");
+        let names = match self.storage().list(&dir) {
+            Ok(names) => names,
+            Err(error) if is_absent(&error) => return Ok(()),
+            Err(error) => return Err(failed(&dir, error)),
+        };
+        // A lock file that went away could be held by two.
+        let is_lock = |name: &OsString| Path::new(name).extension() == Some("lock".as_ref());
+        let (locks, others): (Vec<_>, Vec<_>) = names.into_iter().partition(is_lock);
+        let mut held = Vec::new();
+        for name in locks {
+            let path = dir.join(name);
+            let file = self.storage().open_append(&path);
+            let file = file.map_err(|error| failed(&path, error))?;
+            file.lock().map_err(|error| failed(&path, error))?;
+            held.push(file);
+        }
+        for name in others {
+            if !name.to_string_lossy().starts_with("stat-cache") {
+                self.remove_derived(&dir.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_derived(&self, path: &Path) -> Result<()> {
+        let storage = self.storage();
+        let gone = |done: io::Result<()>| match done {
+            Err(error) if !is_absent(&error) => Err(failed(path, error)),
+            _ => Ok(()),
+        };
+        match storage.is_dir(path) {
+            Ok(true) => {
+                for name in storage.list(path).map_err(|error| failed(path, error))? {
+                    self.remove_derived(&path.join(name))?;
+                }
+                gone(storage.remove_dir(path))
+            }
+            Ok(false) => gone(storage.remove_file(path)),
+            Err(error) => Err(failed(path, error)),
+        }
+    }
+}
+
+fn failed(path: &Path, error: io::Error) -> Error {
+    Error::io("cannot remove what was derived", path, error)
+}
