@@ -175,6 +175,7 @@ mod tests {
             assert!(wrong.parse::<Turns>().is_err(), "{wrong}");
         }
         assert_eq!((survey.around(7).first, survey.around(7).last), (6, 8));
+        assert_eq!(survey.around(6).first, 6, "a prompt is of its own turn");
         assert_eq!((survey.around(1).first, survey.around(1).last), (0, 1));
     }
 }

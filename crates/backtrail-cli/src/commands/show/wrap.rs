@@ -233,6 +233,9 @@ fn words(spans: &[Span]) -> Vec<Word> {
 fn may_break(before: &str, after: &str) -> bool {
     const CLOSING: &str = "、。，．：；！？）」』】〉》〕’”)]}.,:;!?…";
     const OPENING: &str = "（「『【〈《〔‘“([{";
+    if before.is_ascii() && after.is_ascii() {
+        return false;
+    }
     let is_wide = |cluster: &str| cluster.width() >= 2;
     (is_wide(before) || is_wide(after))
         && !CLOSING.contains(after)
@@ -247,7 +250,16 @@ fn is_address(pieces: &[Span]) -> bool {
 fn clusters(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let mut chars = rest.char_indices().peekable();
+        // Nearly all text is plain, and two plain characters never join.
+        if let [first, second, ..] = rest.as_bytes()
+            && first.is_ascii()
+            && second.is_ascii()
+        {
+            let (cluster, after) = rest.split_at(1);
+            rest = after;
+            return Some(cluster);
+        }
+        let mut chars = rest.char_indices();
         let (_, first) = chars.next()?;
         let mut last = first;
         let mut end = rest.len();
