@@ -77,8 +77,9 @@ fn of_sessions(filter: &Filter) -> Where {
     if let Some(workspace) = &filter.workspace {
         let root = Value::Text(workspace.root.to_string_lossy().into_owned());
         match &workspace.id {
+            // Where one that cannot be read belongs is not known: it is never hidden.
             Some(id) => fits.add(
-                "(w.id = ? OR (w.id IS NULL AND (w.root = ? OR w.root IN (
+                "(s.error IS NOT NULL AND w.key IS NULL OR w.id = ? OR (w.id IS NULL AND (w.root = ? OR w.root IN (
                      SELECT f.root FROM former_roots AS f
                      JOIN workspaces AS v ON v.key = f.workspace WHERE v.id = ?))))",
                 [
@@ -87,7 +88,10 @@ fn of_sessions(filter: &Filter) -> Where {
                     Value::Text(id.to_string()),
                 ],
             ),
-            None => fits.add("w.root = ?", [root]),
+            None => fits.add(
+                "(s.error IS NOT NULL AND w.key IS NULL OR w.root = ?)",
+                [root],
+            ),
         }
     }
     fits
