@@ -77,8 +77,8 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     let fits =
         |(_, height): (terminal_size::Width, terminal_size::Height)| lines <= usize::from(height.0);
     let mut out = match terminal_size::terminal_size_of(io::stdout()) {
-        Some(size) if fits(size) => Paged::stdout(),
-        _ => Paged::new(),
+        Some(size) if !fits(size) => Paged::new(),
+        _ => Paged::stdout(),
     };
     out.write_all(text.as_bytes())?;
     out.finish()

@@ -200,9 +200,6 @@ pub(crate) fn this_workspace(store: &Store) -> Result<WorkspaceFilter> {
 
 /// Returns the workspace of a directory, which may be gone: its sessions are not.
 fn workspace_at(store: &Store, dir: &Path) -> Result<WorkspaceFilter> {
-    if dir.as_os_str().is_empty() {
-        return Err(CommandError::invalid("--workspace needs a directory"));
-    }
     let root = dir.canonicalize().or_else(|_| std::path::absolute(dir));
     let root =
         root.map_err(|error| CommandError::io("cannot find the workspace", Some(dir), &error))?;

@@ -119,7 +119,7 @@ fn find(args: &Args, store: &Store, ui: &Ui) -> Result<Found> {
         if let Some(here) = here {
             filter.workspace = Some(here);
             rows = index.sessions(&filter)?;
-            only_here = !rows.is_empty() || has_sessions(index, &filter)?;
+            only_here = rows.iter().any(is_placed) || has_sessions(index, &filter)?;
             if !only_here {
                 filter.workspace = None;
             }
@@ -147,7 +147,13 @@ fn has_sessions(index: &Index, filter: &Filter) -> backtrail_index::Result<bool>
         return Ok(false);
     }
     here.workspace = filter.workspace.clone();
-    Ok(!index.sessions(&here)?.is_empty())
+    Ok(index.sessions(&here)?.iter().any(is_placed))
+}
+
+/// Returns whether it is known where a session belongs. One that cannot be read is listed
+/// everywhere.
+fn is_placed(row: &SessionRow) -> bool {
+    row.error.is_none() || row.workspace.is_some()
 }
 
 /// Says what left nothing over, and how to see more.

@@ -150,15 +150,16 @@ fn filters_leave_over_what_fits_all_of_them() {
         (&["--agent", "CODEX"][..], &[checkout][..]),
         (&["--agent", "codex", "--agent", "mine"], &[keys, checkout]),
         (&["--project", "infra"], &[keys]),
-        (&["--model", "small"], &[sub_agent, checkout]),
+        (&["--model", "small"], &[checkout, sub_agent]),
         (&["--tag", "ops"], &[keys]),
         (&["--here", "--agent", "mine"], &[]),
         (&["--until", "2020-10-31", "--agent", "codex"], &[]),
         (
-            &["--since", "2020-11-14", "--until", "2020-11-14"],
+            &["--since", "2020-11-14", "--agent", "claude-code"],
             &[rounding],
         ),
-        (&["--since", "today"], &[keys]),
+        (&["--since", "2020-11-15", "--agent", "claude-code"], &[]),
+        (&["--since", "today", "--agent", "mine"], &[keys]),
         (&["--sort", "cost", "-n", "2"], &[rounding, sub_agent]),
         (&["--sort", "tokens", "-n", "1"], &[checkout]),
     ] {
@@ -203,6 +204,13 @@ fn a_session_that_cannot_be_read_is_listed_with_why() {
             .contains("warning: 1 session cannot be read\nhint: "),
         "{ran:#?}"
     );
+    // It is no session of a place where nothing else was done.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let ran = ok(finish(
+        &mut command(&cli.store(), elsewhere.path(), &["list"]),
+        b"",
+    ));
+    assert!(ran.stdout.contains("rotate the keys"), "{ran:#?}");
     let list = ok(cli.run(&["list", "--json"])).json();
     assert_eq!(list.as_array().unwrap().len(), 4);
     let mut rows = list.as_array().unwrap().iter();
@@ -228,7 +236,7 @@ fn wrong_options_are_refused_with_the_right_ones() {
         (&["--agent", " "], "cannot be blank"),
         (&["--all", "--here"], "cannot be used with"),
         (&["--here", "--workspace", "x"], "cannot be used with"),
-        (&["--workspace", ""], "needs a directory"),
+        (&["--workspace", ""], "--workspace"),
         (
             &["--since", "today", "--until", "yesterday"],
             "nothing is both since today",

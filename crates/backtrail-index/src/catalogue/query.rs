@@ -77,11 +77,16 @@ fn of_sessions(filter: &Filter) -> Where {
     if let Some(workspace) = &filter.workspace {
         let root = Value::Text(workspace.root.to_string_lossy().into_owned());
         match &workspace.id {
+            // Where one that cannot be read belongs is not known: it is never hidden.
             Some(id) => fits.add(
-                "(w.id = ? OR (w.id IS NULL AND w.root = ?))",
+                "(s.error IS NOT NULL AND w.key IS NULL OR w.id = ?
+                  OR (w.id IS NULL AND w.root = ?))",
                 [Value::Text(id.to_string()), root],
             ),
-            None => fits.add("w.root = ?", [root]),
+            None => fits.add(
+                "(s.error IS NOT NULL AND w.key IS NULL OR w.root = ?)",
+                [root],
+            ),
         }
     }
     fits

@@ -251,7 +251,11 @@ impl Columns {
     fn row(&self, cells: &Cells, title: &str, folded: &str) -> String {
         let mut line = self.start(cells);
         let room = self.title.saturating_sub(title.width() + folded.width());
-        line += &format!("{title}{DIM}{folded}{DIM:#}{}", " ".repeat(room));
+        line += title;
+        if !folded.is_empty() {
+            line += &format!("{DIM}{folded}{DIM:#}");
+        }
+        line += &" ".repeat(room);
         for (n, width) in self.right.iter().enumerate() {
             let mut cell = cells.right[n].clone();
             if n == 3 && self.signs && is_exact(&cell) {

@@ -75,7 +75,7 @@ fn plain(words: &str) -> Option<Vec<&str>> {
             && !word.contains(['"', '*', '(', ')', '|'])
     };
     let words: Vec<&str> = words.split_whitespace().collect();
-    let all = words.len() <= WORDS && words.iter().all(|word| is_plain(word));
+    let all = words.len() <= WORDS && words.iter().all(is_plain);
     all.then_some(words)
 }
 
