@@ -1,14 +1,156 @@
-//! `backtrail doctor`.
+//! `backtrail doctor`: whether everything is well, and what to do where it is not.
+//!
+//! It only reads, takes no lock, and goes on whatever it finds.
 
-use super::Answer;
+mod files;
+mod store;
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use self::files::Files;
+use super::{Answer, open_files_store};
 use crate::args::Global;
-use crate::error::Result;
-use crate::ui::Ui;
+use crate::error::{CommandError, Result};
+use crate::home::{self, tilde};
+use crate::settings::Settings;
+use crate::text::{count, visible};
+use crate::ui::{BOLD, Ui, unwritable};
 
-/// Look for what is wrong with the store; it only reads
+/// Look whether everything is well, and say what to do where it is not
+///
+/// It only reads. Exit code 1: something was found, and the command that helps stands below it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
-pub(crate) fn run(_args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
-    Ok(Answer::Done)
+pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let (dir, _) = home::store_dir(global.store.as_deref())?;
+    let checks = look(&dir, global, ui);
+    let found = checks.iter().filter(|check| !check.ok).count() as u64;
+    if ui.json() {
+        let rows: Vec<Value> = checks.iter().map(Check::to_json).collect();
+        ui.print_json(&json!({"ok": found == 0, "checks": rows}))?;
+    } else {
+        print(&checks, ui).map_err(|error| unwritable(&error))?;
+        match found {
+            0 => ui.status("all is well"),
+            n => ui.status(&format!("{} to look after", count(n, "thing"))),
+        }
+    }
+    Ok(if found == 0 { Answer::Done } else { Answer::No })
+}
+
+/// One thing that was looked at.
+struct Check {
+    name: &'static str,
+    ok: bool,
+    message: String,
+    /// The command that helps.
+    hint: Option<String>,
+}
+
+impl Check {
+    fn fine(name: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            name,
+            ok: true,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    fn found(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            name,
+            ok: false,
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let Self {
+            name,
+            ok,
+            message,
+            hint,
+        } = self;
+        json!({"name": name, "ok": ok, "message": message, "hint": hint})
+    }
+}
+
+fn look(dir: &Path, global: &Global, ui: &Ui) -> Vec<Check> {
+    let mut checks = vec![settings(dir)];
+    // A mistake in the settings must not hide how the store is.
+    let store = match open_files_store(global) {
+        Ok(store) => Ok(store),
+        Err(_) => backtrail::Store::open(dir).map(Some),
+    };
+    match &store {
+        Ok(Some(_)) => checks.push(Check::fine("store", tilde(dir))),
+        Err(error) if error.kind() != backtrail::ErrorKind::NotFound => {
+            let what = crate::error::full_text(error);
+            checks.push(Check::found(
+                "store",
+                what,
+                format!(
+                    "look at the file `format` in {}, or put it back from a copy",
+                    tilde(dir)
+                ),
+            ));
+        }
+        _ => {
+            let what = format!("there is none yet in {}", tilde(dir));
+            checks.push(Check::fine("store", what));
+            if !dir.exists() {
+                return checks;
+            }
+        }
+    }
+    let files = Files::look(dir);
+    checks.extend(files.checks(dir, ui));
+    if let Ok(Some(store)) = &store {
+        checks.extend(store::checks(store, ui));
+    }
+    checks
+}
+
+fn settings(dir: &Path) -> Check {
+    match Settings::read(dir) {
+        Ok(_) => Check::fine("settings", tilde(&dir.join("config.toml"))),
+        Err(error) => {
+            let hints = error.hints().join("; ");
+            let path = tilde(&dir.join("config.toml"));
+            let hint = match hints.is_empty() {
+                true => format!("mend it in {path}"),
+                false => format!("{hints} (in {path})"),
+            };
+            Check::found("settings", with_causes(&error), hint)
+        }
+    }
+}
+
+fn with_causes(error: &CommandError) -> String {
+    let causes = error.causes().iter().map(|cause| format!(": {cause}"));
+    format!("{error}{}", causes.collect::<String>())
+}
+
+fn print(checks: &[Check], ui: &Ui) -> std::io::Result<()> {
+    let mut out = ui.out();
+    for check in checks {
+        let state = if check.ok { "ok" } else { "look" };
+        let message = visible(&check.message).replace('\n', " ");
+        writeln!(
+            out,
+            "{BOLD}{state:<4}{BOLD:#}  {:<11}  {message}",
+            check.name
+        )?;
+        if let Some(hint) = &check.hint {
+            let hint = visible(hint).replace('\n', " ");
+            writeln!(out, "      {:<11}  {hint}", "")?;
+        }
+    }
+    out.flush()
 }

@@ -1,14 +1,230 @@
-//! `backtrail relink`.
+//! `backtrail relink`: where a directory that was moved is now.
 
-use super::Answer;
+use std::collections::BTreeMap;
+use std::env;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use backtrail::{ErrorKind, RelinkOptions, Relinked, RelinkedWhat, Store, WorkspaceId, remote_of};
+use serde_json::{Value, json};
+
+use super::{Answer, open_files_store, required};
 use crate::args::Global;
-use crate::error::Result;
-use crate::ui::Ui;
+use crate::error::{CommandError, Result};
+use crate::home::{self, tilde};
+use crate::shell::quote;
+use crate::text::{count, path_json};
+use crate::ui::{DIM, Ui, unwritable};
 
 /// Say where a directory that was moved is now
+///
+/// A directory that was renamed is recognised by itself. One that was copied to another disk is not: `relink OLD NEW`
+/// says that what was kept of OLD, and the sessions that worked there, are those of NEW. Without OLD it lists the
+/// directories that are gone. The other way round it is taken back.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Where it was
+    old: Option<PathBuf>,
+    /// Where it is now [default: the workspace around the current directory]
+    new: Option<PathBuf>,
+    /// Go ahead although there is still a directory at the old place
+    #[arg(long, requires = "old")]
+    yes: bool,
+}
 
-pub(crate) fn run(_args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+    let store = open_files_store(global)?;
+    let Some(old) = &args.old else {
+        return list(store.as_ref(), ui);
+    };
+    let store = required(store, global)?;
+    let new = match &args.new {
+        Some(new) => new.clone(),
+        None => here(&store)?,
+    };
+    let options = RelinkOptions::new().although_there(args.yes);
+    let linked = store
+        .relink(old, &new, options)
+        .map_err(|error| refused(&store, error, old, &new))?;
+    tell(&linked, ui)?;
     Ok(Answer::Done)
+}
+
+fn here(store: &Store) -> Result<PathBuf> {
+    home::workspace_root(store).ok_or_else(|| {
+        CommandError::invalid("cannot tell which directory this is")
+            .hint("name it: backtrail relink OLD NEW")
+    })
+}
+
+/// Adds the way out.
+fn refused(store: &Store, error: backtrail::Error, old: &Path, new: &Path) -> CommandError {
+    let kind = error.kind();
+    let command = CommandError::from(error);
+    match kind {
+        ErrorKind::NotFound if !new.is_dir() => {
+            command.hint("name the directory where it is now: backtrail relink OLD NEW")
+        }
+        ErrorKind::NotFound => match nearest(store, old).as_slice() {
+            [] => command.hint("see which directories are gone: backtrail relink"),
+            near => {
+                let near: Vec<String> = near.iter().map(|root| tilde(root)).collect();
+                command.hint(format!("nearest: {}", near.join(", ")))
+            }
+        },
+        ErrorKind::Invalid if old.is_dir() && new.is_dir() => {
+            command.hint("if that is meant, say so: --yes")
+        }
+        _ => command,
+    }
+}
+
+/// Returns the known directories that are most like a path.
+fn nearest(store: &Store, path: &Path) -> Vec<PathBuf> {
+    let wanted = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let distance = |root: &Path| {
+        let (root, wanted) = (root.to_string_lossy(), wanted.to_string_lossy());
+        strsim::damerau_levenshtein(&root, &wanted)
+    };
+    let name = |path: &Path| path.file_name().map(ToOwned::to_owned);
+    let mut roots: Vec<(usize, PathBuf)> = known_roots(store)
+        .into_keys()
+        .map(|root| (distance(&root), root))
+        .filter(|(apart, root)| *apart <= 12 || name(root) == name(&wanted))
+        .collect();
+    roots.sort();
+    roots.into_iter().take(3).map(|(_, root)| root).collect()
+}
+
+/// What is known of a directory.
+#[derive(Default)]
+struct KnownRoot {
+    workspace: Option<WorkspaceId>,
+    remote: Option<String>,
+    sessions: u64,
+}
+
+/// Returns every directory that a workspace or a session is at.
+fn known_roots(store: &Store) -> BTreeMap<PathBuf, KnownRoot> {
+    let mut roots: BTreeMap<PathBuf, KnownRoot> = BTreeMap::new();
+    let mut homes = Vec::new();
+    for workspace in store.workspaces().unwrap_or_default() {
+        let known = roots.entry(workspace.root().to_owned()).or_default();
+        known.workspace = Some(workspace.id().clone());
+        known.remote = workspace.remote().ok().flatten();
+        homes.push((
+            workspace.id().clone(),
+            workspace.root().to_owned(),
+            workspace.former_roots().unwrap_or_default(),
+        ));
+    }
+    let infos = store.infos().unwrap_or_default().into_iter();
+    for info in infos.filter_map(|(_, info)| info.ok()) {
+        let by_id = info.workspace_id.as_ref();
+        let home = homes
+            .iter()
+            .find(|(id, _, former)| match (by_id, &info.workspace_root) {
+                (Some(by_id), _) => id == by_id,
+                (None, Some(root)) => former.iter().any(|f| f.covers(root, info.created_at)),
+                (None, None) => false,
+            });
+        let root = home
+            .map(|(_, root, _)| root.clone())
+            .or(info.workspace_root);
+        if let Some(root) = root {
+            roots.entry(root).or_default().sessions += 1;
+        }
+    }
+    roots
+}
+
+/// Lists the directories that are gone.
+fn list(store: Option<&Store>, ui: &Ui) -> Result<Answer> {
+    let known = store.map(known_roots).unwrap_or_default();
+    let gone: Vec<(PathBuf, KnownRoot)> = known
+        .into_iter()
+        .filter(|(root, _)| !root.is_dir())
+        .collect();
+    let around = store.and_then(home::workspace_root);
+    let here = around.or_else(|| env::current_dir().ok());
+    let remote = here.as_deref().and_then(remote_of);
+    let candidate = |known: &KnownRoot| {
+        let fits = remote.is_some() && known.remote == remote;
+        here.clone().filter(|_| fits)
+    };
+    if ui.json() {
+        let rows: Vec<Value> = gone
+            .iter()
+            .map(|(root, known)| {
+                json!({
+                    "root": path_json(root),
+                    "workspace": known.workspace,
+                    "remote": known.remote,
+                    "sessions": known.sessions,
+                    "candidate": candidate(known).as_deref().map(path_json),
+                })
+            })
+            .collect();
+        ui.print_json(&rows.into())?;
+        return Ok(Answer::Done);
+    }
+    if gone.is_empty() {
+        ui.status("every directory is where it was");
+        return Ok(Answer::Done);
+    }
+    let mut out = ui.out();
+    for (root, known) in &gone {
+        let from = known.remote.as_deref().map_or_else(String::new, |remote| {
+            format!(" {DIM}({}){DIM:#}", crate::text::one_line(remote, 60))
+        });
+        let sessions = count(known.sessions, "session");
+        writeln!(out, "{}  {sessions}{from}", tilde(root)).map_err(|error| unwritable(&error))?;
+    }
+    out.flush().map_err(|error| unwritable(&error))?;
+    drop(out);
+    for (root, known) in &gone {
+        if candidate(known).is_some() {
+            let old = quote(&root.to_string_lossy());
+            ui.status(&format!(
+                "this directory is of the same project; if it is the one: {} relink {old}",
+                ui.program()
+            ));
+        }
+    }
+    ui.remark(&format!(
+        "say where one is now: {} relink OLD NEW",
+        ui.program()
+    ));
+    Ok(Answer::Done)
+}
+
+fn tell(linked: &Relinked, ui: &Ui) -> Result<()> {
+    let root = linked.workspace.root();
+    let sessions = linked.workspace.sessions()?.len() as u64;
+    let what = match linked.what {
+        RelinkedWhat::Sessions => "sessions",
+        RelinkedWhat::SessionsBack => "sessions-back",
+        _ => "workspace",
+    };
+    if ui.json() {
+        return ui.print_json(&json!({
+            "workspace": linked.workspace.id(),
+            "from": path_json(&linked.from),
+            "to": path_json(root),
+            "what": what,
+            "sessions": sessions,
+        }));
+    }
+    let (old, new) = (tilde(&linked.from), tilde(root));
+    let sessions = count(sessions, "session");
+    ui.print_line(&match linked.what {
+        RelinkedWhat::Sessions => format!("sessions of {old} are those of {new} now ({sessions})"),
+        RelinkedWhat::SessionsBack => format!("{new} has {sessions}, as it had before"),
+        _ => format!("{old} is {new} now ({sessions})"),
+    })?;
+    if linked.what != RelinkedWhat::SessionsBack {
+        let word = |path: &Path| quote(&path.to_string_lossy());
+        ui.take_back(&format!("relink {} {}", word(root), word(&linked.from)));
+    }
+    Ok(())
 }

@@ -104,7 +104,7 @@ impl Store {
     /// Says that the workspace which was at `old` is now at `new`, for a directory that is
     /// not recognised (one that was copied to another disk, say). Where nothing but
     /// sessions is known of `old`, they are those of `new` from now on. The other way
-    /// round it is taken back; then `new` need not be there.
+    /// round it is taken back; then `new` need not be there, and `old` may be.
     pub fn relink(&self, old: &Path, new: &Path, options: RelinkOptions) -> Result<Relinked> {
         let target = Target::of(new)?;
         if let Target::There(place) = &target {
@@ -122,7 +122,8 @@ impl Store {
             return Ok(back);
         }
         let place = old.place(target)?;
-        if old.root.is_dir() && !options.although_there {
+        let back = old.was_at(place.root());
+        if old.root.is_dir() && !back && !options.although_there {
             let what = format!(
                 "{} is still there; what was kept of it would be that of {}",
                 old.root.display(),
@@ -224,13 +225,17 @@ impl Old {
     /// at before.
     fn place(&self, target: Target) -> Result<Target> {
         if let Target::Absent(root) = &target {
-            let mut former = self.workspace.iter().flat_map(|known| &known.said.formerly);
-            if !former.any(|former| former.root() == *root) {
+            if !self.was_at(root) {
                 let what = format!("there is no directory {}", root.display());
                 return Err(Error::new(ErrorKind::NotFound, what).at_path(root));
             }
         }
         Ok(target)
+    }
+
+    fn was_at(&self, root: &Path) -> bool {
+        let mut former = self.workspace.iter().flat_map(|known| &known.said.formerly);
+        former.any(|former| former.root() == root)
     }
 }
 

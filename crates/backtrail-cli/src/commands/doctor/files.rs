@@ -1,0 +1,257 @@
+//! What the files of a store show without being read: who may read them, who holds a
+//! lock, what was left behind, and how much room there is.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::Check;
+use crate::home::tilde;
+use crate::shell::quote;
+use crate::text::{count, size, visible_path};
+use crate::ui::Ui;
+
+/// Less free space than this is little.
+const LITTLE: u64 = 512 << 20;
+/// How many files are named at most.
+const NAMED: usize = 3;
+
+/// What was seen.
+#[derive(Default)]
+pub(super) struct Files {
+    bytes: u64,
+    derived: u64,
+    /// Who else may read or write them.
+    open: Vec<PathBuf>,
+    unreadable: Vec<PathBuf>,
+    /// What nobody finished.
+    left: Vec<PathBuf>,
+    /// What is damaged of derived data.
+    damaged: Vec<PathBuf>,
+    /// By device and inode.
+    locks: BTreeMap<(u64, u64), PathBuf>,
+}
+
+impl Files {
+    pub(super) fn look(dir: &Path) -> Self {
+        let mut files = Self::default();
+        files.enter(dir, dir);
+        files
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command may look at the store"
+    )]
+    fn enter(&mut self, dir: &Path, store: &Path) {
+        self.see(dir, store);
+        let Ok(entries) = std::fs::read_dir(dir) else {
+            self.unreadable.push(dir.to_owned());
+            return;
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let kind = path.symlink_metadata().map(|metadata| metadata.file_type());
+            match kind {
+                Ok(kind) if kind.is_dir() => self.enter(&path, store),
+                Ok(kind) if kind.is_file() => self.see(&path, store),
+                _ => {}
+            }
+        }
+    }
+
+    fn see(&mut self, path: &Path, store: &Path) {
+        let Ok(metadata) = path.symlink_metadata() else {
+            return;
+        };
+        let inside = path.strip_prefix(store).unwrap_or(path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let derived = inside.starts_with("derived");
+        // The settings are the user's own file.
+        if metadata.permissions().mode() & 0o077 != 0 && inside != Path::new("config.toml") {
+            self.open.push(path.to_owned());
+        }
+        if is_left(&name) && !derived {
+            self.left.push(path.to_owned());
+        }
+        if metadata.is_dir() {
+            return;
+        }
+        self.bytes += metadata.len();
+        if derived {
+            self.derived += metadata.len();
+            if is_damaged_database(path, &name) {
+                self.damaged.push(path.to_owned());
+            }
+        }
+        if name.ends_with("lock") || name.starts_with("active-") {
+            let file = (metadata.dev(), metadata.ino());
+            self.locks.insert(file, path.to_owned());
+        }
+    }
+
+    pub(super) fn checks(&self, dir: &Path, ui: &Ui) -> Vec<Check> {
+        vec![
+            self.permissions(dir),
+            self.locks(dir),
+            self.derived(dir, ui),
+            self.left(dir, ui),
+            self.disk(dir, ui),
+        ]
+    }
+
+    fn permissions(&self, dir: &Path) -> Check {
+        if !self.unreadable.is_empty() {
+            let what = format!("cannot be read: {}", named(&self.unreadable, dir));
+            let hint = format!("chmod -R u+rwX {}", quote(&dir.to_string_lossy()));
+            return Check::found("permissions", what, hint);
+        }
+        match self.open.len() as u64 {
+            0 => Check::fine("permissions", "nobody else may read the store"),
+            n => {
+                let what = format!(
+                    "others may read {}: {}",
+                    count(n, "file or directory").replace("directorys", "directories"),
+                    named(&self.open, dir)
+                );
+                let hint = format!("chmod -R go= {}", quote(&dir.to_string_lossy()));
+                Check::found("permissions", what, hint)
+            }
+        }
+    }
+
+    /// Whoever holds a lock is at work: that is no finding.
+    fn locks(&self, dir: &Path) -> Check {
+        let held: Vec<String> = held_locks()
+            .into_iter()
+            .filter_map(|(file, pid)| Some((self.locks.get(&file)?, pid)))
+            .map(|(path, pid)| format!("{} by process {pid}", inside(path, dir)))
+            .collect();
+        Check::fine(
+            "locks",
+            match held.as_slice() {
+                [] => "nobody holds one".to_owned(),
+                held => format!("held: {}", held.join(", ")),
+            },
+        )
+    }
+
+    fn derived(&self, dir: &Path, ui: &Ui) -> Check {
+        if !self.damaged.is_empty() {
+            let what = format!("damaged: {}", named(&self.damaged, dir));
+            return Check::found("derived", what, format!("{} rebuild", ui.program()));
+        }
+        match self.derived {
+            0 => Check::fine("derived", "none; it is made when something is asked"),
+            bytes => Check::fine("derived", size(bytes)),
+        }
+    }
+
+    fn left(&self, dir: &Path, ui: &Ui) -> Check {
+        if self.left.is_empty() {
+            return Check::fine("leftovers", "none");
+        }
+        let what = format!("left behind: {}", named(&self.left, dir));
+        let in_trash = self
+            .left
+            .iter()
+            .any(|path| path.starts_with(dir.join("trash")));
+        let hint = match in_trash {
+            true => format!("finish it: {} trash empty", ui.program()),
+            false => format!(
+                "harmless, and removed by the next one who writes there; see: {} verify",
+                ui.program()
+            ),
+        };
+        Check::found("leftovers", what, hint)
+    }
+
+    fn disk(&self, dir: &Path, ui: &Ui) -> Check {
+        let used = size(self.bytes);
+        match rustix::fs::statvfs(dir) {
+            Ok(disk) => {
+                let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+                let what = format!("the store has {used}, {} are free", size(free));
+                match free < LITTLE {
+                    true => Check::found(
+                        "disk",
+                        what,
+                        format!("see what can be let go: {} gc --dry-run", ui.program()),
+                    ),
+                    false => Check::fine("disk", what),
+                }
+            }
+            Err(_) => Check::fine("disk", format!("the store has {used}")),
+        }
+    }
+}
+
+/// Tells whether a name is that of something that was begun and not finished.
+fn is_left(name: &str) -> bool {
+    let begun = [".emptying", ".trails-emptying", ".purging", ".purged-new"];
+    matches!(name, "new-trail" | "gone-trails-new")
+        || begun.iter().any(|end| name.ends_with(end))
+        || name.contains(".aside")
+}
+
+/// Tells whether a file that is named as a database is none.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command may look at the store"
+)]
+fn is_damaged_database(path: &Path, name: &str) -> bool {
+    let is_database = [".db", ".sqlite", ".sqlite3"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    if !is_database {
+        return false;
+    }
+    let mut begin = [0; 16];
+    let read =
+        std::fs::File::open(path).and_then(|mut file| std::io::Read::read(&mut file, &mut begin));
+    // One that was just made is empty.
+    !matches!(read, Ok(0)) && begin != *b"SQLite format 3\0"
+}
+
+/// Returns which files are locked, and by whom, where the system tells.
+#[expect(clippy::disallowed_methods, reason = "the system's own list of locks")]
+fn held_locks() -> Vec<((u64, u64), u32)> {
+    let text = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    text.lines().filter_map(held_lock).collect()
+}
+
+/// Reads a line like `1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF`.
+fn held_lock(line: &str) -> Option<((u64, u64), u32)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "FLOCK")?;
+    // One that waits for a lock holds none.
+    if words.contains(&"->") {
+        return None;
+    }
+    let pid = words.get(at + 3)?.parse().ok()?;
+    let mut file = words.get(at + 4)?.split(':');
+    let hex = |text: &str| u32::from_str_radix(text, 16).ok();
+    let device = rustix::fs::makedev(hex(file.next()?)?, hex(file.next()?)?);
+    let inode = file.next()?.parse().ok()?;
+    Some(((device, inode), pid))
+}
+
+fn inside(path: &Path, dir: &Path) -> String {
+    match path.strip_prefix(dir) {
+        Ok(inside) if !inside.as_os_str().is_empty() => visible_path(inside),
+        _ => tilde(path),
+    }
+}
+
+fn named(paths: &[PathBuf], dir: &Path) -> String {
+    let mut names: Vec<String> = paths
+        .iter()
+        .take(NAMED)
+        .map(|path| inside(path, dir))
+        .collect();
+    if paths.len() > NAMED {
+        names.push("…".to_owned());
+    }
+    names.join(", ")
+}

@@ -1,0 +1,82 @@
+//! What the trails of a store show at a glance.
+
+use backtrail::Store;
+
+use super::Check;
+use crate::commands::short;
+use crate::error::full_text;
+use crate::home::tilde;
+use crate::shell::quote;
+use crate::text::{count, one_line};
+use crate::ui::Ui;
+
+pub(super) fn checks(store: &Store, ui: &Ui) -> Vec<Check> {
+    let mut checks = sessions(store, ui);
+    checks.extend(workspaces(store, ui));
+    checks
+}
+
+fn sessions(store: &Store, ui: &Ui) -> Vec<Check> {
+    let infos = match store.infos() {
+        Ok(infos) => infos,
+        Err(error) => {
+            let hint = format!("{} verify", ui.program());
+            return vec![Check::found("sessions", full_text(&error), hint)];
+        }
+    };
+    let all = infos.len() as u64;
+    let unreadable: Vec<Check> = infos
+        .into_iter()
+        .filter_map(|(id, info)| Some((id, info.err()?)))
+        .map(|(id, error)| {
+            let what = format!("{}: {}", short(&id), one_line(&full_text(&error), 200));
+            let hint = format!("{} verify {}", ui.program(), short(&id));
+            Check::found("sessions", what, hint)
+        })
+        .collect();
+    match unreadable.is_empty() {
+        true => vec![Check::fine("sessions", count(all, "session"))],
+        false => unreadable,
+    }
+}
+
+fn workspaces(store: &Store, ui: &Ui) -> Vec<Check> {
+    let all = match store.workspaces() {
+        Ok(all) => all,
+        Err(error) => {
+            let hint = format!("{} verify", ui.program());
+            return vec![Check::found("workspaces", full_text(&error), hint)];
+        }
+    };
+    let mut found = Vec::new();
+    for workspace in &all {
+        let root = tilde(workspace.root());
+        let word = quote(&workspace.root().to_string_lossy());
+        if !workspace.root().is_dir() {
+            let what = format!("{root} is gone");
+            let hint = format!("if it was moved: {} relink {word} NEW", ui.program());
+            found.push(Check::found("workspaces", what, hint));
+            continue;
+        }
+        if workspace.is_moving().unwrap_or(false) {
+            let what = format!("files of {root} are being moved, or were when it was interrupted");
+            let hint = format!("finish it: {} status --workspace {word}", ui.program());
+            found.push(Check::found("unfinished", what, hint));
+        }
+        for stray in workspace.strays().unwrap_or_default() {
+            let what = format!("{} holds files of a move that nobody knows", tilde(&stray));
+            found.push(Check::found(
+                "unfinished",
+                what,
+                "look into it, take out what is yours, and remove it",
+            ));
+        }
+    }
+    match found.is_empty() {
+        true => vec![Check::fine(
+            "workspaces",
+            count(all.len() as u64, "workspace"),
+        )],
+        false => found,
+    }
+}
