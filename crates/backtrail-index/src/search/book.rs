@@ -26,6 +26,8 @@ pub(super) struct TrailBook {
 struct Open {
     trail: KnownTrail,
     goes_on: bool,
+    /// What stands before this was read already.
+    from: u64,
 }
 
 impl TrailBook {
@@ -55,6 +57,7 @@ impl TrailBook {
                 ..trail
             },
             goes_on: goes_on.is_some(),
+            from: place.from,
         });
         Ok(())
     }
@@ -78,9 +81,11 @@ impl TrailBook {
         })
     }
 
-    /// Returns the number of the trail that is being read.
-    pub(super) fn ordinal(&self) -> Option<u32> {
-        self.open.as_ref().map(|open| open.trail.ordinal)
+    /// Returns the number of the trail that is being read, if a record at this byte of it
+    /// is new: those of version 1 are always told from the beginning.
+    pub(super) fn ordinal(&self, byte: u64) -> Option<u32> {
+        let open = self.open.as_ref()?;
+        (byte >= open.from).then_some(open.trail.ordinal)
     }
 
     /// A record of the trail went in.
@@ -105,8 +110,11 @@ impl TrailBook {
 
     /// The trail that is being read is not read further.
     pub(super) fn give_up(&mut self) {
-        if let Some(Open { trail, goes_on }) = self.open.take()
-            && goes_on
+        if let Some(Open {
+            trail,
+            goes_on: true,
+            ..
+        }) = self.open.take()
         {
             self.forget_trail(&trail.session, trail.number);
         }

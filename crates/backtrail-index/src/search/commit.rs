@@ -37,13 +37,6 @@ pub(crate) struct KnownTrail {
     pub(crate) docs: u32,
 }
 
-impl KnownTrail {
-    /// What trails are ordered by.
-    pub(super) fn key(&self) -> (&str, u32) {
-        (self.session.as_str(), self.number)
-    }
-}
-
 /// All that one commit says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Commit {

@@ -8,7 +8,7 @@
 //!   is seen by anybody before [`SearchWriter::commit`], which may be called repeatedly.
 //! - [`MemoryWriter`] is a `Sink` too; [`MemoryWriter::finish`] makes what it took in
 //!   searchable, in memory and for this process alone.
-//! - [`ParsedQuery::parse`], then [`find`] over one or more [`Source`]s: what is on disk,
+//! - [`ParsedQuery::parse`] and [`check_roles`], then [`find`] over one or more [`Source`]s: what is on disk,
 //!   what is in memory, each with the trails that may answer.
 //! - [`snippet`] and [`snippet_of_record`] for each hit that is shown.
 

@@ -225,7 +225,8 @@ fn bare(word: &str) -> Option<Node> {
     })
 }
 
-/// Understands words in quotes: they follow each other, be it as words or in a name.
+/// Understands words in quotes: they follow each other. Two may as well be a name; more
+/// are hardly ever one, and looking for it takes as long again.
 fn in_quotes(text: &str, is_prefix: bool) -> Option<Node> {
     let stem = text.trim_end_matches('*');
     let phrase = phrase(&words(stem), is_prefix && ends_in_word(stem))?;
@@ -234,7 +235,7 @@ fn in_quotes(text: &str, is_prefix: bool) -> Option<Node> {
         words: joined.enumerate().collect(),
         is_prefix: phrase.is_prefix,
     };
-    Some(if joined == phrase {
+    Some(if joined == phrase || phrase.words.len() != 2 {
         Node::Phrase(phrase)
     } else {
         Node::Any(vec![Node::Phrase(phrase), Node::Phrase(joined)])

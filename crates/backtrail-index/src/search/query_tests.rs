@@ -53,6 +53,7 @@ fn queries_mean_what_they_say() {
         ("a not (b or c)", "(a & !(b | c))"),
         ("a -\"b c\"", "(a & !(b 2:c | b 1:c))"),
         ("\"foo bar\"", "(foo 2:bar | foo 1:bar)"),
+        ("\"foo bar baz\"", "foo 2:bar 4:baz"),
         ("\"foo_bar\"", "foo 1:bar"),
         ("foo_bar", "foo 1:bar"),
         ("fooBar", "(foo 1:bar | foobar)"),

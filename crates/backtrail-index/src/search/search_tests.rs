@@ -164,7 +164,7 @@ fn tools_models_roles_and_times_narrow_it_down() {
     };
     let at = |seq: i64| Timestamp::from_millis(1_700_000_000_000 + 1000 * seq);
     assert_eq!(count(&|_| {}), 5);
-    assert_eq!(count(&|w| w.tools = vec!["edit".into()]), 1);
+    assert_eq!(count(&|w| w.tools = vec!["edit".into()]), 2);
     assert_eq!(count(&|w| w.tools = vec!["edi".into()]), 0);
     assert_eq!(count(&|w| w.models = vec!["OPUS".into()]), 4);
     assert_eq!(count(&|w| w.models = vec!["gpt".into()]), 0);
@@ -198,12 +198,26 @@ fn the_newest_come_first_where_they_are_wanted() {
 }
 
 #[test]
-fn tools_of_results_are_known_by_those_who_feed_them() {
-    let mut writer = MemoryWriter::new().expect("a writer");
-    let trail = TestTrail::of_texts("s", &["first"]);
-    trail.feed(0, &mut writer);
-    let memory = writer.finish().expect("finished");
-    assert_eq!(memory.known().len(), 1);
+fn what_was_read_already_is_not_taken_in_twice() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let trail = TestTrail::of_texts("s", &["apple", "pear"]);
+    let index = built(dir.path(), std::slice::from_ref(&trail));
+    let mut writer = SearchWriter::go_on(dir.path(), &index).expect("a writer");
+    // A file of version 1 is told from its beginning, whatever was asked for.
+    writer.begin(&trail.place(2)).expect("begun");
+    trail.feed_one(0, &mut writer);
+    trail.feed_one(1, &mut writer);
+    writer.end(None).expect("ended");
+    let index = writer.commit().expect("committed");
+    assert_eq!(search(&index, &wanted("apple or pear")).total, 2);
+    assert_eq!(index.known()[0].end, 200);
+}
+
+#[test]
+fn roles_that_do_not_exist_are_named() {
+    assert!(check_roles(&["User".to_owned(), "run".to_owned()]).is_ok());
+    let error = check_roles(&["robot".to_owned()]).expect_err("no role");
+    assert!(error.to_string().starts_with("there is no role `robot`"));
 }
 
 /// Trails of which parts are added one after the other.

@@ -16,7 +16,7 @@ use super::files::Files;
 
 /// How much memory a segment may take while it is made. With this much, there are about
 /// ten segments for a gigabyte of text.
-const MEMORY: usize = 80 << 20;
+const MEMORY: usize = 96 << 20;
 /// The most threads that make segments: each takes its own memory.
 const MOST_THREADS: usize = 2;
 /// How many batches wait for them.

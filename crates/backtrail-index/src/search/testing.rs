@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use backtrail::{Details, Message, RecordKind, Timestamp};
+use backtrail::{Block, Details, Message, RecordKind, Timestamp};
 
 use super::*;
 use crate::feed::{End, Said, Sink, TrailPlace};
@@ -58,13 +58,26 @@ impl TestTrail {
     pub(super) fn feed_one(&self, seq: usize, sink: &mut dyn Sink) {
         let mut details = Details::default();
         details.model = self.model.clone();
+        let blocks = self
+            .messages
+            .get(seq)
+            .map(|message| message.blocks.as_slice());
+        let tools: Vec<Option<String>> = blocks
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|block| match block {
+                Block::ToolResult(result) => Some(result.tool_name.as_ref()),
+                _ => None,
+            })
+            .map(|name| name.map(|name| name.as_str().to_owned()))
+            .collect();
         let said = Said {
             kind: RecordKind::Message,
             seq: seq as u64,
             byte: 100 * seq as u64,
             at: Timestamp::from_millis(1_700_000_000_000 + 1000 * seq as i64),
             message: self.messages.get(seq),
-            tools: &[],
+            tools: &tools,
             details: &details,
             bytes: b"",
         };

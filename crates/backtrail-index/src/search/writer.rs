@@ -156,7 +156,7 @@ impl Sink for SearchWriter {
     }
 
     fn record(&mut self, said: &Said<'_>) -> Result<()> {
-        let Some(trail) = self.book.ordinal() else {
+        let Some(trail) = self.book.ordinal(said.byte) else {
             return Ok(());
         };
         if self.batch.add_record(trail, said) {
