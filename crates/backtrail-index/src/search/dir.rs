@@ -56,8 +56,8 @@ impl SearchDir {
                 Some(Err(why)) => return Ok(Opened::Unusable(why.to_owned())),
                 None => return Ok(Opened::Missing),
             };
-            match Self::open_commit(&dir, commit.clone()) {
-                Ok(opened) => return Ok(Opened::Ready(opened)),
+            match open_commit(&dir, &commit) {
+                Ok(searcher) => return Ok(Opened::Ready(Self { commit, searcher })),
                 // Unless somebody committed meanwhile, and files went, it stays so.
                 Err(why) if last.as_ref() == Some(&commit) => return Ok(Opened::Unusable(why)),
                 Err(_) => last = Some(commit),
@@ -67,19 +67,9 @@ impl SearchDir {
         Ok(Opened::Unusable(why))
     }
 
-    /// Opens what a commit says; `Err` says why it is not to be trusted.
-    pub(super) fn open_commit(dir: &Path, commit: Commit) -> Result<Self, String> {
-        let names = commit.seal.names();
-        match Seal::of(dir, &names) {
-            Ok(seal) if seal == commit.seal => {}
-            Ok(_) => return Err("its files are not as they were left".to_owned()),
-            Err(error) => return Err(format!("its files cannot be looked at: {error}")),
-        }
-        let searcher = guarded(|| open_searcher(Files::open(dir)?.with_meta(&commit.meta)))?;
-        let docs: u64 = searcher.num_docs();
-        if docs != commit.docs {
-            return Err("it has not the records that it should".to_owned());
-        }
+    /// Opens what was just committed.
+    pub(super) fn of_commit(dir: &Path, commit: Commit) -> Result<Self, String> {
+        let searcher = open_commit(dir, &commit)?;
         Ok(Self { commit, searcher })
     }
 
@@ -96,6 +86,20 @@ impl SearchDir {
         // A few are no reason.
         dead > 1_000 && dead * 3 > self.commit.docs
     }
+}
+
+/// Opens what a commit says; `Err` says why it is not to be trusted.
+fn open_commit(dir: &Path, commit: &Commit) -> Result<Searcher, String> {
+    match Seal::of(dir, &commit.seal.names()) {
+        Ok(seal) if seal == commit.seal => {}
+        Ok(_) => return Err("its files are not as they were left".to_owned()),
+        Err(error) => return Err(format!("its files cannot be looked at: {error}")),
+    }
+    let searcher = guarded(|| open_searcher(Files::open(dir)?.with_meta(&commit.meta)))?;
+    if searcher.num_docs() != commit.docs {
+        return Err("it has not the records that it should".to_owned());
+    }
+    Ok(searcher)
 }
 
 /// Returns where the index is.

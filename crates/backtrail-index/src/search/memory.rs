@@ -16,8 +16,8 @@ use crate::feed::{End, Said, Sink, TrailPlace};
 
 /// How much text is held before it is indexed.
 const BATCH: usize = 1 << 20;
-/// What a segment in memory begins with.
-const MEMORY: usize = 16 << 20;
+/// What a segment in memory begins with; it takes more once it needs that.
+const MEMORY: usize = 1 << 20;
 
 /// Takes in records to be searched in memory. Give it at most 64 MiB of trails.
 #[derive(Debug)]

@@ -194,3 +194,35 @@ fn speed_of_indexing_and_searching() {
         );
     }
 }
+
+#[test]
+#[ignore = "measures; run it by hand"]
+fn speed_of_opening_with_ten_thousand_trails() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut writer = SearchWriter::anew(dir.path()).expect("a writer");
+    let mut trail = TestTrail::of_texts("7f3a1c9e-52d4-4b7e-9d0a-3f8b6f2f4d11", &["word"]);
+    for number in 0..10_000 {
+        trail.number = number;
+        trail.feed(0, &mut writer);
+    }
+    drop(writer.commit().expect("committed"));
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let opened = testing::opened(dir.path());
+        let open = begun.elapsed();
+        let total = search(&opened, &wanted("word")).total;
+        println!(
+            "{total} in {:?}, opened in {open:?}",
+            begun.elapsed() - open
+        );
+    }
+    let begun = Instant::now();
+    let mut memory = MemoryWriter::new().expect("a writer");
+    trail.feed(0, &mut memory);
+    let memory = memory.finish().expect("finished");
+    println!(
+        "one in memory: {:?} {}",
+        begun.elapsed(),
+        memory.known().len()
+    );
+}

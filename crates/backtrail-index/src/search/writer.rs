@@ -21,8 +21,8 @@ use crate::seal::Seal;
 
 /// How much text goes to a thread at once.
 const BATCH: usize = 512 << 10;
-/// How much memory is taken for the little that needs no thread.
-const LITTLE: usize = 16 << 20;
+/// What the little that needs no thread begins with; it takes more once it needs that.
+const LITTLE: usize = 1 << 20;
 
 /// Adds to the index, or builds it anew. One at a time: whoever has one holds the lock.
 ///
@@ -122,7 +122,7 @@ impl SearchWriter {
         sync_dir(&self.dir)?;
         commit.write(&self.dir)?;
         clean(&self.dir, &commit.seal)?;
-        SearchDir::open_commit(&self.dir, commit).map_err(failed)
+        SearchDir::of_commit(&self.dir, commit).map_err(failed)
     }
 
     /// Writes what was taken in since the last commit.
