@@ -11,6 +11,7 @@ use tantivy::{Searcher, Term};
 
 use super::document::{MODEL, TEXT, TOOL};
 use super::find::Wanted;
+use super::pair::Pair;
 use super::query::{Node, Phrase};
 use crate::error::{Error, Result};
 
@@ -54,6 +55,9 @@ fn node(node: &Node, searcher: &Searcher) -> Result<Box<dyn Query>> {
             }
         }
         Node::Any(nodes) => {
+            if let Some(pair) = pair(nodes) {
+                return Ok(Box::new(pair));
+            }
             for part in nodes {
                 clauses.push((Occur::Should, self::node(part, searcher)?));
             }
@@ -62,6 +66,21 @@ fn node(node: &Node, searcher: &Searcher) -> Result<Box<dyn Query>> {
         Node::Not(_) => return Err(Error::Query("`not` stands alone".to_owned())),
     }
     Ok(Box::new(BooleanQuery::new(clauses)))
+}
+
+/// Returns the query for two words in quotes, which may be words or parts of a name.
+fn pair(nodes: &[Node]) -> Option<Pair> {
+    let [Node::Phrase(apart), Node::Phrase(joined)] = nodes else {
+        return None;
+    };
+    let ([(0, a), (2, b)], [(0, c), (1, d)]) = (&apart.words[..], &joined.words[..]) else {
+        return None;
+    };
+    let is_pair = (a, b) == (c, d) && !apart.is_prefix && !joined.is_prefix;
+    is_pair.then(|| Pair {
+        first: Term::from_field_text(TEXT, a),
+        second: Term::from_field_text(TEXT, b),
+    })
 }
 
 fn words(phrase: &Phrase, searcher: &Searcher) -> Result<Box<dyn Query>> {

@@ -22,6 +22,7 @@ mod files;
 mod find;
 mod fold;
 mod memory;
+mod pair;
 mod pieces;
 mod query;
 mod segments;

@@ -78,6 +78,9 @@ fn queries_find_what_they_must_and_nothing_else() {
         // Words, phrases, beginnings.
         ("foo bar", &[0, 1, 2, 3, 4, 5, 6, 7]),
         ("\"foo bar\"", &[0, 1, 2, 3, 4, 6]),
+        ("\"foo bar\" not phrase", names),
+        ("here \"foo bar\"", names),
+        ("\"foo foo\"", &[]),
         ("\"bar before\"", &[7]),
         ("\"before bar\"", &[]),
         ("\"same as\"", &[5]),
@@ -230,11 +233,12 @@ fn trails(texts: &[Vec<String>]) -> Vec<TestTrail> {
     texts.iter().zip(&names).map(trail).collect()
 }
 
-const QUERIES: [&str; 7] = [
+const QUERIES: [&str; 8] = [
     "ab",
     "ab ba",
     "ab or ba or bb",
     "\"ab ba\"",
+    "\"ab ab\" or b",
     "a*",
     "ab not ba",
     "a_b",
