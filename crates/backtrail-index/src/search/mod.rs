@@ -35,7 +35,7 @@ pub(crate) use dir::{KnownTrail, Opened, SearchDir};
 pub(crate) use find::{Allowed, Found, RawHit, Source, Wanted, check_roles, find};
 pub(crate) use memory::{MemoryIndex, MemoryWriter};
 pub(crate) use query::ParsedQuery;
-pub(crate) use snippet::{snippet, snippet_of_record};
+pub(crate) use snippet::snippet_of_record;
 pub(crate) use writer::SearchWriter;
 
 use std::ops::Range;

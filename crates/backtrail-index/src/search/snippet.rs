@@ -20,8 +20,9 @@ const MOVE: usize = 24;
 /// How often a word is looked at in one piece; the best place is among the first ones.
 const MOST: usize = 2_000;
 
-/// Makes the snippet of a message.
-pub(crate) fn snippet(message: &Message, query: &ParsedQuery) -> Snippet {
+#[cfg(test)]
+/// Makes the snippet of a message by itself.
+pub(super) fn snippet(message: &Message, query: &ParsedQuery) -> Snippet {
     let mut pieces = Vec::new();
     add_message(message, &mut pieces);
     best(&pieces, query)

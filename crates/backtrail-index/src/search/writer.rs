@@ -93,11 +93,6 @@ impl SearchWriter {
         self.book.forget_session(session);
     }
 
-    /// Forgets one trail.
-    pub(crate) fn forget_trail(&mut self, session: &SessionId, number: u32) {
-        self.book.forget_trail(session, number);
-    }
-
     /// Makes what was taken in durable and seen, and returns the index with it. After an
     /// error, give this writer up: what was committed before it is still there.
     pub(crate) fn commit(&mut self) -> Result<SearchDir> {
