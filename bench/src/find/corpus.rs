@@ -15,7 +15,7 @@ use crate::Result;
 
 /// A word that one message alone has.
 pub(crate) const RARE: &str = "quicksilverfish";
-/// A word that about every third message has.
+/// A word that about every fourth message has.
 pub(crate) const COMMON: &str = "session";
 /// Two words that stand side by side in some messages, and apart in many.
 pub(crate) const PHRASE: &str = "\"checkout rounding\"";
@@ -55,7 +55,9 @@ pub(crate) fn make(dir: &Path, size: Size) -> Result<u64> {
         hands.0.store(began, Ordering::Relaxed);
         let root = format!("/home/me/src/project-{:03}", n % 200);
         let agent = ["claude-code", "codex", "mine"][(n % 3) as usize];
-        let options = SessionOptions::new().agent(agent).workspace_root(Path::new(&root));
+        let options = SessionOptions::new()
+            .agent(agent)
+            .workspace_root(Path::new(&root));
         let session = store.create_session(options)?;
         let model = MODELS[(n % MODELS.len() as u64) as usize];
         for m in 0..size.messages_each {
@@ -91,12 +93,13 @@ impl Words {
             state: 0x9e37_79b9_7f4a_7c15,
             known: Vec::new(),
         };
-        words.known = [COMMON, "checkout", "rounding", "the", "of", "and", "error", "file"]
-            .map(str::to_owned)
-            .to_vec();
         for _ in 0..Self::KNOWN {
             let word = words.made_up();
             words.known.push(word);
+        }
+        // The first are as frequent as articles are.
+        for (rank, word) in [(10, COMMON), (200, "checkout"), (300, "rounding")] {
+            word.clone_into(&mut words.known[rank]);
         }
         words
     }
@@ -172,10 +175,16 @@ impl Words {
         rare: bool,
     ) -> Result<(Draft, usize)> {
         let call = format!("toolu_{n:06}_{:04}", m & !1);
-        let usage = || Usage::new(20 + m, 300).cache_read(9_000 + 100 * m).cache_creation(400);
+        let usage = || {
+            Usage::new(20 + m, 300)
+                .cache_read(9_000 + 100 * m)
+                .cache_creation(400)
+        };
         let answer = |message: Message| {
             let id = format!("msg_{n:06}_{m:04}");
-            Draft::from(message.usage(usage())).model(model).response_id(id)
+            Draft::from(message.usage(usage()))
+                .model(model)
+                .response_id(id)
         };
         let mut text = match m % 10 {
             0 => self.prose(bytes / 3),
@@ -183,7 +192,11 @@ impl Words {
             9 => self.prose(bytes),
             _ => self.output(bytes * 9 / 5),
         };
+        if (n + m).is_multiple_of(500) {
+            text.push_str(" checkout rounding");
+        }
         if rare {
+            text.push(' ');
             text.push_str(RARE);
         }
         let said = text.len();
@@ -197,7 +210,10 @@ impl Words {
                 let said = said + command.len() + path.len();
                 let id = format!("toolu_{n:06}_{:04}", (m + 1) & !1);
                 let call = ToolUse::new(id, "bash", &input)?;
-                (answer(Message::assistant([Block::text(text), call.into()])), said)
+                (
+                    answer(Message::assistant([Block::text(text), call.into()])),
+                    said,
+                )
             }
             _ => {
                 let result = ToolResult::ok(text).answers(call, "bash");

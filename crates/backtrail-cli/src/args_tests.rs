@@ -62,6 +62,17 @@ fn every_verb_has_examples_and_a_group() {
     assert_eq!(in_groups, verbs);
 }
 
+/// A line that is broken cannot be pasted.
+#[test]
+fn examples_fit_in_60_columns() {
+    for verb in verbs().iter().filter(|verb| *verb != "completions") {
+        let text = examples::of(verb).unwrap();
+        for line in text.lines() {
+            assert!(line.chars().count() <= 60, "{line}");
+        }
+    }
+}
+
 #[test]
 fn the_definitions_hold_together() {
     command().debug_assert();

@@ -8,7 +8,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "cat",
         &[
-            ("cat last~1 src/cart.rs", "as it was before the last turn"),
+            ("cat last~1 src/cart.rs", "before the last turn"),
             ("cat c81f Cargo.toml > Cargo.toml.old", ""),
         ],
     ),
@@ -16,14 +16,14 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         "checkpoint",
         &[
             ("checkpoint", "keep the files as they are now"),
-            ("checkpoint before-lunch", "under a name to come back to"),
+            ("checkpoint before-lunch", "under a name"),
         ],
     ),
     (
         "compact",
         &[
             ("compact latest --summary-file summary.md", ""),
-            ("compact c81f --summary-file - --keep 4", "from stdin"),
+            ("compact c81f --summary-file - --keep 4", ""),
         ],
     ),
     (
@@ -52,17 +52,14 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         "delete",
         &[
             ("delete c81f", "trash restore brings it back"),
-            (
-                "delete c81f --purge --dry-run",
-                "what would be gone for good",
-            ),
+            ("delete c81f --purge --dry-run", "what would go"),
         ],
     ),
     (
         "diff",
         &[
-            ("diff", "what the last turn or run changed, and you since"),
-            ("diff last~2 -- src", "the last two, in src alone"),
+            ("diff", "what changed with the last turn or run"),
+            ("diff last~2 -- src", "the last two, in src"),
             ("diff before-lunch last --stat", ""),
         ],
     ),
@@ -79,17 +76,14 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         &[
             ("fork latest", "go another way, from here"),
             ("fork c81f:12 --name try-2", "from record 12 on"),
-            (
-                "fork last~1 --into ../second-try",
-                "with the files, elsewhere",
-            ),
+            ("fork last~1 --into ../again", "with the files"),
         ],
     ),
     (
         "gc",
         &[
             ("gc --dry-run", "what nothing needs any more"),
-            ("gc --older-than 30d", "let go of older states of files"),
+            ("gc --older-than 30d", "let go of older files"),
             ("gc --max-size 20G --dry-run", ""),
         ],
     ),
@@ -104,7 +98,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         "list",
         &[
             ("list", "the sessions here"),
-            ("list --all --sort cost -n 10", "the most expensive ones"),
+            ("list --all --sort cost -n 10", "the dearest"),
             ("list --agent codex --since 7d", ""),
         ],
     ),
@@ -112,7 +106,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         "log",
         &[
             ("log", "what happened here, the newest first"),
-            ("log -n 100 -- src/cart.rs", "what changed one file"),
+            ("log -n 100 -- src/cart.rs", "of one file"),
         ],
     ),
     (
@@ -130,7 +124,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "record",
         &[
-            ("record --text 'fix the rounding' --title rounding", ""),
+            ("record --text 'fix the cart' --title cart", ""),
             ("record --session latest < messages.jsonl", ""),
         ],
     ),
@@ -152,22 +146,22 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "restore",
         &[
-            ("restore last~1 src/cart.rs", "one file, as it was before"),
+            ("restore last~1 src/cart.rs", "one file"),
             ("restore before-lunch docs --dry-run", ""),
         ],
     ),
     (
         "rewind",
         &[
-            ("rewind last~1", "files and talk, to before the last turn"),
+            ("rewind last~1", "to before the last turn"),
             ("rewind c81f --dry-run", "what that would do"),
-            ("rewind last~2 --keep", "but leave alone what you changed"),
+            ("rewind last~2 --keep", "but not your changes"),
         ],
     ),
     (
         "run",
         &[
-            ("run -- claude", "keep what an agent does, with a way back"),
+            ("run -- claude", "keep what it does"),
             ("run --label built -- make", ""),
         ],
     ),
@@ -183,10 +177,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         "show",
         &[
             ("show latest", "the newest conversation here"),
-            (
-                "show c81f --turn -1 --full",
-                "its last turn, with all output",
-            ),
+            ("show c81f --turn -1 --full", "its last turn"),
             ("show c81f:41", "the turn that record 41 is of"),
             ("show latest --follow", "as it goes on"),
         ],
@@ -200,10 +191,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         ],
     ),
     ("status", &[("status", ""), ("status --json", "")]),
-    (
-        "steps",
-        &[("steps latest", "what undo would take back, and redo bring")],
-    ),
+    ("steps", &[("steps latest", "what undo would take back")]),
     (
         "tag",
         &[

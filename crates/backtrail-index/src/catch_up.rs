@@ -1,6 +1,7 @@
 //! Catching up: what is new in the trails goes into catalogue and search, in one reading.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
 use backtrail::SessionId;
@@ -237,14 +238,24 @@ impl Index {
             Some((writer, plan, lock)) => (Some(writer), plan, Some(lock)),
             None => (None, Plan::default(), None),
         };
-        let intake = catalogue.begin()?;
+        let intake = catalogue.begin(&self.options.prices)?;
         let writer = writer.map(|writer| (writer, &plan));
         let mut work = Work::new(self, Some((intake, &task.plan)), writer);
         work.feed()?;
-        if let Some(dir) = work.end_search()? {
-            state.search = Some(dir);
+        // Both have much to do at their end, and nothing with each other.
+        let search = work.search.take();
+        let (dir, ended) = thread::scope(|scope| {
+            let committing = scope.spawn(|| search.map(|(mut writer, _)| writer.commit()));
+            let ended = work.end_catalogue(&task.workspaces, fresh, before_commit);
+            match committing.join() {
+                Ok(dir) => (dir, ended),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        });
+        ended?;
+        if let Some(dir) = dir {
+            state.search = Some(dir?);
         }
-        work.end_catalogue(&task.workspaces, fresh, before_commit)?;
         work.report(&mut state.report);
         Ok(())
     }
@@ -330,13 +341,15 @@ impl Index {
 
     /// Compares what the catalogue knows with what there is.
     fn task(&self, catalogue: &Catalogue) -> Result<Task> {
-        let (known, dirs) = catalogue.known()?;
-        let workspaces = catalogue.known_workspaces()?;
+        let known = catalogue.known()?;
+        let known_workspaces = catalogue.known_workspaces()?;
         let root = self.store.root();
-        let sessions = survey(&root.join("sessions"), &dirs)?;
-        let workspaces = survey(&root.join("workspaces"), &workspaces)?;
+        let sessions = survey(&root.join("sessions"), &known)?;
+        let workspaces = survey(&root.join("workspaces"), &known_workspaces)?;
         let plan = Plan::new(&self.store, &known, &sessions)?;
-        let is_current = catalogue.is_current(&plan, &workspaces, &self.options.prices)?;
+        let prices = &self.options.prices;
+        let of_workspaces = (&known_workspaces, workspaces.as_slice());
+        let is_current = catalogue.is_current(&plan, of_workspaces, prices)?;
         Ok(Task {
             plan,
             sessions,
@@ -388,7 +401,7 @@ impl Index {
             };
         }
         let known = opened.as_ref().map(known_of).unwrap_or_default();
-        let look = survey(&self.store.root().join("sessions"), &HashMap::new())?;
+        let look = survey(&self.store.root().join("sessions"), &Known::new())?;
         let plan = Plan::new(&self.store, &known, &look)?;
         state.backlog = Plan::default();
         let writer = match &opened {
@@ -407,8 +420,8 @@ impl Index {
 fn known_of(dir: &SearchDir) -> Known {
     let mut known = Known::new();
     for trail in dir.known() {
-        let trails = known.entry(trail.session.to_string()).or_default();
-        trails.push(KnownTrail {
+        let dir = known.entry(trail.session.to_string()).or_default();
+        dir.trails.push(KnownTrail {
             seen: TrailSeen {
                 number: trail.number,
                 bytes: trail.bytes,
@@ -566,8 +579,7 @@ impl<'a> Work<'a> {
         let Some((intake, _)) = self.intake.take() else {
             return Ok(());
         };
-        let (store, options) = (&self.index.store, &self.index.options);
-        intake.end(store, workspaces, &options.prices, fresh, before_commit)
+        intake.end(&self.index.store, workspaces, fresh, before_commit)
     }
 
     fn report(&self, report: &mut CatchUp) {

@@ -83,7 +83,8 @@ pub(crate) fn feed(
     let mut end = None;
     while let Some(found) = records.next()? {
         let record = found.record;
-        let message = read_message(&record)?;
+        let (stored, details) = record.stored_message_and_details();
+        let message = with_large_texts(&record, stored)?;
         let tools = names.take_in(message.as_ref());
         let said = Said {
             kind: record.kind(),
@@ -92,7 +93,7 @@ pub(crate) fn feed(
             at: record.at(),
             message: message.as_ref(),
             tools: &tools,
-            details: &record.details(),
+            details: &details,
             bytes: record.bytes(),
         };
         for (place, sink) in sinks.iter_mut() {
@@ -110,10 +111,9 @@ pub(crate) fn feed(
     Ok(end.map_or(0, |end| end.byte.saturating_sub(from)))
 }
 
-/// Reads a message with its large texts; media stay references. `None` where the record
-/// is none of a message, or of a shape that is not known.
-fn read_message(record: &RecordRef<'_>) -> Result<Option<Message>> {
-    let Ok(Some(stored)) = record.stored_message() else {
+/// Returns a message with its large texts; media stay references.
+fn with_large_texts(record: &RecordRef<'_>, stored: Option<Message>) -> Result<Option<Message>> {
+    let Some(stored) = stored else {
         return Ok(None);
     };
     if !stored.blocks.iter().any(lacks_text) {

@@ -18,9 +18,17 @@ pub(crate) struct KnownTrail {
     pub(crate) sum: [u8; 8],
 }
 
-/// The sessions as they were read last, by their ids. Trails are in the order of their
-/// numbers.
-pub(crate) type Known = HashMap<String, Vec<KnownTrail>>;
+/// A directory of trails as it was read last.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownDir {
+    /// When names in it last changed; 0 where that is not known.
+    pub(crate) settled: i64,
+    /// Its trails, in the order of their numbers.
+    pub(crate) trails: Vec<KnownTrail>,
+}
+
+/// The sessions or workspaces as they were read last, by their ids.
+pub(crate) type Known = HashMap<String, KnownDir>;
 
 /// What there is to do.
 #[derive(Debug, Default)]
@@ -63,11 +71,16 @@ impl Plan {
                 plan.unreadable.push((session.id.clone(), error.clone()));
                 continue;
             }
-            if before.is_some_and(|before| is_same(before, session)) {
+            if before.is_some_and(|before| is_same(&before.trails, session)) {
                 continue;
             }
             let id: SessionId = session.id.parse()?;
-            let changed = compare(store, id, before.map_or(&[], Vec::as_slice), session);
+            let changed = compare(
+                store,
+                id,
+                before.map_or(&[], |before| before.trails.as_slice()),
+                session,
+            );
             let from = changed.places.iter();
             plan.bytes += from
                 .map(|place| place.bytes.saturating_sub(place.from))

@@ -5,7 +5,6 @@
 //! came or went; a change within the last moments may not show in that time, and such a
 //! directory is listed in any case.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +15,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::plan::{Known, KnownDir};
 
 /// A directory of trails: a session's or a workspace's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,19 +39,12 @@ pub(crate) struct TrailSeen {
     pub(crate) modified: i64,
 }
 
-/// What was known of a directory at the last look.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct KnownDir {
-    pub(crate) settled: i64,
-    pub(crate) trails: Vec<u32>,
-}
-
 /// How long ago a directory must have changed for its time to tell: more than the clocks
 /// of file systems are apart, and some of those count in seconds.
 const RECENT: i64 = 2_000_000_000;
 
 /// Looks at all directories of trails in a directory. One without a trail is none.
-pub(crate) fn survey(dir: &Path, known: &HashMap<String, KnownDir>) -> Result<Vec<Seen>> {
+pub(crate) fn survey(dir: &Path, known: &Known) -> Result<Vec<Seen>> {
     let failed = |error: Errno| Error::io("cannot list", dir, error.into());
     let top = match openat(CWD, dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
         Ok(top) => top,
@@ -147,16 +140,14 @@ fn look_into(
     if changed < now.saturating_sub(RECENT) {
         seen.settled = changed;
     }
-    let listed;
-    let numbers = match known {
-        Some(known) if known.settled == changed => &known.trails,
-        _ => {
-            listed = list_trails(top, &seen.id)?;
-            &listed
+    let numbers: Vec<u32> = match known {
+        Some(known) if known.settled == changed => {
+            known.trails.iter().map(|it| it.seen.number).collect()
         }
+        _ => list_trails(top, &seen.id)?,
     };
     let mut path = String::with_capacity(seen.id.len() + 16);
-    for &number in numbers {
+    for number in numbers {
         path.clear();
         path.push_str(&seen.id);
         path.push('/');

@@ -165,6 +165,26 @@ pub(crate) fn decode_lossy(inner: &str) -> String {
     out
 }
 
+/// Returns how many bytes a string literal has once it is decoded. `None` if it is
+/// something else.
+pub(crate) fn decoded_len(literal: &str) -> Option<usize> {
+    let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
+    let mut len = 0;
+    let mut rest = inner;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        let (decoded, used) = match rest.as_bytes().get(at + 1) {
+            Some(b'u') => {
+                let (decoded, used) = decode_units(&rest[at..]);
+                (decoded.len_utf8(), used)
+            }
+            _ => (1, 2),
+        };
+        len += at + decoded;
+        rest = rest.get(at + used..).unwrap_or("");
+    }
+    Some(len + rest.len())
+}
+
 /// Decodes one `\u` escape, or a pair of them that belongs together; returns the
 /// character and how many bytes it took.
 fn decode_units(text: &str) -> (char, usize) {

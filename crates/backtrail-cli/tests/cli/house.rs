@@ -124,6 +124,8 @@ fn the_manual_says_what_help_says() {
         "trash restore",
         "trash empty",
         "config",
+        "completions",
+        "man",
     ] {
         let mut words: Vec<&str> = verb.split(' ').collect();
         words.push("--help");

@@ -18,6 +18,7 @@ mod find;
 mod follow;
 mod fork_into;
 mod gc;
+mod help;
 mod house;
 mod import;
 mod kill;

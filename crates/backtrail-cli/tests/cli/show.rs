@@ -1,6 +1,8 @@
 //! `show`: the conversation as one would like to read it.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use backtrail::{
     Block, Compaction, Message, Note, Session, SessionOptions, Store, ToolResult, ToolUse, Usage,
@@ -8,6 +10,7 @@ use backtrail::{
 use serde_json::{Value, json};
 
 use crate::kit::{Cli, Ran, finish, snapshot};
+use crate::pty::Terminal;
 
 /// An answer with everything that Markdown has.
 const ANSWER: &str = "\
@@ -452,4 +455,65 @@ fn what_has_no_cost_is_worked_out_by_the_prices() {
         2,
         "{priced}"
     );
+}
+
+/// Runs `show` in a terminal of 80 columns, with a pager.
+fn on_screen(cli: &Cli, args: &[&str], pager: &str) -> (i32, String) {
+    let mut command = cli.command(&[&["show"], args].concat());
+    command.env("BACKTRAIL_PAGER", pager).env("TERM", "xterm");
+    Terminal::start(&command).end()
+}
+
+#[test]
+fn on_a_terminal_it_goes_through_the_pager_and_is_clean_there() {
+    if !crate::pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let id = rich_session(&cli);
+    let (code, screen) = on_screen(&cli, &[&id], "cat > paged; echo left");
+    assert_eq!((code, screen.trim()), (0, "left"));
+    let paged = fs::read_to_string(cli.work().join("paged")).unwrap();
+    assert!(paged.contains("\u{1b}[1mturn 1"), "with colours: {paged}");
+    assert!(paged.contains("You are welcome."), "{paged}");
+    // Records as they are can hold what a terminal would obey.
+    let hostile = cli.new_session("\u{9b}2J\u{202e}\u{7f}txt");
+    let raw = |args: &[&str]| {
+        cli.run(&[&["show", &hostile, "--raw"], args].concat())
+            .stdout
+    };
+    assert!(raw(&[]).contains('\u{9b}'), "{}", raw(&[]));
+    let (code, screen) = on_screen(&cli, &[&hostile, "--raw"], "cat");
+    assert_eq!(code, 0, "{screen}");
+    let is_unsafe = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{202e}' | '\u{1b}');
+    assert!(
+        screen.contains("txt") && !screen.contains(is_unsafe),
+        "{screen:?}"
+    );
+}
+
+#[test]
+fn a_follower_reads_a_conversation_as_it_goes_on() {
+    let cli = Cli::new();
+    let id = cli.talk();
+    let mut command = cli.command(&["show", &id, "--follow"]);
+    let mut follower = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut until = |text: &str| {
+        let found = lines
+            .by_ref()
+            .map(Result::unwrap)
+            .find(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("{text} never came"))
+    };
+    assert!(until("turn 1").starts_with("── turn 1 · "));
+    assert_eq!(until("⚙"), "  ⚙ bash  ls");
+    assert_eq!(until("⚙"), "  ⚙ bash  ✓ src");
+    until("One folder: src.");
+    let ran = cli.run(&["record", "--session", &id, "--text", "and now?"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    until("turn 2");
+    assert_eq!(until("and now?"), "› and now?");
+    follower.kill().unwrap();
+    follower.wait().unwrap();
 }

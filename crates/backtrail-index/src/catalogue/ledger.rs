@@ -121,7 +121,13 @@ impl Calls {
     }
 
     /// Writes the rows; returns the responses with an id, which others may have, too.
-    pub(super) fn write(self, db: &Connection, session: i64, trail: i64) -> Result<Vec<i64>> {
+    pub(super) fn write(
+        self,
+        db: &Connection,
+        session: i64,
+        trail: i64,
+        prices: &Prices,
+    ) -> Result<Vec<i64>> {
         let mut shared = Vec::new();
         for call in self.calls.into_values() {
             // The numbers of records are those of their trail: one without a response id
@@ -147,22 +153,37 @@ impl Calls {
             if call.response_id.is_some() {
                 shared.push(response);
             }
-            call.insert(db, session, response, trail)?;
+            let cost = call.cost(prices);
+            call.insert(db, session, response, trail, cost)?;
         }
         Ok(shared)
     }
 }
 
 impl Call {
-    fn insert(&self, db: &Connection, session: i64, response: i64, trail: i64) -> Result<()> {
+    /// Returns what the call cost: what its provider said, else by its price.
+    fn cost(&self, prices: &Prices) -> Option<Money> {
+        let at = self.at.and_then(Timestamp::from_millis);
+        let priced = || prices.cost(self.model.as_deref()?, at, self.usage.as_ref()?);
+        self.reported.or_else(priced)
+    }
+
+    fn insert(
+        &self,
+        db: &Connection,
+        session: i64,
+        response: i64,
+        trail: i64,
+        cost: Option<Money>,
+    ) -> Result<()> {
         let writing = failed("cannot write to the ledger");
         let mut insert = db
             .prepare_cached(
                 "INSERT OR REPLACE INTO ledger (session, response, response_id, trail, seq, at,
                  model, who, measured, input, output, cache_write, cache_write_1h, cache_read,
-                 reasoning, estimated, duration_ms, reported)
+                 reasoning, estimated, duration_ms, reported, cost)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-                 ?17, ?18)",
+                 ?17, ?18, ?19)",
             )
             .map_err(&writing)?;
         let none = Usage::default();
@@ -187,6 +208,7 @@ impl Call {
                 clamp(self.estimated),
                 self.duration_ms.map(clamp),
                 self.reported.map(|money| money.0),
+                cost.map(|money| money.0),
             ])
             .map_err(&writing)?;
         Ok(())
@@ -297,7 +319,8 @@ pub(super) fn settle_shared(
 pub(super) const SLOT_MS: i64 = 15 * 60 * 1000;
 
 /// Sums up a session's rows anew: for each model, and for each piece of time.
-pub(super) fn write_totals(db: &Connection, session: i64, prices: &Prices) -> Result<()> {
+/// With `prices`, what the calls cost is worked out anew.
+pub(super) fn write_totals(db: &Connection, session: i64, prices: Option<&Prices>) -> Result<()> {
     let summing = failed("cannot sum up the ledger");
     let lower: bool = db
         .prepare_cached(
@@ -317,7 +340,10 @@ pub(super) fn write_totals(db: &Connection, session: i64, prices: &Prices) -> Re
     let mut rows = rows.query([session]).map_err(&summing)?;
     while let Some(row) = rows.next().map_err(&summing)? {
         let entry = Entry::read(row).map_err(&summing)?;
-        let cost = entry.cost(prices);
+        let cost = match prices {
+            Some(prices) => entry.cost(prices),
+            None => entry.known_cost,
+        };
         if cost != entry.known_cost {
             costs.push((entry.response, cost));
         }

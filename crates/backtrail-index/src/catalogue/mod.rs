@@ -20,9 +20,9 @@ pub(crate) use db::{Opened, Paths, copy_to_memory, in_memory};
 
 use crate::error::{Error, Result};
 use crate::feed::Sink;
-use crate::plan::{Known, KnownTrail, Plan};
+use crate::plan::{Known, KnownDir, KnownTrail, Plan};
 use crate::prices::Prices;
-use crate::survey::{KnownDir, Seen, TrailSeen};
+use crate::survey::{Seen, TrailSeen};
 pub(crate) use sessions::full_text;
 use workspaces::Workspaces;
 use writer::Writer;
@@ -63,64 +63,55 @@ impl Catalogue {
         self.db
     }
 
-    /// Returns what was read of sessions, and what was known of their directories.
-    pub(crate) fn known(&self) -> Result<(Known, HashMap<String, KnownDir>)> {
+    /// Returns what was read of sessions.
+    pub(crate) fn known(&self) -> Result<Known> {
         let reading = failed("cannot read the catalogue");
+        // Two looks at whole tables, in the order they are in, cost less than a join.
+        let mut trails: HashMap<i64, Vec<KnownTrail>> = HashMap::new();
         let mut all = self
             .db
-            .prepare_cached(
-                "SELECT s.id, s.settled, t.number, t.bytes, t.modified, t.read_to, t.sum
-                 FROM sessions AS s LEFT JOIN trails AS t ON t.session = s.key
-                 ORDER BY s.key, t.number",
-            )
+            .prepare_cached("SELECT session, number, bytes, modified, read_to, sum FROM trails")
             .map_err(&reading)?;
-        let mut known = Known::new();
-        let mut dirs: HashMap<String, KnownDir> = HashMap::new();
         let mut rows = all.query([]).map_err(&reading)?;
-        let mut last = String::new();
-        let mut trails: Vec<KnownTrail> = Vec::new();
-        let mut dir = KnownDir::default();
         while let Some(row) = rows.next().map_err(&reading)? {
-            let id = row
-                .get_ref(0)
-                .and_then(|id| Ok(id.as_str()?))
-                .map_err(&reading)?;
-            if id != last {
-                if !last.is_empty() {
-                    known.insert(last.clone(), std::mem::take(&mut trails));
-                    dirs.insert(std::mem::take(&mut last), std::mem::take(&mut dir));
-                }
-                id.clone_into(&mut last);
-                dir.settled = row.get(1).map_err(&reading)?;
-            }
-            if let Some(number) = row.get::<_, Option<u32>>(2).map_err(&reading)? {
-                trails.push(known_trail(row, number).map_err(&reading)?);
-                dir.trails.push(number);
-            }
+            let session = row.get(0).map_err(&reading)?;
+            let trail = known_trail(row).map_err(&reading)?;
+            trails.entry(session).or_default().push(trail);
         }
-        if !last.is_empty() {
-            known.insert(last.clone(), trails);
-            dirs.insert(last, dir);
+        let mut all = self
+            .db
+            .prepare_cached("SELECT key, id, settled FROM sessions")
+            .map_err(&reading)?;
+        let mut rows = all.query([]).map_err(&reading)?;
+        let mut known = Known::with_capacity(trails.len());
+        while let Some(row) = rows.next().map_err(&reading)? {
+            let key: i64 = row.get(0).map_err(&reading)?;
+            let mut dir = KnownDir {
+                settled: row.get(2).map_err(&reading)?,
+                trails: trails.remove(&key).unwrap_or_default(),
+            };
+            dir.trails.sort_unstable_by_key(|trail| trail.seen.number);
+            known.insert(row.get(1).map_err(&reading)?, dir);
         }
-        Ok((known, dirs))
+        Ok(known)
     }
 
-    /// Returns what was known of the workspaces' directories.
-    pub(crate) fn known_workspaces(&self) -> Result<HashMap<String, KnownDir>> {
-        workspaces::known_dirs(&self.db)
+    /// Returns what was read of workspaces.
+    pub(crate) fn known_workspaces(&self) -> Result<Known> {
+        workspaces::known(&self.db)
     }
 
     /// Returns whether there is nothing to do.
     pub(crate) fn is_current(
         &self,
         plan: &Plan,
-        workspaces: &[Seen],
+        (known, seen): (&Known, &[Seen]),
         prices: &Prices,
     ) -> Result<bool> {
         Ok(plan.is_empty()
+            && !workspaces::have_changed(known, seen)
             && self.unreadable()? == plan.unreadable.len() as u64
-            && self.said("prices")?.as_deref() == Some(&prices.fingerprint())
-            && !workspaces::have_changed(&self.db, workspaces)?)
+            && self.said("prices")?.as_deref() == Some(&prices.fingerprint()))
     }
 
     /// Returns how many sessions could not be looked into.
@@ -148,13 +139,14 @@ impl Catalogue {
     }
 
     /// Begins to take in what is new. Nothing of it is seen by others until it is ended.
-    pub(crate) fn begin(&self) -> Result<Intake<'_>> {
+    pub(crate) fn begin<'a>(&'a self, prices: &'a Prices) -> Result<Intake<'a>> {
         self.db
             .execute_batch("BEGIN IMMEDIATE")
             .map_err(failed("cannot write to the catalogue"))?;
         Ok(Intake {
             catalogue: self,
-            writer: Writer::new(&self.db),
+            writer: Writer::new(&self.db, prices),
+            prices,
             forgotten: BTreeSet::new(),
             unread: Vec::new(),
             came_or_went: false,
@@ -163,15 +155,16 @@ impl Catalogue {
     }
 }
 
-fn known_trail(row: &rusqlite::Row<'_>, number: u32) -> rusqlite::Result<KnownTrail> {
+/// Reads a trail of a row: number, length, time, place and sum, from the second column on.
+fn known_trail(row: &rusqlite::Row<'_>) -> rusqlite::Result<KnownTrail> {
     Ok(KnownTrail {
         seen: TrailSeen {
-            number,
-            bytes: row.get::<_, i64>(3)?.unsigned_abs(),
-            modified: row.get(4)?,
+            number: row.get(1)?,
+            bytes: row.get::<_, i64>(2)?.unsigned_abs(),
+            modified: row.get(3)?,
         },
-        read_to: row.get::<_, i64>(5)?.unsigned_abs(),
-        sum: row.get::<_, i64>(6)?.to_be_bytes(),
+        read_to: row.get::<_, i64>(4)?.unsigned_abs(),
+        sum: row.get::<_, i64>(5)?.to_be_bytes(),
     })
 }
 
@@ -180,6 +173,7 @@ fn known_trail(row: &rusqlite::Row<'_>, number: u32) -> rusqlite::Result<KnownTr
 pub(crate) struct Intake<'a> {
     catalogue: &'a Catalogue,
     writer: Writer<'a>,
+    prices: &'a Prices,
     /// Responses of sessions that were forgotten: others may have them, too.
     forgotten: BTreeSet<i64>,
     /// Sessions that could not be read, and why.
@@ -289,14 +283,13 @@ impl Intake<'_> {
         mut self,
         store: &Store,
         workspaces: &[Seen],
-        prices: &Prices,
         fresh: bool,
         before_commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let db = &self.catalogue.db;
         let touched = std::mem::take(&mut self.writer.touched);
-        let mut responses = std::mem::take(&mut self.writer.responses);
-        responses.append(&mut self.forgotten);
+        let mut responses = std::mem::take(&mut self.forgotten);
+        responses.extend(self.writer.responses.drain(..));
         let mut of_files = workspaces::catch_up(db, store, workspaces)?;
         let mut roots = Workspaces::new(db);
         for key in &touched {
@@ -317,15 +310,15 @@ impl Intake<'_> {
         db.execute_batch(schema::LATE)
             .map_err(failed("cannot write to the catalogue"))?;
         let settled = ledger::settle_shared(db, (!fresh).then_some(&responses))?;
-        let fingerprint = prices.fingerprint();
-        let repriced = self.catalogue.said("prices")?.as_deref() != Some(&fingerprint);
+        let fingerprint = self.prices.fingerprint();
+        let repriced = !fresh && self.catalogue.said("prices")?.as_deref() != Some(&fingerprint);
         let summed = if repriced {
             self.all_keys()?
         } else {
             &touched | &settled
         };
         for key in &summed {
-            ledger::write_totals(db, *key, prices)?;
+            ledger::write_totals(db, *key, repriced.then_some(self.prices))?;
         }
         self.catalogue.say("prices", &fingerprint)?;
         before_commit()?;

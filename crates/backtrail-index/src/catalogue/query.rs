@@ -79,14 +79,9 @@ fn of_sessions(filter: &Filter) -> Where {
         match &workspace.id {
             // Where one that cannot be read belongs is not known: it is never hidden.
             Some(id) => fits.add(
-                "(s.error IS NOT NULL AND w.key IS NULL OR w.id = ? OR (w.id IS NULL AND (w.root = ? OR w.root IN (
-                     SELECT f.root FROM former_roots AS f
-                     JOIN workspaces AS v ON v.key = f.workspace WHERE v.id = ?))))",
-                [
-                    Value::Text(id.to_string()),
-                    root,
-                    Value::Text(id.to_string()),
-                ],
+                "(s.error IS NOT NULL AND w.key IS NULL OR w.id = ?
+                  OR (w.id IS NULL AND w.root = ?))",
+                [Value::Text(id.to_string()), root],
             ),
             None => fits.add(
                 "(s.error IS NOT NULL AND w.key IS NULL OR w.root = ?)",
@@ -97,7 +92,14 @@ fn of_sessions(filter: &Filter) -> Where {
     fits
 }
 
-const FROM: &str = "FROM sessions AS s LEFT JOIN workspaces AS w ON w.key = s.workspace";
+/// The workspace `w` of a session `s`. One that names a directory and no workspace belongs
+/// to the workspace that was there when it began.
+const WORKSPACE: &str = "LEFT JOIN workspaces AS n ON n.key = s.workspace
+    LEFT JOIN workspaces AS w ON w.key = coalesce((
+        SELECT f.workspace FROM former_roots AS f WHERE n.id IS NULL AND f.root = n.root
+        AND (s.created_at IS NULL OR s.created_at < f.until)
+        AND (s.created_at IS NULL OR f.since IS NULL OR s.created_at >= f.since)
+        ORDER BY f.until LIMIT 1), n.key)";
 
 /// A pattern that finds a text anywhere.
 fn anywhere(text: &str) -> String {
@@ -127,7 +129,8 @@ impl Catalogue {
             "SELECT s.key, s.id, s.error, s.title, s.begins, s.agent, s.belongs_to, s.model, s.tags,
              s.pinned, w.root, w.bytes, w.id, w.project, w.remote, s.created_at, s.updated_at,
              s.family, s.forked_from, s.forked_at, s.branch, s.spawned_by, s.messages, s.turns,
-             s.tool_calls, s.files_changed, s.damaged, s.last_seq, s.original_id {FROM}{}
+             s.tool_calls, s.files_changed, s.damaged, s.last_seq, s.original_id
+             FROM sessions AS s {WORKSPACE}{}
              ORDER BY s.pinned DESC, s.updated_at DESC, s.id",
             fits.sql()
         );
@@ -166,7 +169,7 @@ impl Catalogue {
         if fits.sql.is_empty() {
             return Ok(None);
         }
-        let sql = format!("SELECT s.id {FROM}{}", fits.sql());
+        let sql = format!("SELECT s.id FROM sessions AS s {WORKSPACE}{}", fits.sql());
         let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
         let rows = find
             .query_map(params_from_iter(fits.values), |row| row.get(0))
@@ -216,8 +219,7 @@ impl Catalogue {
         };
         let sql = format!(
             "SELECT {key}, s.key, t.first, t.last, {SUMS} FROM ({table}) AS t
-             JOIN sessions AS s ON s.key = t.session
-             LEFT JOIN workspaces AS w ON w.key = s.workspace{}",
+             JOIN sessions AS s ON s.key = t.session {WORKSPACE}{}",
             fits.sql()
         );
         let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
@@ -232,8 +234,7 @@ impl Catalogue {
         if timed && !in_time {
             let sql = format!(
                 "SELECT NULL, s.key, NULL, NULL, {SUMS} FROM ({CALLS}) AS t
-                 JOIN sessions AS s ON s.key = t.session
-                 LEFT JOIN workspaces AS w ON w.key = s.workspace WHERE t.at IS NULL{}",
+                 JOIN sessions AS s ON s.key = t.session {WORKSPACE} WHERE t.at IS NULL{}",
                 fits_again(filter).0
             );
             let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;

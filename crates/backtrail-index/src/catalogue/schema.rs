@@ -24,9 +24,11 @@ CREATE TABLE workspaces (
 CREATE INDEX workspaces_by_root ON workspaces (root);
 
 CREATE TABLE former_roots (
-    workspace INTEGER NOT NULL,
     root      TEXT NOT NULL,
-    PRIMARY KEY (workspace, root)
+    workspace INTEGER NOT NULL,
+    since     INTEGER,
+    until     INTEGER NOT NULL,
+    PRIMARY KEY (root, workspace, until)
 ) WITHOUT ROWID;
 
 CREATE TABLE workspace_trails (
@@ -106,7 +108,6 @@ CREATE TABLE messages (
     prompt TEXT,
     PRIMARY KEY (trail, seq)
 ) WITHOUT ROWID;
-CREATE INDEX turns ON messages (trail, seq) WHERE prompt IS NOT NULL;
 
 CREATE TABLE tool_calls (
     trail  INTEGER NOT NULL,

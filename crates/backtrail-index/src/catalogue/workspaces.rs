@@ -4,15 +4,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use backtrail::{RecordKind, Store, Workspace, WorkspaceId};
+use backtrail::{RecordKind, Store, Timestamp, Workspace, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Deserialize;
 
-use super::failed;
 use super::sessions::full_text;
+use super::{failed, known_trail};
 use crate::error::Result;
+use crate::plan::{Known, KnownTrail};
 use crate::projects::{Project, remote_of};
-use crate::survey::{KnownDir, Seen, TrailSeen};
+use crate::survey::{Seen, TrailSeen};
 
 /// The workspaces of the catalogue, as far as they were asked for.
 #[derive(Debug)]
@@ -96,102 +97,50 @@ fn root_bytes(root: &Path) -> Option<&[u8]> {
     }
 }
 
-/// Returns what was known of the workspaces' directories at the last look.
-pub(super) fn known_dirs(db: &Connection) -> Result<HashMap<String, KnownDir>> {
+/// Returns what was read of workspaces.
+pub(super) fn known(db: &Connection) -> Result<Known> {
     let reading = failed("cannot read the catalogue");
     let mut all = db
         .prepare_cached(
-            "SELECT w.id, w.settled, t.number FROM workspaces AS w
-             JOIN workspace_trails AS t ON t.workspace = w.key ORDER BY w.key, t.number",
+            "SELECT w.id, t.number, t.bytes, t.modified, t.read_to, t.sum, w.settled
+             FROM workspaces AS w JOIN workspace_trails AS t ON t.workspace = w.key
+             ORDER BY w.key, t.number",
         )
         .map_err(&reading)?;
-    let mut known: HashMap<String, KnownDir> = HashMap::new();
+    let mut known = Known::new();
     let mut rows = all.query([]).map_err(&reading)?;
     while let Some(row) = rows.next().map_err(&reading)? {
         let id: String = row.get(0).map_err(&reading)?;
         let dir = known.entry(id).or_default();
-        dir.settled = row.get(1).map_err(&reading)?;
-        dir.trails.push(row.get(2).map_err(&reading)?);
+        dir.settled = row.get(6).map_err(&reading)?;
+        dir.trails.push(known_trail(row).map_err(&reading)?);
     }
     Ok(known)
 }
 
-/// A trail as it was read last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Known {
-    seen: TrailSeen,
-    read_to: u64,
-    sum: [u8; 8],
-}
-
-fn known_trails(db: &Connection, key: i64) -> Result<Vec<Known>> {
-    let reading = failed("cannot read the catalogue");
-    let mut all = db
-        .prepare_cached(
-            "SELECT number, bytes, modified, read_to, sum FROM workspace_trails
-             WHERE workspace = ?1 ORDER BY number",
-        )
-        .map_err(&reading)?;
-    let rows = all
-        .query_map([key], |row| {
-            Ok(Known {
-                seen: TrailSeen {
-                    number: row.get(0)?,
-                    bytes: row.get::<_, i64>(1)?.unsigned_abs(),
-                    modified: row.get(2)?,
-                },
-                read_to: row.get::<_, i64>(3)?.unsigned_abs(),
-                sum: row.get::<_, i64>(4)?.to_be_bytes(),
-            })
-        })
-        .map_err(&reading)?;
-    rows.collect::<rusqlite::Result<_>>().map_err(&reading)
-}
-
 /// Returns whether workspaces are other than they were at the last look.
-pub(super) fn have_changed(db: &Connection, seen: &[Seen]) -> Result<bool> {
-    let known: i64 = db
-        .prepare_cached("SELECT count(DISTINCT workspace) FROM workspace_trails")
-        .and_then(|mut count| count.query_row([], |row| row.get(0)))
-        .map_err(failed("cannot read the catalogue"))?;
-    if known.unsigned_abs() != seen.iter().filter(|seen| seen.error.is_none()).count() as u64 {
-        return Ok(true);
-    }
-    for seen in seen.iter().filter(|seen| seen.error.is_none()) {
-        let key = find(db, &seen.id)?;
-        let same = match key {
-            Some(key) => is_same(&known_trails(db, key)?, seen),
-            None => false,
-        };
-        if !same {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+pub(super) fn have_changed(known: &Known, seen: &[Seen]) -> bool {
+    let same = |seen: &Seen| {
+        let before = known.get(&seen.id);
+        before.is_some_and(|before| is_same(&before.trails, seen))
+    };
+    let mut readable = seen.iter().filter(|seen| seen.error.is_none());
+    known.len() != readable.clone().count() || !readable.all(same)
 }
 
-fn is_same(known: &[Known], seen: &Seen) -> bool {
+fn is_same(known: &[KnownTrail], seen: &Seen) -> bool {
     known.iter().map(|known| &known.seen).eq(seen.trails.iter())
-}
-
-fn find(db: &Connection, id: &str) -> Result<Option<i64>> {
-    db.prepare_cached("SELECT key FROM workspaces WHERE id = ?1")
-        .and_then(|mut find| find.query_row([id], |row| row.get(0)).optional())
-        .map_err(failed("cannot read the catalogue"))
 }
 
 /// Brings the workspaces up to date; returns the sessions whose changes of files differ
 /// from before.
 pub(super) fn catch_up(db: &Connection, store: &Store, seen: &[Seen]) -> Result<BTreeSet<String>> {
     let mut sessions = BTreeSet::new();
+    let mut all = known(db)?;
     let mut workspaces = Workspaces::new(db);
     for seen in seen {
-        let key = find(db, &seen.id)?;
-        let known = match key {
-            Some(key) => known_trails(db, key)?,
-            None => Vec::new(),
-        };
-        if key.is_some() && seen.error.is_none() && is_same(&known, seen) {
+        let known = all.remove(&seen.id).unwrap_or_default().trails;
+        if !known.is_empty() && seen.error.is_none() && is_same(&known, seen) {
             continue;
         }
         let opened = seen
@@ -222,11 +171,14 @@ fn take_in(
     key: i64,
     workspace: &Workspace,
     seen: &Seen,
-    known: &[Known],
+    known: &[KnownTrail],
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {
     let writing = failed("cannot write a workspace to the catalogue");
-    let project = Project::new(workspace.root(), remote_of(workspace.root()).as_deref());
+    let remote = workspace
+        .remote()?
+        .or_else(|| remote_of(workspace.root()));
+    let project = Project::new(workspace.root(), remote.as_deref());
     db.prepare_cached(
         "UPDATE workspaces SET root = ?2, bytes = ?3, remote = ?4, project = ?5, settled = ?6,
          error = NULL WHERE key = ?1",
@@ -243,6 +195,21 @@ fn take_in(
         ])
     })
     .map_err(&writing)?;
+    db.prepare_cached("DELETE FROM former_roots WHERE workspace = ?1")
+        .and_then(|mut delete| delete.execute([key]))
+        .map_err(&writing)?;
+    for former in workspace.former_roots()? {
+        db.prepare_cached("INSERT OR REPLACE INTO former_roots VALUES (?1, ?2, ?3, ?4)")
+            .and_then(|mut insert| {
+                insert.execute(params![
+                    former.root.to_string_lossy(),
+                    key,
+                    former.since.map(Timestamp::as_millis),
+                    former.until.as_millis(),
+                ])
+            })
+            .map_err(&writing)?;
+    }
     let continues = goes_on(workspace, seen, known);
     if !continues {
         forget_checkpoints(db, key, sessions)?;
@@ -259,7 +226,7 @@ fn take_in(
 }
 
 /// Returns whether all trails that were read are still there, as far as they were read.
-fn goes_on(workspace: &Workspace, seen: &Seen, known: &[Known]) -> bool {
+fn goes_on(workspace: &Workspace, seen: &Seen, known: &[KnownTrail]) -> bool {
     known.iter().all(|known| {
         let mut trails = seen.trails.iter();
         let Some(now) = trails.find(|trail| trail.number == known.seen.number) else {

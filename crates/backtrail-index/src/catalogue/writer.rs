@@ -10,6 +10,7 @@ use super::failed;
 use super::ledger::{Call, Calls};
 use crate::error::Result;
 use crate::feed::{End, Said, Sink, TrailPlace};
+use crate::prices::Prices;
 
 /// How much of a prompt is kept: enough to know it again.
 const PROMPT: usize = 200;
@@ -18,11 +19,12 @@ const PROMPT: usize = 200;
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     db: &'a Connection,
+    prices: &'a Prices,
     trail: Option<Trail>,
     /// The sessions that something was read of.
     pub(super) touched: BTreeSet<i64>,
     /// The responses of which a row was written.
-    pub(super) responses: BTreeSet<i64>,
+    pub(super) responses: Vec<i64>,
 }
 
 /// The trail that is being read.
@@ -39,12 +41,13 @@ struct Trail {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(db: &'a Connection) -> Self {
+    pub(super) fn new(db: &'a Connection, prices: &'a Prices) -> Self {
         Self {
             db,
+            prices,
             trail: None,
             touched: BTreeSet::new(),
-            responses: BTreeSet::new(),
+            responses: Vec::new(),
         }
     }
 
@@ -199,7 +202,9 @@ impl Sink for Writer<'_> {
                 insert.execute(row).map_err(&writing)?;
             }
         }
-        let written = trail.calls.write(self.db, trail.session, trail.key)?;
+        let written = trail
+            .calls
+            .write(self.db, trail.session, trail.key, self.prices)?;
         self.responses.extend(written);
         // Where nothing new was found, the place of the last record stays.
         let mut update = self

@@ -1,7 +1,7 @@
 //! What the catalogue says of sessions.
 
-use backtrail::{ForkOptions, Message, Note};
-use backtrail_index::Filter;
+use backtrail::{ForkOptions, Message, Note, SessionOptions};
+use backtrail_index::{Filter, WorkspaceFilter};
 
 use crate::kit::{Home, call_tool, respond};
 
@@ -118,5 +118,37 @@ fn f23_a_session_that_is_deleted_leaves_and_one_that_is_unreadable_stays() {
     std::fs::create_dir(&trail).unwrap();
     let row = &home.rows()[0];
     assert!(row.error.is_some(), "listed as what it is");
+    assert_eq!(home.rows(), home.rebuilt_rows());
+}
+
+#[test]
+fn f26_sessions_are_found_where_their_directory_is_now() {
+    let home = Home::new();
+    let (old, new) = (home.dir().join("shop"), home.dir().join("store-front"));
+    std::fs::create_dir(&old).unwrap();
+    let by_path = SessionOptions::new().agent("mine").workspace_root(&old);
+    let by_path = home.store.create_session(by_path).unwrap();
+    let workspace = home.store.workspace(&old).unwrap();
+    let by_id = SessionOptions::new().agent("mine").workspace(&workspace);
+    let by_id = home.store.create_session(by_id).unwrap();
+    for session in [&by_path, &by_id] {
+        session.append(Message::user_text("hello")).unwrap();
+    }
+    assert_eq!(home.rows().len(), 2);
+
+    // Copied, so that nothing but the person knows.
+    std::fs::create_dir(&new).unwrap();
+    std::fs::remove_dir(&old).unwrap();
+    home.store
+        .relink(&old, &new, backtrail::RelinkOptions::new())
+        .unwrap();
+    let mut here = Filter::default();
+    here.workspace = Some(WorkspaceFilter {
+        id: Some(workspace.id().clone()),
+        root: new.clone(),
+    });
+    let found = home.index().sessions(&here).unwrap();
+    assert_eq!(found.len(), 2);
+    assert!(found.iter().all(|row| row.workspace.as_deref() == Some(&new)));
     assert_eq!(home.rows(), home.rebuilt_rows());
 }

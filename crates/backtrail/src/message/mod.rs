@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::escape::write_str;
 use crate::json::{Fields, Json, Key, Text};
-use crate::session::output_text;
+use crate::session::output_len;
 
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
 pub(crate) use compaction::Covered;
@@ -172,7 +172,7 @@ impl Message {
             Block::Text(block) => block.text.len(),
             Block::Thinking(block) => block.thinking.len(),
             Block::ToolUse(call) => call.input.as_str().len(),
-            Block::ToolResult(result) => output_text(&result.output).len(),
+            Block::ToolResult(result) => output_len(&result.output),
             // Base64 says nothing about tokens.
             Block::Media(_) | Block::Other(_) => 0,
         };
@@ -310,7 +310,6 @@ pub fn estimated_tokens(text: &str) -> u64 {
 fn tokens_in(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }
-
 
 /// Checks that JSON is a message, without building one: so that what a caller
 /// hands in as JSON can go to disk with the bytes it came with.

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::CheckpointId;
 use crate::message::{Block, Draft, Message, ToolResult, ToolUse};
 use crate::workspace::{
-    Active, Checkpoint, CheckpointOptions, SessionPlace, Why, Workspace, by_id,
+    Active, Checkpoint, CheckpointOptions, SessionPlace, Why, Workspace, by_id, moved_home,
 };
 
 impl Session {
@@ -76,7 +76,10 @@ impl Session {
         let known = known.ok_or_else(|| self.no_workspace())?;
         match &known.id {
             Some(id) => by_id(&self.0.store, id),
-            None => self.0.store.workspace(&known.root()),
+            None => match moved_home(&self.0.store, &self.reader().info()?) {
+                Some(workspace) => Ok(workspace),
+                None => self.0.store.workspace(&known.root()),
+            },
         }
     }
 

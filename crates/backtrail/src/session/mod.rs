@@ -91,7 +91,7 @@ pub(crate) use lock::{
 pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
 pub(crate) use outgoing::move_out;
-pub(crate) use output::output_text;
+pub(crate) use output::output_len;
 pub(crate) use payloads::{PayloadWriter, Payloads};
 pub(crate) use place::end as end_of_line;
 pub(crate) use repair::plan as repair_plan;

@@ -2,8 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Fields, Json, Text};
+use crate::json::{Fields, Json, Text, decoded_len};
 use crate::message::Block;
+
+/// Returns how long a tool's output is as text.
+pub(crate) fn output_len(output: &Json) -> usize {
+    decoded_len(output.as_str()).unwrap_or_else(|| output_text(output).len())
+}
 
 /// Returns a tool's output as text: a string as it reads; of a list of blocks
 /// their texts, joined by newlines; anything else as its JSON.

@@ -19,7 +19,8 @@ use crate::session::{
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
 use crate::workspace::{
-    self, Run, SessionPlace, SnapshotsRepair, SnapshotsReport, VerifyOptions, Workspace, append_run,
+    self, Here, Run, SessionPlace, SnapshotsRepair, SnapshotsReport, VerifyOptions, Workspace,
+    append_run,
 };
 
 pub(crate) use keeping::Keeping;
@@ -461,12 +462,13 @@ impl Store {
     /// else of all.
     fn latest(&self, workspace_root: Option<&Path>) -> Result<SessionId> {
         let mut best: Option<(bool, Option<Timestamp>, SessionId)> = None;
+        let homes = workspace_root.map(|root| Here::at(self, root));
         for id in self.sessions()? {
             // One unreadable session must not hide the others.
             let Ok(info) = self.read_session(&id).and_then(|reader| reader.info()) else {
                 continue;
             };
-            let here = workspace_root.is_some() && info.workspace_root.as_deref() == workspace_root;
+            let here = homes.as_ref().is_some_and(|here| here.has(&info));
             let candidate = (here, info.updated_at, id);
             if best.as_ref().is_none_or(|best| *best < candidate) {
                 best = Some(candidate);

@@ -7,9 +7,9 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::record::RecordRef;
+use super::record::{RecordKind, RecordRef};
 use crate::json::Text;
-use crate::message::Usage;
+use crate::message::{Message, Usage};
 
 /// The model call that a record comes from, as far as the record tells.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -32,6 +32,18 @@ impl RecordRef<'_> {
     /// a number) is as good as none.
     pub fn details(&self) -> Details {
         self.beside().details
+    }
+
+    /// Returns the message as it stands in its line, as far as it can be read, and what
+    /// the record says of the model call that it comes from. For whoever needs both.
+    pub fn stored_message_and_details(&self) -> (Option<Message>, Details) {
+        if self.kind() == RecordKind::Message
+            && let Ok(both) = serde_json::from_slice::<Both>(self.bytes())
+            && both.message.is_some()
+        {
+            return (both.message, both.details);
+        }
+        (self.stored_message().ok().flatten(), self.details())
     }
 
     /// Reads what stands beside the message or summary, whatever else is in the
@@ -57,6 +69,62 @@ impl<'de> Deserialize<'de> for Beside {
     }
 }
 
+/// A record's message and what stands beside it, in one reading.
+struct Both {
+    message: Option<Message>,
+    details: Details,
+}
+
+impl<'de> Deserialize<'de> for Both {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BothVisitor;
+
+        impl<'de> Visitor<'de> for BothVisitor {
+            type Value = Both;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a record")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Both, A::Error> {
+                let (mut message, mut beside) = (None, Beside::default());
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    match key.as_ref() {
+                        "message" => message = Some(map.next_value()?),
+                        key => beside.take(key, &mut map)?,
+                    }
+                }
+                Ok(Both {
+                    message,
+                    details: beside.details,
+                })
+            }
+        }
+
+        deserializer.deserialize_map(BothVisitor)
+    }
+}
+
+impl Beside {
+    /// Takes in the value of a field, if it is one that counts.
+    fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+        let details = &mut self.details;
+        match key {
+            "model" => details.model = sound(map.next_value()?),
+            "response_id" => details.response_id = sound(map.next_value()?),
+            "duration_ms" => details.duration_ms = sound(map.next_value()?),
+            "cost_usd" => {
+                let cost: Option<f64> = sound(map.next_value()?);
+                details.cost_usd = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
+            }
+            "usage" => self.usage = sound(map.next_value()?),
+            "summary" => self.summary = sound(map.next_value()?),
+            _ => drop(map.next_value::<IgnoredAny>()?),
+        }
+        Ok(())
+    }
+}
+
 struct BesideVisitor;
 
 impl<'de> Visitor<'de> for BesideVisitor {
@@ -68,20 +136,8 @@ impl<'de> Visitor<'de> for BesideVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Beside, A::Error> {
         let mut beside = Beside::default();
-        let details = &mut beside.details;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            match key.as_ref() {
-                "model" => details.model = sound(map.next_value()?),
-                "response_id" => details.response_id = sound(map.next_value()?),
-                "duration_ms" => details.duration_ms = sound(map.next_value()?),
-                "cost_usd" => {
-                    let cost: Option<f64> = sound(map.next_value()?);
-                    details.cost_usd = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
-                }
-                "usage" => beside.usage = sound(map.next_value()?),
-                "summary" => beside.summary = sound(map.next_value()?),
-                _ => drop(map.next_value::<IgnoredAny>()?),
-            }
+            beside.take(&key, &mut map)?;
         }
         Ok(beside)
     }

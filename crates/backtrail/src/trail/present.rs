@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::WorkspaceId;
+use crate::time::Timestamp;
 
 /// What is known of a session and may change: carried whole by each opener and
 /// each note, so that the newest of them says all.
@@ -41,6 +42,49 @@ pub(crate) struct WorkspaceRef {
     /// What tells the directory from others of its name, on a workspace's trail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) directory: Option<DirectoryId>,
+    /// Where its repository is from, without credentials; on a workspace's trail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) remote: Option<String>,
+    /// Where it was before, the latest last; on a workspace's trail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) formerly: Vec<Formerly>,
+    /// The workspace that took its place; on a workspace's trail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) superseded_by: Option<WorkspaceId>,
+}
+
+/// A place where a workspace was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Formerly {
+    /// As in [`WorkspaceRef`].
+    pub(crate) root: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) root_hex: Option<String>,
+    /// When it came there; absent if it was there from the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
+    /// When it was there no more.
+    pub(crate) until: Timestamp,
+    /// Whether only sessions were there, and the workspace itself never was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) sessions_only: bool,
+}
+
+impl Formerly {
+    pub(crate) fn new(root: &Path, since: Option<Timestamp>, until: Timestamp) -> Self {
+        let WorkspaceRef { root, root_hex, .. } = WorkspaceRef::new(root);
+        Self {
+            root,
+            root_hex,
+            since,
+            until,
+            sessions_only: false,
+        }
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        path_of(&self.root, self.root_hex.as_deref())
+    }
 }
 
 /// What the file system calls a directory.
@@ -63,6 +107,9 @@ impl WorkspaceRef {
                 .is_none()
                 .then(|| to_hex(root.as_os_str().as_encoded_bytes())),
             directory: None,
+            remote: None,
+            formerly: Vec::new(),
+            superseded_by: None,
         }
     }
 

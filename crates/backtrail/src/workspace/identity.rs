@@ -2,15 +2,18 @@
 //!
 //! A workspace is known by its path. Where a known one was moved, its directory
 //! is told by what the file system calls it and by when it was made, as long as no
-//! other directory lies at the old path; the new path is then noted on its trail.
+//! other directory lies at the old path; the new path is then noted on its trail, with
+//! the old one, by which sessions may know it. Beside it stands where its repository
+//! is from, so that a project is known when the directory is gone.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::Workspace;
 use super::making::SNAPSHOT;
+use super::remote::{self, Remote};
+use super::{FormerRoot, Workspace};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::WorkspaceId;
 use crate::random::new_uuid;
@@ -18,13 +21,17 @@ use crate::session::{
     AppendLock, Note, SessionFiles, append_note, end_of_line, is_absent, present_at,
 };
 use crate::store::Store;
+use crate::time::Timestamp;
 use crate::trail::opener::{Because, Opener};
-use crate::trail::present::{DirectoryId, Present, WorkspaceRef};
+use crate::trail::present::{DirectoryId, Formerly, Present, WorkspaceRef};
+
+/// How many former places of a workspace are kept: every note repeats them.
+const MOST_FORMER: usize = 32;
 
 /// A directory, as it is now.
 #[derive(Debug)]
 pub(super) struct Place {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     directory: DirectoryId,
 }
 
@@ -58,14 +65,25 @@ fn directory_at(path: &Path) -> io::Result<Option<DirectoryId>> {
 /// A workspace that the store knows.
 #[derive(Debug)]
 pub(crate) struct Known {
-    id: WorkspaceId,
+    pub(super) id: WorkspaceId,
     root: PathBuf,
-    directory: Option<DirectoryId>,
+    /// All that its trail says of where it is.
+    pub(super) said: WorkspaceRef,
 }
 
 impl Known {
     pub(crate) fn open(self, store: &Store) -> Workspace {
         Workspace::new(store, self.id, self.root)
+    }
+
+    /// Returns where it was before, the latest last.
+    pub(super) fn former_roots(&self) -> impl Iterator<Item = FormerRoot> {
+        self.said.formerly.iter().map(FormerRoot::from)
+    }
+
+    /// Returns whether another one took its place.
+    pub(super) fn is_superseded(&self) -> bool {
+        self.said.superseded_by.is_some()
     }
 
     /// Returns its directory, where it was last.
@@ -75,7 +93,7 @@ impl Known {
 
     /// Returns whether it was moved to a place.
     pub(super) fn moved_to(&self, place: &Place) -> bool {
-        let is_it = place.directory.born.is_some() && self.directory == Some(place.directory);
+        let is_it = place.directory.born.is_some() && self.said.directory == Some(place.directory);
         // A directory at the old path is the workspace, whatever it was made of.
         is_it && !matches!(directory_at(&self.root), Ok(Some(_)))
     }
@@ -110,7 +128,7 @@ pub(crate) fn all(store: &Store) -> Result<Vec<(WorkspaceId, Result<Option<Known
         .collect())
 }
 
-fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>> {
+pub(super) fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>> {
     let files = store.workspace_files(&id);
     if files.trails()?.is_empty() {
         must_be_new(&files)?;
@@ -124,7 +142,7 @@ fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>> {
     Ok(Some(Known {
         id,
         root: workspace.root(),
-        directory: workspace.directory,
+        said: workspace,
     }))
 }
 
@@ -153,10 +171,14 @@ fn present(store: &Store, files: &SessionFiles, head: u32) -> Result<Present> {
 
 /// Finds a workspace by its id, where it was last.
 pub(crate) fn by_id(store: &Store, id: &WorkspaceId) -> Result<Workspace> {
-    match read_known(store, id.clone())? {
-        Some(known) => Ok(known.open(store)),
-        None => Err(store.workspace_files(id).not_found()),
-    }
+    let known = read_known(store, id.clone())?;
+    let known = known.ok_or_else(|| store.workspace_files(id).not_found())?;
+    // One step only, so that no damage leads in circles.
+    let taken = match &known.said.superseded_by {
+        Some(by) => read_known(store, by.clone())?,
+        None => None,
+    };
+    Ok(taken.unwrap_or(known).open(store))
 }
 
 /// Finds the workspace that a directory is, without making anything. One that is
@@ -171,7 +193,9 @@ pub(crate) fn find(store: &Store, path: &Path) -> Result<Option<Workspace>> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let root = absent_root(path);
             let mut known = known.into_iter();
-            let found = known.find(|known| known.root == root).ok_or(error)?;
+            let found = known
+                .find(|known| known.root == root && !known.is_superseded())
+                .ok_or(error)?;
             Some((found, root))
         }
         Err(error) => return Err(error),
@@ -181,7 +205,7 @@ pub(crate) fn find(store: &Store, path: &Path) -> Result<Option<Workspace>> {
 }
 
 /// Returns the path that a directory had which is gone.
-fn absent_root(path: &Path) -> PathBuf {
+pub(super) fn absent_root(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
     match parent.zip(path.file_name()) {
@@ -190,9 +214,11 @@ fn absent_root(path: &Path) -> PathBuf {
     }
 }
 
-fn find_known(all: Vec<Known>, place: &Place) -> Option<Known> {
-    let (by_path, others): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|known| known.root == place.root);
+pub(super) fn find_known(all: Vec<Known>, place: &Place) -> Option<Known> {
+    let (by_path, others): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .filter(|known| !known.is_superseded())
+        .partition(|known| known.root == place.root);
     let moved = others.into_iter().find(|known| known.moved_to(place));
     by_path.into_iter().next().or(moved)
 }
@@ -201,24 +227,38 @@ fn find_known(all: Vec<Known>, place: &Place) -> Option<Known> {
 /// noting where it was moved to.
 pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
     let place = Place::of(path)?;
-    if lies_within(&place.root, store.root()) {
-        let what = format!(
-            "{} lies in the store; name another directory",
-            path.display()
-        );
-        return Err(Error::invalid(what).at_path(path));
-    }
-    if let Some(known) = find_known(known(store)?, &place) {
-        return bind(store, known, place);
+    not_in_the_store(store, &place)?;
+    let remote = remote::read(&place.root);
+    if let Some(known) = find_known(known(store)?, &place)
+        && known.now(&place, &remote, store.now()) == known.said
+    {
+        return Ok(Workspace::new(store, known.id, place.root));
     }
     store.make_workspaces_dir()?;
     // One at a time, so that no directory becomes two workspaces.
-    let lock = AppendLock::in_dir(store.storage(), store.workspaces_dir())?;
+    let lock = lock(store)?;
     let _guard = lock.hold()?;
     match find_known(known(store)?, &place) {
-        Some(known) => bind(store, known, place),
+        Some(known) => bind(store, known, &place, &remote),
         None => create(store, place),
     }
+}
+
+/// Returns the lock of who makes a workspace, or says where one is.
+pub(super) fn lock(store: &Store) -> Result<AppendLock> {
+    AppendLock::in_dir(store.storage(), store.workspaces_dir())
+}
+
+/// Refuses a directory that is a part of the store.
+pub(super) fn not_in_the_store(store: &Store, place: &Place) -> Result<()> {
+    if lies_within(&place.root, store.root()) {
+        let what = format!(
+            "{} lies in the store; name another directory",
+            place.root.display()
+        );
+        return Err(Error::invalid(what).at_path(&place.root));
+    }
+    Ok(())
 }
 
 /// Returns whether a path lies in a directory, or is it.
@@ -226,16 +266,63 @@ fn lies_within(path: &Path, dir: &Path) -> bool {
     dir.canonicalize().is_ok_and(|dir| path.starts_with(dir))
 }
 
-/// Opens a workspace that is known, and notes where it is now if that is new.
-fn bind(store: &Store, known: Known, place: Place) -> Result<Workspace> {
-    if known.root != place.root || known.directory != Some(place.directory) {
-        let note = Note::new().workspace(reference(&place));
-        append_note(store, &store.workspace_files(&known.id), &note)?;
+impl Known {
+    /// Returns what is to be said of it now that it is at a place: where it was before
+    /// stays known, and its remote unless another one is there.
+    pub(super) fn now(&self, place: &Place, remote: &Remote, now: Timestamp) -> WorkspaceRef {
+        let formerly = match self.root == place.root {
+            true => self.said.formerly.clone(),
+            false => self.left(now),
+        };
+        WorkspaceRef {
+            remote: match remote {
+                Remote::Is(remote) => Some(remote.clone()),
+                Remote::None => None,
+                Remote::Unknown => self.said.remote.clone(),
+            },
+            formerly,
+            ..reference(place)
+        }
     }
-    Ok(Workspace::new(store, known.id, place.root))
+
+    /// Returns where it was before once it has left where it is.
+    pub(super) fn left(&self, now: Timestamp) -> Vec<Formerly> {
+        let mut formerly = self.said.formerly.clone();
+        let been = formerly.iter().filter(|former| !former.sessions_only);
+        let mut since = been.map(|former| former.until).max();
+        // One entry for a place, however often it was there.
+        let here = |former: &Formerly| former.root() == self.root;
+        if let Some(again) = formerly.iter().find(|former| here(former)) {
+            since = again.since.min(since);
+        }
+        formerly.retain(|former| !here(former));
+        formerly.push(Formerly::new(&self.root, since, now));
+        formerly.drain(..formerly.len().saturating_sub(MOST_FORMER));
+        formerly
+    }
 }
 
-fn create(store: &Store, place: Place) -> Result<Workspace> {
+/// Opens a workspace that is known, and notes where it is now, and where its
+/// repository is from, if that is new.
+fn bind(store: &Store, known: Known, place: &Place, remote: &Remote) -> Result<Workspace> {
+    let said = known.now(place, remote, store.now());
+    if said != known.said {
+        note(store, &known.id, said)?;
+    }
+    Ok(Workspace::new(store, known.id, place.root.clone()))
+}
+
+/// Says on a workspace's trail where it is.
+pub(super) fn note(store: &Store, id: &WorkspaceId, said: WorkspaceRef) -> Result<()> {
+    append_note(
+        store,
+        &store.workspace_files(id),
+        &Note::new().workspace(said),
+    )?;
+    Ok(())
+}
+
+pub(super) fn create(store: &Store, place: Place) -> Result<Workspace> {
     let dir = store.workspaces_dir();
     let id =
         new_uuid(store.random()).map_err(|error| Error::io("cannot make an id", dir, error))?;
@@ -246,13 +333,17 @@ fn create(store: &Store, place: Place) -> Result<Workspace> {
         .create_dir(files.dir())
         .map_err(|error| Error::io("cannot create the workspace", files.dir(), error))?;
     let opener = files.opener(0, Because::Start, store.now());
+    let said = WorkspaceRef {
+        remote: remote::remote_of(&place.root),
+        ..reference(&place)
+    };
     let present = Present {
-        workspace: Some(reference(&place)),
+        workspace: Some(said.clone()),
         ..Present::default()
     };
     files.create_opened(&Opener { present, ..opener })?;
     // Said twice: an opener that is damaged must not orphan the history behind it.
-    append_note(store, &files, &Note::new().workspace(reference(&place)))?;
+    append_note(store, &files, &Note::new().workspace(said))?;
     Ok(Workspace::new(store, id, place.root))
 }
 
@@ -269,7 +360,9 @@ pub(crate) fn root_around(store: &Store, dir: &Path) -> Result<PathBuf> {
     let dir = Place::of(dir)?.root;
     let known = known(store)?;
     let is_known = |dir: &&Path| {
-        let here = known.iter().find(|known| known.root == *dir);
+        let here = known
+            .iter()
+            .find(|known| known.root == *dir && !known.is_superseded());
         // One of which nothing was ever kept decides nothing.
         here.is_some_and(|here| here.is_used(store))
     };

@@ -27,6 +27,7 @@ pub(crate) mod nested;
 pub(crate) mod outside;
 mod point;
 mod purge;
+mod relink;
 pub(crate) mod remote;
 pub(crate) mod resolve;
 mod run;
@@ -55,6 +56,7 @@ pub use making::CheckpointOptions;
 pub use marks::FileChange;
 pub use mend::{Recaptured, SnapshotsRepair};
 pub use point::Point;
+pub use relink::{FormerRoot, RelinkOptions, Relinked, RelinkedWhat};
 pub use remote::remote_of;
 pub use run::Run;
 pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
@@ -62,6 +64,7 @@ pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOpt
 pub(crate) use held::still_held;
 pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
 pub(crate) use mend::{give_up, mend};
+pub(crate) use relink::{Here, Homes, moved_home};
 pub(crate) use run::append_run;
 pub(crate) use verify::verify;
 
@@ -148,7 +151,7 @@ impl Workspace {
     }
 
     /// Returns the sessions that work here, in no order.
-    pub(crate) fn sessions(&self) -> Result<Vec<SessionId>> {
+    pub fn sessions(&self) -> Result<Vec<SessionId>> {
         let infos = self.session_infos()?.into_iter();
         Ok(infos.map(|info| info.id).collect())
     }
@@ -156,9 +159,13 @@ impl Workspace {
     /// Returns the sessions that work here. One that cannot be read must not hide
     /// the others.
     fn session_infos(&self) -> Result<Vec<SessionInfo>> {
-        let is_here = |info: &SessionInfo| match &info.workspace_id {
+        let homes = Homes::of(&self.0.store)?;
+        let is_here = |info: &SessionInfo| match homes.home(info) {
             Some(id) => id == self.id(),
-            None => info.workspace_root.as_deref() == Some(self.root()),
+            // It may have been moved, and nobody noted it yet.
+            None => {
+                info.workspace_id.is_none() && info.workspace_root.as_deref() == Some(self.root())
+            }
         };
         let infos = self.0.store.infos()?.into_iter();
         let infos = infos.filter_map(|(_, info)| info.ok());

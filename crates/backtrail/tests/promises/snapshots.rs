@@ -17,6 +17,7 @@ mod lives;
 mod mending;
 mod once;
 mod places;
+mod relink;
 pub(crate) mod tree;
 mod truth;
 pub(crate) mod world;
