@@ -27,9 +27,13 @@ fn sessions(store: &Store, ui: &Ui) -> Vec<Check> {
     let all = infos.len() as u64;
     let unreadable: Vec<Check> = infos
         .into_iter()
-        .filter_map(|(id, info)| Some((id, info.err()?)))
-        .map(|(id, error)| {
-            let what = format!("{}: {}", short(&id), one_line(&full_text(&error), 200));
+        .filter_map(|(id, info)| match info {
+            Ok(info) if info.created_at.is_some() => None,
+            Ok(_) => Some((id, "how it began cannot be read".to_owned())),
+            Err(error) => Some((id, full_text(&error))),
+        })
+        .map(|(id, why)| {
+            let what = format!("{}: {}", short(&id), one_line(&why, 200));
             let hint = format!("{} verify {}", ui.program(), short(&id));
             Check::found("sessions", what, hint)
         })

@@ -1,0 +1,151 @@
+//! `doctor`: every finding has its command, nothing is changed, and no store is too
+//! broken to look at.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::kit::Cli;
+
+fn doctor(cli: &Cli) -> Value {
+    let ran = cli.run(&["doctor", "--json"]);
+    let report = ran.json();
+    let ok = report["ok"].as_bool().unwrap();
+    assert_eq!(ran.code, i32::from(!ok), "{ran:#?}");
+    for check in report["checks"].as_array().unwrap() {
+        let hint = check["hint"].as_str();
+        assert_eq!(check["ok"] == false, hint.is_some(), "{check}");
+    }
+    // The same in words.
+    let words = cli.run(&["doctor"]);
+    assert_eq!(words.code, ran.code, "{words:#?}");
+    report
+}
+
+/// Returns the one finding, which is of a kind.
+fn finding<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let checks = report["checks"].as_array().unwrap();
+    let found: Vec<&Value> = checks.iter().filter(|check| check["ok"] == false).collect();
+    assert_eq!(found.len(), 1, "{report:#}");
+    assert_eq!(found[0]["name"], name, "{report:#}");
+    found[0]
+}
+
+fn contents(dir: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => contents(&path, found),
+            false => drop(found.insert(path.clone(), std::fs::read(&path).unwrap())),
+        }
+    }
+}
+
+fn used() -> Cli {
+    let cli = Cli::new();
+    cli.talk();
+    assert_eq!(cli.run(&["checkpoint"]).code, 0);
+    cli
+}
+
+#[test]
+fn a_store_that_is_well_is_said_to_be_and_left_alone() {
+    let cli = Cli::new();
+    assert_eq!(doctor(&cli)["ok"], true);
+    assert!(!cli.store().exists(), "looking makes nothing");
+    let cli = used();
+    let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+    contents(&cli.store(), &mut before);
+    let report = doctor(&cli);
+    assert_eq!(report["ok"], true, "{report:#}");
+    contents(&cli.store(), &mut after);
+    assert!(before == after, "something was changed");
+    let names = report["checks"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|check| check["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "settings",
+            "store",
+            "permissions",
+            "locks",
+            "derived",
+            "leftovers",
+            "disk",
+            "sessions",
+            "workspaces"
+        ]
+    );
+}
+
+#[test]
+fn every_finding_names_the_command_that_helps() {
+    let hint = |report: &Value, name: &str| finding(report, name)["hint"].to_string();
+    let cli = used();
+    let format = cli.store().join("format");
+    std::fs::set_permissions(&format, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(hint(&doctor(&cli), "permissions").contains("chmod -R go="));
+
+    let cli = used();
+    std::fs::write(cli.store().join("config.toml"), "rotation = 5").unwrap();
+    assert!(hint(&doctor(&cli), "settings").contains("config.toml"));
+
+    let cli = used();
+    let session = cli.new_session("x");
+    let trail = cli.trail(&session, 0);
+    std::fs::write(&trail, "nonsense\n").unwrap();
+    assert!(hint(&doctor(&cli), "sessions").contains("verify"));
+    std::fs::remove_file(&trail).unwrap();
+    std::fs::create_dir(&trail).unwrap();
+    std::fs::set_permissions(&trail, std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(hint(&doctor(&cli), "sessions").contains("verify"));
+
+    let cli = used();
+    let work = cli.work();
+    std::fs::rename(&work, work.with_file_name("away")).unwrap();
+    let away = work.with_file_name("away");
+    let mut command = crate::kit::command(&cli.store(), &away, &["doctor", "--json"]);
+    let ran = crate::kit::finish(&mut command, b"");
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(hint(&ran.json(), "workspaces").contains("relink"));
+
+    let cli = used();
+    let session = cli.new_session("x");
+    let left = cli.trail(&session, 0).with_file_name("new-trail");
+    std::fs::write(&left, "").unwrap();
+    std::fs::set_permissions(&left, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(
+        finding(&doctor(&cli), "leftovers")["message"]
+            .as_str()
+            .unwrap()
+            .contains("new-trail")
+    );
+    assert!(left.exists(), "it only looks");
+
+    let cli = used();
+    let database = cli.store().join("derived/catalogue.sqlite");
+    std::fs::create_dir_all(database.parent().unwrap()).unwrap();
+    std::fs::write(&database, "noise that is no database").unwrap();
+    std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(hint(&doctor(&cli), "derived").contains("rebuild"));
+}
+
+#[test]
+fn no_store_is_too_broken_to_look_at() {
+    for format in ["", "999999\n", "noise\u{0}\u{1b}[31m"] {
+        let cli = used();
+        std::fs::write(cli.store().join("format"), format).unwrap();
+        let report = doctor(&cli);
+        finding(&report, "store");
+        assert!(!cli.run(&["doctor"]).stdout.contains('\u{1b}'));
+    }
+    let cli = used();
+    std::fs::remove_dir_all(cli.store().join("sessions")).unwrap();
+    std::fs::write(cli.store().join("sessions"), "a file").unwrap();
+    assert_eq!(doctor(&cli)["ok"], false);
+    let cli = Cli::new();
+    std::fs::write(cli.store(), "a file").unwrap();
+    doctor(&cli);
+}
