@@ -224,11 +224,11 @@ impl Old {
     /// Returns the directory to link to, if it is there, or is one that the workspace was
     /// at before.
     fn place(&self, target: Target) -> Result<Target> {
-        if let Target::Absent(root) = &target {
-            if !self.was_at(root) {
-                let what = format!("there is no directory {}", root.display());
-                return Err(Error::new(ErrorKind::NotFound, what).at_path(root));
-            }
+        if let Target::Absent(root) = &target
+            && !self.was_at(root)
+        {
+            let what = format!("there is no directory {}", root.display());
+            return Err(Error::new(ErrorKind::NotFound, what).at_path(root));
         }
         Ok(target)
     }
