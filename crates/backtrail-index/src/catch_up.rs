@@ -1,19 +1,16 @@
 //! Catching up: what is new in the trails goes into catalogue and search, in one reading.
 
-use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use backtrail::SessionId;
-
-use crate::catalogue::{Catalogue, Intake, Opened, Paths, copy_to_memory, full_text};
+use crate::catalogue::{Catalogue, Opened, Paths, copy_to_memory};
 use crate::error::{Error, Result};
-use crate::feed::{Sink, TrailPlace, feed};
-use crate::index::{CatchUp, Index, Progress};
+use crate::index::{CatchUp, Index};
 use crate::lock::Lock;
-use crate::plan::{Changed, Known, KnownTrail, Plan};
+use crate::plan::{Known, KnownTrail, Plan};
 use crate::search::{self, SearchDir, SearchWriter};
 use crate::survey::{Seen, TrailSeen, survey};
+use crate::work::Work;
 
 /// How long another process is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -432,171 +429,4 @@ fn known_of(dir: &SearchDir) -> Known {
         });
     }
     known
-}
-
-/// A reading of trails, for all who want something of them.
-struct Work<'a> {
-    index: &'a Index,
-    intake: Option<(Intake<'a>, &'a Plan)>,
-    search: Option<(SearchWriter, &'a Plan)>,
-    done: u64,
-    total: u64,
-    sessions: u64,
-}
-
-/// What somebody wants of one session.
-#[derive(Default)]
-struct Wish<'a> {
-    catalogue: Option<&'a Changed>,
-    search: Option<&'a Changed>,
-}
-
-impl<'a> Work<'a> {
-    fn new(
-        index: &'a Index,
-        intake: Option<(Intake<'a>, &'a Plan)>,
-        search: Option<(SearchWriter, &'a Plan)>,
-    ) -> Self {
-        let bytes = |plan: Option<&Plan>| plan.map_or(0, |plan| plan.bytes);
-        let total = bytes(intake.as_ref().map(|(_, plan)| *plan))
-            .max(bytes(search.as_ref().map(|(_, plan)| *plan)));
-        Self {
-            index,
-            intake,
-            search,
-            done: 0,
-            total,
-            sessions: 0,
-        }
-    }
-
-    /// Reads all that is new, session by session.
-    fn feed(&mut self) -> Result<()> {
-        let mut wishes: BTreeMap<&'a str, Wish<'a>> = BTreeMap::new();
-        if let Some((intake, plan)) = &mut self.intake {
-            let plan: &'a Plan = plan;
-            for id in &plan.gone {
-                intake.forget(id)?;
-            }
-            for changed in &plan.changed {
-                wishes.entry(changed.id.as_str()).or_default().catalogue = Some(changed);
-            }
-            list_unreadable(intake, plan)?;
-            self.sessions += plan.gone.len() as u64;
-        }
-        if let Some((writer, plan)) = &mut self.search {
-            let plan: &'a Plan = plan;
-            for id in &plan.gone {
-                writer.forget_session(&id.parse()?);
-            }
-            for changed in &plan.changed {
-                wishes.entry(changed.id.as_str()).or_default().search = Some(changed);
-            }
-        }
-        self.sessions += wishes.len() as u64;
-        self.tell();
-        for wish in wishes.into_values() {
-            self.feed_session(&wish)?;
-        }
-        Ok(())
-    }
-
-    fn feed_session(&mut self, wish: &Wish<'a>) -> Result<()> {
-        let Some(changed) = wish.catalogue.or(wish.search) else {
-            return Ok(());
-        };
-        let id = &changed.id;
-        if let (Some((intake, _)), Some(changed)) = (&mut self.intake, wish.catalogue) {
-            if changed.anew {
-                intake.forget(id.as_str())?;
-            }
-            intake.settle(id, changed.settled)?;
-        }
-        if let (Some((writer, _)), Some(changed)) = (&mut self.search, wish.search)
-            && changed.anew
-        {
-            writer.forget_session(id);
-        }
-        match self.feed_trails(wish, id) {
-            // It is listed as what it is, and hides no other.
-            Err(Error::Store(error)) => {
-                if let Some((writer, _)) = &mut self.search {
-                    writer.forget_session(id);
-                }
-                if let Some((intake, _)) = &mut self.intake {
-                    intake.unreadable(id, full_text(&error))?;
-                }
-                Ok(())
-            }
-            fed => fed,
-        }
-    }
-
-    fn feed_trails(&mut self, wish: &Wish<'_>, id: &SessionId) -> Result<()> {
-        let reader = self.index.store.read_session(id)?;
-        let mut trails: BTreeMap<u32, [Option<&TrailPlace>; 2]> = BTreeMap::new();
-        for (who, changed) in [wish.catalogue, wish.search].into_iter().enumerate() {
-            for place in changed.iter().flat_map(|changed| &changed.places) {
-                trails.entry(place.number).or_default()[who] = Some(place);
-            }
-        }
-        for places in trails.into_values() {
-            let mut sinks: Vec<(TrailPlace, &mut dyn Sink)> = Vec::new();
-            if let (Some((intake, _)), Some(place)) = (&mut self.intake, places[0]) {
-                sinks.push((place.clone(), intake.sink()));
-            }
-            if let (Some((writer, _)), Some(place)) = (&mut self.search, places[1]) {
-                sinks.push((place.clone(), writer));
-            }
-            self.done += feed(&reader, &mut sinks)?;
-        }
-        self.tell();
-        Ok(())
-    }
-
-    fn tell(&self) {
-        if let Some(tell) = &self.index.options.progress {
-            tell(Progress {
-                done: self.done.min(self.total),
-                total: self.total,
-            });
-        }
-    }
-
-    fn end_search(&mut self) -> Result<Option<SearchDir>> {
-        match &mut self.search {
-            Some((writer, _)) => writer.commit().map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn end_catalogue(
-        &mut self,
-        workspaces: &[Seen],
-        fresh: bool,
-        before_commit: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let Some((intake, _)) = self.intake.take() else {
-            return Ok(());
-        };
-        intake.end(&self.index.store, workspaces, fresh, before_commit)
-    }
-
-    fn report(&self, report: &mut CatchUp) {
-        report.bytes += self.done;
-        report.sessions += self.sessions;
-    }
-}
-
-/// Lists the sessions that cannot be looked into as such, and no longer those that can.
-fn list_unreadable(intake: &mut Intake<'_>, plan: &Plan) -> Result<()> {
-    for id in intake.were_unreadable()? {
-        if !plan.unreadable.iter().any(|(bad, _)| *bad == id) {
-            intake.settle(&id.parse()?, 0)?;
-        }
-    }
-    for (id, why) in &plan.unreadable {
-        intake.unreadable(&id.parse()?, why.clone())?;
-    }
-    Ok(())
 }

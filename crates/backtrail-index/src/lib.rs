@@ -44,6 +44,7 @@ mod rows;
 mod seal;
 mod search;
 mod survey;
+mod work;
 
 pub use error::{Error, Result};
 pub use filter::{Filter, WorkspaceFilter};

@@ -136,7 +136,7 @@ fn look_into(
     now: i64,
 ) -> Result<(), Errno> {
     let dir = statat(top, seen.id.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
-    let changed = nanos(dir.st_mtime as i64, dir.st_mtime_nsec as i64);
+    let changed = nanos(dir.st_mtime, dir.st_mtime_nsec as i64);
     if changed < now.saturating_sub(RECENT) {
         seen.settled = changed;
     }
@@ -156,7 +156,7 @@ fn look_into(
             Ok(stat) => seen.trails.push(TrailSeen {
                 number,
                 bytes: u64::try_from(stat.st_size).unwrap_or(0),
-                modified: nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+                modified: nanos(stat.st_mtime, stat.st_mtime_nsec as i64),
             }),
             // It went while we looked.
             Err(Errno::NOENT) => seen.settled = 0,

@@ -12,7 +12,7 @@ fn then() -> Option<Timestamp> {
 }
 
 fn at(text: &str) -> Option<Timestamp> {
-    Some(text.parse().unwrap())
+    Some(text.parse().expect("a moment"))
 }
 
 /// The price of a million tokens in short prompts, in billionths.

@@ -117,6 +117,8 @@ fn the_manual_says_what_help_says() {
         "verify",
         "repair",
         "rebuild",
+        "relink",
+        "doctor",
         "gc",
         "delete",
         "trash",

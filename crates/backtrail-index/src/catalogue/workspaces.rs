@@ -175,9 +175,7 @@ fn take_in(
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {
     let writing = failed("cannot write a workspace to the catalogue");
-    let remote = workspace
-        .remote()?
-        .or_else(|| remote_of(workspace.root()));
+    let remote = workspace.remote()?.or_else(|| remote_of(workspace.root()));
     let project = Project::new(workspace.root(), remote.as_deref());
     db.prepare_cached(
         "UPDATE workspaces SET root = ?2, bytes = ?3, remote = ?4, project = ?5, settled = ?6,

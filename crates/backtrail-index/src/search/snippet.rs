@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use backtrail::{Message, RecordRef};
+use backtrail::RecordRef;
 use tantivy::tokenizer::Token;
 
 use super::Snippet;
 use super::fold::{Kind, kind};
-use super::pieces::{add_message, add_record};
+use super::pieces::add_record;
 use super::query::{Node, ParsedQuery, Phrase};
 use super::tokens::words;
 
@@ -19,14 +19,6 @@ const BEFORE: usize = 48;
 const MOVE: usize = 24;
 /// How often a word is looked at in one piece; the best place is among the first ones.
 const MOST: usize = 2_000;
-
-#[cfg(test)]
-/// Makes the snippet of a message by itself.
-pub(super) fn snippet(message: &Message, query: &ParsedQuery) -> Snippet {
-    let mut pieces = Vec::new();
-    add_message(message, &mut pieces);
-    best(&pieces, query)
-}
 
 /// Makes the snippet of a record: a message, a summary or a run. What of it cannot be
 /// read has none.

@@ -1,9 +1,10 @@
 //! What a snippet shows.
 
-use backtrail::{Block, ToolUse};
+use backtrail::{Block, Message, ToolUse};
 use proptest::prelude::*;
 
 use super::*;
+use crate::search::pieces::add_message;
 
 /// Returns a snippet with its marks in brackets.
 fn shown(pieces: &[&str], query: &str) -> String {
@@ -89,8 +90,10 @@ fn a_call_shows_what_it_was_called_with() {
     let call = ToolUse::new("t1", "edit", &input).expect("a call");
     let message = Message::assistant([Block::text("Let me look."), Block::from(call)]);
     let query = ParsedQuery::parse("src/money.rs").expect("a query");
+    let mut pieces = Vec::new();
+    add_message(&message, &mut pieces);
     assert_eq!(
-        bracketed(&snippet(&message, &query)),
+        bracketed(&best(&pieces, &query)),
         "edit file_path [src/money.rs] new_string round half even"
     );
 }

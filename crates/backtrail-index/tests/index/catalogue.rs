@@ -149,6 +149,10 @@ fn f26_sessions_are_found_where_their_directory_is_now() {
     });
     let found = home.index().sessions(&here).unwrap();
     assert_eq!(found.len(), 2);
-    assert!(found.iter().all(|row| row.workspace.as_deref() == Some(&new)));
+    assert!(
+        found
+            .iter()
+            .all(|row| row.workspace.as_deref() == Some(&new))
+    );
     assert_eq!(home.rows(), home.rebuilt_rows());
 }

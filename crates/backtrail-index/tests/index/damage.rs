@@ -188,7 +188,9 @@ fn a_purge_leaves_no_word_in_what_was_derived() {
         files(&derived).iter().any(has)
     };
     assert!(holds("hunter2hunter2"), "it is in there before");
-    let plan = home.store.purge_plan(&[id], backtrail::DeleteScope::default());
+    let plan = home
+        .store
+        .purge_plan(&[id], backtrail::DeleteScope::default());
     plan.unwrap().apply().unwrap();
     assert!(!holds("hunter2hunter2"));
     let answer = home.index().search(&SearchQuery::new("hunter2hunter2"));

@@ -1,5 +1,11 @@
 //! The promises of derived data.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests harm files, and a panic is how they tell"
+)]
+
 mod catalogue;
 mod damage;
 mod kit;

@@ -287,7 +287,9 @@ impl Tally {
         self.stats.compactions += 1;
         let beside = record.beside();
         let details = beside.details;
-        let tokens = beside.summary.map_or(0, |summary| estimated_tokens(&summary));
+        let tokens = beside
+            .summary
+            .map_or(0, |summary| estimated_tokens(&summary));
         let is_response = beside.usage.is_some() || details != Details::default();
         if is_response {
             let spent = Spent::new(beside.usage.as_ref(), tokens, &details);
