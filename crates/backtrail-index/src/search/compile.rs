@@ -46,6 +46,12 @@ fn node(node: &Node, searcher: &Searcher) -> Result<Box<dyn Query>> {
     let mut clauses = Vec::new();
     match node {
         Node::Phrase(phrase) => return words(phrase, searcher),
+        Node::Pair(phrase) => {
+            return match pair(phrase) {
+                Some(pair) => Ok(Box::new(pair)),
+                None => words(phrase, searcher),
+            };
+        }
         Node::All(nodes) => {
             for part in nodes {
                 clauses.push(match part {
@@ -55,9 +61,6 @@ fn node(node: &Node, searcher: &Searcher) -> Result<Box<dyn Query>> {
             }
         }
         Node::Any(nodes) => {
-            if let Some(pair) = pair(nodes) {
-                return Ok(Box::new(pair));
-            }
             for part in nodes {
                 clauses.push((Occur::Should, self::node(part, searcher)?));
             }
@@ -69,17 +72,13 @@ fn node(node: &Node, searcher: &Searcher) -> Result<Box<dyn Query>> {
 }
 
 /// Returns the query for two words in quotes, which may be words or parts of a name.
-fn pair(nodes: &[Node]) -> Option<Pair> {
-    let [Node::Phrase(apart), Node::Phrase(joined)] = nodes else {
+fn pair(phrase: &Phrase) -> Option<Pair> {
+    let [(_, first), (_, second)] = &phrase.words[..] else {
         return None;
     };
-    let ([(0, a), (2, b)], [(0, c), (1, d)]) = (&apart.words[..], &joined.words[..]) else {
-        return None;
-    };
-    let is_pair = (a, b) == (c, d) && !apart.is_prefix && !joined.is_prefix;
-    is_pair.then(|| Pair {
-        first: Term::from_field_text(TEXT, a),
-        second: Term::from_field_text(TEXT, b),
+    Some(Pair {
+        first: Term::from_field_text(TEXT, first),
+        second: Term::from_field_text(TEXT, second),
     })
 }
 

@@ -7,10 +7,15 @@ use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Explanation, Query,
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
 
-/// How far the second word may be behind the first.
-const FARTHEST: u32 = 2;
+use super::tokens::{APART, JOINED};
 
-/// Looks for two words, the second one or two places behind the first.
+/// How far the second word may be behind the first: no word is between them.
+const FARTHEST: u32 = APART as u32;
+
+/// How far it is behind it at least.
+const NEAREST: u32 = JOINED as u32;
+
+/// Looks for two words, the second right behind the first.
 #[derive(Debug, Clone)]
 pub(super) struct Pair {
     pub(super) first: Term,
@@ -131,7 +136,7 @@ impl PairScorer {
         let mut count = 0;
         let mut behind = second.iter().peekable();
         for place in first.iter() {
-            while behind.next_if(|at| *at <= place).is_some() {}
+            while behind.next_if(|at| **at < place + NEAREST).is_some() {}
             count += u32::from(behind.peek().is_some_and(|at| *at - place <= FARTHEST));
         }
         count

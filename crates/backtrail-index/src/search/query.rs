@@ -6,7 +6,7 @@
 //! ending. Parentheses hold together what belongs together. What has neither letters nor
 //! digits in it (`=>`) is passed over, as it is in the text.
 
-use super::tokens::{is_whole, words};
+use super::tokens::{APART, is_whole, words};
 use crate::error::{Error, Result};
 
 /// Words, phrases, prefixes, `and`, `or`, `not` and parentheses, understood.
@@ -26,6 +26,8 @@ pub(super) enum Node {
     Not(Box<Node>),
     /// Words that follow each other.
     Phrase(Phrase),
+    /// Two words that follow each other, be it in one name.
+    Pair(Phrase),
 }
 
 /// A word, or words at fixed distances from each other.
@@ -230,15 +232,10 @@ fn bare(word: &str) -> Option<Node> {
 fn in_quotes(text: &str, is_prefix: bool) -> Option<Node> {
     let stem = text.trim_end_matches('*');
     let phrase = phrase(&words(stem), is_prefix && ends_in_word(stem))?;
-    let joined = phrase.words.iter().map(|(_, word)| word.clone());
-    let joined = Phrase {
-        words: joined.enumerate().collect(),
-        is_prefix: phrase.is_prefix,
-    };
-    Some(if joined == phrase || phrase.words.len() != 2 {
-        Node::Phrase(phrase)
-    } else {
-        Node::Any(vec![Node::Phrase(phrase), Node::Phrase(joined)])
+    let is_pair = matches!(&phrase.words[..], [_, (APART, _)]) && !phrase.is_prefix;
+    Some(match is_pair {
+        true => Node::Pair(phrase),
+        false => Node::Phrase(phrase),
     })
 }
 

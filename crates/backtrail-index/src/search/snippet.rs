@@ -9,7 +9,7 @@ use super::Snippet;
 use super::fold::{Kind, kind};
 use super::pieces::add_record;
 use super::query::{Node, ParsedQuery, Phrase};
-use super::tokens::words;
+use super::tokens::{APART, JOINED, words};
 
 /// About how many columns a snippet takes.
 const COLUMNS: usize = 160;
@@ -62,7 +62,7 @@ fn best(pieces: &[String], query: &ParsedQuery) -> Snippet {
 fn wanted<'a>(node: &'a Node, out: &mut Vec<&'a Phrase>) {
     match node {
         Node::All(nodes) | Node::Any(nodes) => nodes.iter().for_each(|node| wanted(node, out)),
-        Node::Phrase(phrase) => out.push(phrase),
+        Node::Phrase(phrase) | Node::Pair(phrase) => out.push(phrase),
         Node::Not(_) => {}
     }
 }
@@ -101,11 +101,18 @@ fn place(tokens: &[Token], first: usize, phrase: &Phrase) -> Option<Range<usize>
     let mut end = begin.offset_to;
     for (word, (offset, _)) in phrase.words.iter().enumerate().skip(1) {
         let position = begin.position + offset;
-        let from = tokens.partition_point(|token| token.position < position);
+        // Two words in quotes may be of one name, and are closer then.
+        let is_pair = last == 1 && *offset == APART;
+        let nearest = if is_pair {
+            position - APART + JOINED
+        } else {
+            position
+        };
+        let from = tokens.partition_point(|token| token.position < nearest);
         let mut there = tokens.get(from..)?.iter();
         let token = there
             .by_ref()
-            .take_while(|token| token.position == position)
+            .take_while(|token| token.position <= position)
             .find(|token| is(token, word))?;
         end = end.max(token.offset_to);
     }

@@ -2,10 +2,11 @@
 //!
 //! A word is in lower case and without accents. What programmers write as one name is
 //! several words, each found by itself: `fooBar`, `foo_bar`, `foo::bar` and `--foo-bar`
-//! are `foo` and `bar`. Words of one name are one place apart, words with something else
-//! between them two: so a name is found whole, and not where its words just follow each
-//! other. A name told apart by upper case alone has one more word, all of it together,
-//! so that `foobar` finds `fooBar`.
+//! are `foo` and `bar`. How far two words are apart tells what stands between them: upper
+//! case, an underscore, a slash, a space. So a name is found whole and as it is written,
+//! and not where its words just follow each other. No two distances add up to a third:
+//! what is so far apart follows each other. A name told apart by upper case alone has one
+//! more word, all of it together, so that `foobar` finds `fooBar`.
 //!
 //! Scripts without spaces have a word for each character; any run of them is found.
 
@@ -16,13 +17,14 @@ use super::fold::{Kind, kind, push_folded};
 /// The longest word, in bytes. Of longer ones (hashes, encoded data), this much of their
 /// beginning is found.
 pub(super) const LONGEST: usize = 64;
-/// How far words of one name are apart.
-const JOINED: usize = 1;
-/// How far other words are apart.
-const APART: usize = 2;
+/// How far words of one name are apart that nothing stands between: the least distance.
+pub(super) const JOINED: usize = 8;
+/// How far words are apart that are of no one name: the greatest distance, and less than
+/// two of the least.
+pub(super) const APART: usize = 15;
 /// Where the first word of a piece of text is: behind everything before it, so that no
 /// phrase goes from one piece to the next.
-const FIRST: usize = 8;
+const FIRST: usize = 2 * APART;
 /// How many characters stand between the words of one name at most: `://`, `../`.
 const LONGEST_JOINT: usize = 3;
 /// Encoded data of this length is one word, however it looks.
@@ -101,8 +103,8 @@ pub(super) fn each_word(text: &str, token: &mut Token, sink: &mut dyn FnMut(&Tok
         text,
         token,
         sink,
-        next: FIRST,
-        joined: false,
+        last: FIRST - APART,
+        gap: APART,
     }
     .run();
 }
@@ -154,10 +156,10 @@ struct Splitter<'a> {
     text: &'a str,
     token: &'a mut Token,
     sink: &'a mut dyn FnMut(&Token),
-    /// Where the next word is if it is of the same name as the last one.
-    next: usize,
-    /// Whether it is.
-    joined: bool,
+    /// Where the last word is.
+    last: usize,
+    /// How far the next one is from it.
+    gap: usize,
 }
 
 impl Splitter<'_> {
@@ -167,7 +169,7 @@ impl Splitter<'_> {
         while let Some(&byte) = bytes.get(at) {
             at = match class(byte) {
                 Class::Other => {
-                    self.joined = false;
+                    self.gap = APART;
                     at + 1
                 }
                 Class::Joint => self.joint(at),
@@ -184,7 +186,11 @@ impl Splitter<'_> {
             .iter()
             .take_while(|&&byte| class(byte) == Class::Joint)
             .count();
-        self.joined &= joint <= LONGEST_JOINT;
+        self.gap = match self.gap {
+            APART => APART,
+            _ if joint > LONGEST_JOINT => APART,
+            _ => distance(&rest[..joint]),
+        };
         from + joint
     }
 
@@ -221,8 +227,7 @@ impl Splitter<'_> {
                 let (_, end) = parts.range(part + letters - 1, to - from);
                 self.emit_ascii(from + begin, from + end, letters);
                 // The parts begin where the whole does.
-                self.next -= 1;
-                self.joined = true;
+                self.gap = 0;
             }
             for part in part..part + letters.max(1) {
                 let (begin, end) = parts.range(part, to - from);
@@ -258,7 +263,7 @@ impl Splitter<'_> {
                     if c.is_ascii() {
                         return at;
                     }
-                    self.joined = false;
+                    self.gap = APART;
                     return at + c.len_utf8();
                 }
                 Kind::Single => {
@@ -295,17 +300,27 @@ impl Splitter<'_> {
     }
 
     fn emit(&mut self, from: usize, to: usize, length: usize) {
-        if !self.joined {
-            self.next += APART - JOINED;
-        }
+        self.last += self.gap;
         self.token.offset_from = from;
         self.token.offset_to = to;
-        self.token.position = self.next;
+        self.token.position = self.last;
         self.token.position_length = length;
         (self.sink)(self.token);
-        self.next += JOINED;
-        self.joined = true;
+        self.gap = JOINED;
     }
+}
+
+/// Returns how far words of one name are apart that these characters stand between.
+fn distance(joint: &[u8]) -> usize {
+    JOINED
+        + match joint {
+            b"_" => 1,
+            b"-" => 2,
+            b":" | b"::" => 3,
+            b"." => 4,
+            b"/" | b"\\" => 5,
+            _ => 6,
+        }
 }
 
 /// Returns whether a word goes on with the first character of a text.
