@@ -1,5 +1,6 @@
 //! What is printed, and where: data on stdout, all else on stderr.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
 use crate::shell::quote;
-use crate::text::{clean, path_json};
+use crate::text::{clean, is_unsafe, path_json};
 
 /// How a command talks.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl Ui {
     /// Prints one JSON value as a line.
     pub(crate) fn print_json(&self, value: &Value) -> Result<()> {
         let mut out = io::stdout().lock();
-        writeln!(out, "{value}")
+        writeln!(out, "{}", harmless(&value.to_string()))
             .and_then(|()| out.flush())
             .map_err(|error| unwritable(&error))
     }
@@ -221,6 +222,23 @@ impl Ui {
 fn columns() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
     (10..=10_000).contains(&columns).then_some(columns)
+}
+
+/// Writes what could command a terminal as escapes, in JSON: it means the same.
+pub(crate) fn harmless(json: &str) -> Cow<'_, str> {
+    // Those below the space are escaped already, and newlines between values are ours.
+    let is_bad = |c: char| is_unsafe(c) && c > ' ';
+    if !json.contains(is_bad) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_bad(c) {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Makes an error of output that could not be written.

@@ -128,6 +128,11 @@ impl Index {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State::default();
         self.bring_up(&mut state, Wants::ANEW)?;
+        if state.catalogue()?.is_in_memory() {
+            let denied = std::io::ErrorKind::PermissionDenied.into();
+            let what = "cannot write what is derived from the sessions";
+            return Err(Error::io(what, &self.dir(), denied));
+        }
         Ok(state.take_report())
     }
 

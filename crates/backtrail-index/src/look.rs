@@ -119,7 +119,7 @@ impl<'a> Look<'a> {
             id: record.as_ref().id().map(|id| id.into_owned()),
             at: raw.at.and_then(Timestamp::from_millis),
             role: role_of(&record, raw.role),
-            tools: tools_of(&record),
+            tools: tools_of(&record, |id| catalogue.tool_of(&raw.session, id)),
             score: raw.score,
             snippet: snippet_of_record(&record.as_ref(), &self.wanted.query),
             turn,
@@ -138,26 +138,24 @@ fn role_of(record: &Record, known: &str) -> String {
     }
 }
 
-/// Returns the tools that a message names.
-fn tools_of(record: &Record) -> Vec<String> {
+/// Returns the tools that a message calls, or whose results it has.
+fn tools_of(record: &Record, called: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let Ok(Some(message)) = record.as_ref().stored_message() else {
         return Vec::new();
     };
     let mut tools = Vec::new();
-    for name in message.blocks.iter().filter_map(tool_of) {
-        if !tools.iter().any(|tool| tool == name) {
-            tools.push(name.to_owned());
-        }
+    for block in &message.blocks {
+        let tool = match block {
+            Block::ToolUse(call) => Some(call.name.as_str().to_owned()),
+            Block::ToolResult(result) => match &result.tool_name {
+                Some(name) => Some(name.as_str().to_owned()),
+                None => called(result.tool_use_id.as_str()),
+            },
+            _ => None,
+        };
+        tools.extend(tool.filter(|tool| !tools.contains(tool)));
     }
     tools
-}
-
-fn tool_of(block: &Block) -> Option<&str> {
-    match block {
-        Block::ToolUse(call) => Some(call.name.as_str()),
-        Block::ToolResult(result) => result.tool_name.as_ref().map(|name| name.as_str()),
-        _ => None,
-    }
 }
 
 /// The sessions that hits are in, each opened once.

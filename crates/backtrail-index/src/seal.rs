@@ -92,6 +92,15 @@ impl Seal {
     }
 }
 
+/// Writes a file that nobody else may read.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    io::Write::write_all(&mut options.open(path)?, bytes)
+}
+
 /// Returns a file's length, and when it was last written in nanoseconds since 1970.
 fn look(path: &Path) -> io::Result<(u64, i128)> {
     let meta = fs::symlink_metadata(path)?;

@@ -71,7 +71,8 @@ impl Filters {
     pub(crate) fn scope(&self) -> Scope {
         match () {
             () if self.here || self.workspace.is_some() => Scope::One,
-            () if self.all => Scope::All,
+            // A project may have several.
+            () if self.all || !self.projects.is_empty() => Scope::All,
             () => Scope::Unsaid,
         }
     }
@@ -163,7 +164,9 @@ fn is_among(name: &str, there: &[String], field: Field) -> bool {
         .map(|it| it.to_lowercase())
         .any(|it| match field {
             Field::Models => it.contains(&name),
-            Field::Projects => name == it || name.ends_with(&format!("/{it}")),
+            Field::Projects => {
+                name == it || name.ends_with(&format!("/{it}")) || it.ends_with(&format!("/{name}"))
+            }
             _ => it == name,
         })
 }

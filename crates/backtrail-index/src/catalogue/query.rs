@@ -67,7 +67,7 @@ fn of_sessions(filter: &Filter) -> Where {
         lower(&filter.agents),
     );
     fits.any(
-        "(lower(w.project) = ? OR lower(w.remote) = ?)",
+        "(lower(w.project) = ? OR lower(w.remote) = ? OR lower(w.remote) LIKE '%/' || ?)",
         lower(&filter.projects),
     );
     fits.any(
@@ -79,9 +79,15 @@ fn of_sessions(filter: &Filter) -> Where {
         match &workspace.id {
             // Where one that cannot be read belongs is not known: it is never hidden.
             Some(id) => fits.add(
-                "(s.error IS NOT NULL AND w.key IS NULL OR w.id = ?
-                  OR (w.id IS NULL AND w.root = ?))",
-                [Value::Text(id.to_string()), root],
+                // A directory that was moved, and not written in since, is still known
+                // by its old name.
+                "(s.error IS NOT NULL AND w.key IS NULL OR w.id = ? OR (w.id IS NULL
+                  AND (w.root = ? OR w.root = (SELECT root FROM workspaces WHERE id = ?))))",
+                [
+                    Value::Text(id.to_string()),
+                    root,
+                    Value::Text(id.to_string()),
+                ],
             ),
             None => fits.add(
                 "(s.error IS NOT NULL AND w.key IS NULL OR w.root = ?)",
@@ -246,6 +252,18 @@ impl Catalogue {
             }
         }
         Ok(sums.finish())
+    }
+
+    /// Returns the tool that a call of a session was of.
+    pub(crate) fn tool_of(&self, session: &SessionId, call: &str) -> Option<String> {
+        let found = self
+            .db
+            .prepare_cached(
+                "SELECT c.name FROM sessions AS s JOIN trails AS t ON t.session = s.key
+                 JOIN tool_calls AS c ON c.trail = t.key WHERE s.id = ?1 AND c.id = ?2 LIMIT 1",
+            )
+            .and_then(|mut find| find.query_row([session.as_str(), call], |row| row.get(0)));
+        found.ok()
     }
 
     /// Returns the number of the turn that a record is in, on the line of its session.

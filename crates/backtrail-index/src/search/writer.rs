@@ -113,6 +113,7 @@ impl SearchWriter {
             docs: self.segments.iter().map(|s| u64::from(s.max_doc())).sum(),
             trails,
         };
+        make_private(&self.dir)?;
         // What the commit names is durable before it is.
         sync_dir(&self.dir)?;
         commit.write(&self.dir)?;
@@ -227,4 +228,30 @@ fn failed(what: String) -> Error {
         doing: "cannot write the full-text index",
         what,
     }
+}
+
+/// Takes from others the right to read what is in a directory: tantivy leaves it to them.
+#[cfg(unix)]
+fn make_private(dir: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let private = |path: &Path| {
+        let meta = fs::metadata(path)?;
+        match meta.permissions().mode() & 0o077 {
+            0 => Ok(()),
+            _ => fs::set_permissions(path, fs::Permissions::from_mode(0o600)),
+        }
+    };
+    let failed = |error| Error::io("cannot make private", dir, error);
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_file() {
+            private(&path).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn make_private(_dir: &Path) -> Result<()> {
+    Ok(())
 }

@@ -50,7 +50,9 @@ pub(super) fn nothing(args: &Args, query: &SearchQuery, index: &Index) -> Result
                 totals.join(", ")
             ));
             let any = quote(&words.join(" or "));
-            hints.push(format!("those that have any of them: search {any}"));
+            hints.push(format!(
+                "those that have any of them: backtrail search {any}"
+            ));
         }
     }
     Ok(hints)

@@ -1,6 +1,6 @@
 //! The records of a session as JSON.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use backtrail::RecordRef;
 use serde::Deserialize;
@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::text::path_json;
+use crate::ui::harmless;
 
 /// Writes a compaction with what is known of its record.
 pub(super) fn compaction_json(record: &RecordRef<'_>) -> Option<Value> {
@@ -78,6 +79,11 @@ pub(super) fn write_json(
     ];
     for (name, value) in parts {
         let value = value.map_or("null", RawValue::get);
+        // In a pipe it goes out with the bytes that it came with.
+        let value = match io::stdout().is_terminal() {
+            true => harmless(value),
+            false => value.into(),
+        };
         write!(out, ",\"{name}\":{value}")?;
     }
     out.write_all(b"}")?;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use backtrail::{SessionId, Stats, Store, format_duration};
-use backtrail_index::{Filter, SpendingReport};
+use backtrail_index::{Filter, Spending, SpendingReport};
 use serde_json::{Value, json};
 
 use super::{Args, Told, bars, numbers, report_json};
@@ -82,7 +82,12 @@ fn print(
     ui: &Ui,
 ) -> std::io::Result<()> {
     let mut out = ui.out();
-    for (name, text) in rows(stats).into_iter().chain(ledger_rows(spent, family)) {
+    let mut rows = rows(stats);
+    if spent.total.calls > 0 && stats.cost_usd.is_none() {
+        // The ledger knows more of it.
+        rows.retain(|(name, _)| *name != "cost");
+    }
+    for (name, text) in rows.into_iter().chain(ledger_rows(spent, family)) {
         writeln!(out, "{DIM}{name:<12}{DIM:#}{text}")?;
     }
     out.flush()
@@ -117,16 +122,29 @@ fn rows(stats: &Stats) -> Vec<(&'static str, String)> {
 fn ledger_rows(spent: &SpendingReport, family: &SpendingReport) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     if spent.total.calls > 0 {
-        let calls = format!(" in {}", count(spent.total.calls, "call"));
+        let calls = format!(
+            " in {}{}",
+            count(spent.total.calls, "call"),
+            unpriced(&spent.total)
+        );
         rows.push(("spent", bars::spent(&spent.total, &calls)));
     }
     if family.sessions > 1 && family.total.calls > 0 {
         let calls = count(family.total.calls, "call");
         let sessions = count(family.sessions, "session");
-        let calls = format!(" in {calls} of {sessions}");
+        let calls = format!(" in {calls} of {sessions}{}", unpriced(&family.total));
         rows.push(("family", bars::spent(&family.total, &calls)));
     }
     rows
+}
+
+/// Says how many of the calls have no price, where others have one.
+fn unpriced(spent: &Spending) -> String {
+    match spent.unpriced_calls {
+        0 => String::new(),
+        n if n == spent.calls => String::new(),
+        n => format!(", {} of them unpriced", grouped(n)),
+    }
 }
 
 fn messages(stats: &Stats) -> String {
