@@ -9,13 +9,14 @@ use crate::session::load::Way;
 
 /// How the program is called.
 pub(crate) const USAGE: &str = "\
-usage: backtrail-bench [trail|session|snapshot|store] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
+usage: backtrail-bench [trail|session|snapshot|store|find] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
        backtrail-bench profile WHAT [--count N] [--dir DIR]
 
   trail        measure the session log: durable, group, append, stream (and tail), process
   session      measure sessions: context, moves, turns, load, payload
   snapshot     measure snapshots of a workspace: first, unchanged, changed, diff, rewind, history
   store        measure the store as a whole: fork, verify, gc
+  find         measure catalogue and search: index
   --quick      fewer rounds and a tenth of the sizes
   --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)
@@ -99,6 +100,7 @@ impl Args {
                 Some("session") => args.area = Some(Area::Session),
                 Some("snapshot") => args.area = Some(Area::Snapshot),
                 Some("store") => args.area = Some(Area::Store),
+                Some("find") => args.area = Some(Area::Find),
                 Some("--quick") => args.quick = true,
                 Some("--json") => args.json = true,
                 Some("--only") => args.only = Some(text(value()?)?),

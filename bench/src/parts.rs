@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::report::Entry;
 use crate::snapshot::Subjects;
 use crate::trail::fixture::{Made, make_session};
-use crate::{session, snapshot, store, trail};
+use crate::{find, session, snapshot, store, trail};
 
 /// One part of the measurements.
 pub(crate) struct Part {
@@ -27,11 +27,18 @@ pub(crate) enum Area {
     Session,
     Snapshot,
     Store,
+    Find,
 }
 
 impl Area {
     /// What waits for the disk comes first, before anything fills the page cache.
-    const ALL: [Self; 4] = [Self::Trail, Self::Session, Self::Snapshot, Self::Store];
+    const ALL: [Self; 5] = [
+        Self::Trail,
+        Self::Session,
+        Self::Snapshot,
+        Self::Store,
+        Self::Find,
+    ];
 
     fn parts(self) -> &'static [Part] {
         match self {
@@ -39,6 +46,7 @@ impl Area {
             Self::Session => &session::PARTS,
             Self::Snapshot => &snapshot::PARTS,
             Self::Store => &store::PARTS,
+            Self::Find => &find::PARTS,
         }
     }
 }
@@ -163,12 +171,13 @@ mod tests {
 
     #[test]
     fn an_area_means_its_parts_and_none_means_all() {
-        let [trail, session, snapshot, store] =
-            ["trail", "session", "snapshot", "store"].map(wanted);
+        let [trail, session, snapshot, store, find] =
+            ["trail", "session", "snapshot", "store", "find"].map(wanted);
         assert!(trail.contains(&"append") && session.contains(&"turns"));
         assert!(snapshot.contains(&"history"));
         assert!(store.contains(&"gc"));
-        assert_eq!(wanted(""), [trail, session, snapshot, store].concat());
+        assert!(find.contains(&"index"));
+        assert_eq!(wanted(""), [trail, session, snapshot, store, find].concat());
         assert_eq!(wanted("session --only append"), [""; 0]);
     }
 }

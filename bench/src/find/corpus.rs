@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use backtrail::{
-    Block, Clock, Draft, Durability, Message, SessionOptions, Store, StoreOptions, Timestamp,
-    ToolResult, ToolUse, Usage,
+    Block, Clock, Draft, Durability, Message, SessionOptions, StoreOptions, Timestamp, ToolResult,
+    ToolUse, Usage,
 };
 use serde_json::json;
 

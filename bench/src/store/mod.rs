@@ -3,7 +3,7 @@
 mod fork;
 mod gc;
 mod large;
-mod process;
+pub(crate) mod process;
 mod verify;
 
 use crate::parts::Part;

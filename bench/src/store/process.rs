@@ -15,15 +15,15 @@ use crate::machine;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// What a process took, and told.
-pub(super) struct Ran {
-    pub(super) took: Duration,
+pub(crate) struct Ran {
+    pub(crate) took: Duration,
     /// The most memory that it was seen to have taken.
-    pub(super) peak: u64,
-    pub(super) told: Value,
+    pub(crate) peak: u64,
+    pub(crate) told: Value,
 }
 
 /// Makes a command of ours, on a store.
-pub(super) fn backtrail(bin: &Path, store: &Path, words: &[&str]) -> Command {
+pub(crate) fn backtrail(bin: &Path, store: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(bin);
     command
         .env_remove("BACKTRAIL_HOME")
@@ -36,7 +36,7 @@ pub(super) fn backtrail(bin: &Path, store: &Path, words: &[&str]) -> Command {
 }
 
 /// Runs a command that tells JSON, and looks at its memory all the time.
-pub(super) fn run(command: &mut Command) -> Result<Ran> {
+pub(crate) fn run(command: &mut Command) -> Result<Ran> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
