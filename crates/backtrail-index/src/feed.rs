@@ -46,8 +46,6 @@ pub(crate) struct End {
     pub(crate) byte: u64,
     /// The sum of that record.
     pub(crate) sum: [u8; 8],
-    /// How many places could not be read on the way.
-    pub(crate) damaged: u64,
 }
 
 /// Whoever derives something from trails.
@@ -57,6 +55,10 @@ pub(crate) trait Sink {
 
     /// A record of it, openers included.
     fn record(&mut self, said: &Said<'_>) -> Result<()>;
+
+    /// So many places could not be read: up to the last record, and behind it. What is
+    /// behind it is read again next time.
+    fn damage(&mut self, _before: u64, _behind: u64) {}
 
     /// The trail was read. `None`: no record was found from where it was read.
     fn end(&mut self, end: Option<End>) -> Result<()>;
@@ -80,7 +82,8 @@ pub(crate) fn feed(
     }
     let is_legacy = records.is_legacy();
     let mut names = ToolNames::new(reader, from > 0 || number > 0);
-    let mut end = None;
+    let mut end: Option<End> = None;
+    let mut before = 0;
     while let Some(found) = records.next()? {
         let record = found.record;
         let (stored, details) = record.stored_message_and_details();
@@ -101,11 +104,19 @@ pub(crate) fn feed(
                 sink.record(&said)?;
             }
         }
-        end = Some((found.end, record.sum_bytes()));
+        end = Some(End {
+            byte: found.end,
+            sum: record.sum_bytes(),
+        });
+        before = found.damaged;
     }
-    let damaged = records.damage().count();
-    let end = end.map(|(byte, sum)| End { byte, sum, damaged });
+    let mut behind = records.damage().count() - before;
+    if end.is_none() && from == 0 {
+        // A trail begins with a record as soon as it is there.
+        behind = behind.max(1);
+    }
     for (_, sink) in sinks.iter_mut() {
+        sink.damage(before, behind);
         sink.end(end)?;
     }
     Ok(end.map_or(0, |end| end.byte.saturating_sub(from)))

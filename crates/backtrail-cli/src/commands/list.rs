@@ -153,7 +153,7 @@ fn has_sessions(index: &Index, filter: &Filter) -> backtrail_index::Result<bool>
 /// Returns whether it is known where a session belongs. One that cannot be read is listed
 /// everywhere.
 fn is_placed(row: &SessionRow) -> bool {
-    row.error.is_none() || row.workspace.is_some()
+    (row.error.is_none() && row.damaged == 0) || row.workspace.is_some()
 }
 
 /// Says what left nothing over, and how to see more.

@@ -71,8 +71,8 @@ fn of_sessions(filter: &Filter) -> Where {
         lower(&filter.projects),
     );
     fits.any(
-        "EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = ?)",
-        filter.tags.clone(),
+        "EXISTS (SELECT 1 FROM json_each(s.tags) WHERE lower(value) = ?)",
+        lower(&filter.tags),
     );
     if let Some(workspace) = &filter.workspace {
         let root = Value::Text(workspace.root.to_string_lossy().into_owned());
@@ -81,7 +81,7 @@ fn of_sessions(filter: &Filter) -> Where {
             Some(id) => fits.add(
                 // A directory that was moved, and not written in since, is still known
                 // by its old name.
-                "(s.error IS NOT NULL AND w.key IS NULL OR w.id = ? OR (w.id IS NULL
+                "((s.error IS NOT NULL OR s.damaged > 0) AND w.key IS NULL OR w.id = ? OR (w.id IS NULL
                   AND (w.root = ? OR w.root = (SELECT root FROM workspaces WHERE id = ?))))",
                 [
                     Value::Text(id.to_string()),
@@ -90,7 +90,7 @@ fn of_sessions(filter: &Filter) -> Where {
                 ],
             ),
             None => fits.add(
-                "(s.error IS NOT NULL AND w.key IS NULL OR w.root = ?)",
+                "((s.error IS NOT NULL OR s.damaged > 0) AND w.key IS NULL OR w.root = ?)",
                 [root],
             ),
         }

@@ -96,6 +96,7 @@ CREATE TABLE trails (
     read_to  INTEGER NOT NULL,
     sum      INTEGER NOT NULL,
     damaged  INTEGER NOT NULL DEFAULT 0,
+    behind   INTEGER NOT NULL DEFAULT 0,
     unread   INTEGER NOT NULL DEFAULT 0,
     UNIQUE (session, number)
 );

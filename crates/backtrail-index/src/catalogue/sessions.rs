@@ -143,7 +143,7 @@ fn write(
              belongs_to = ?5, model = ?6, tags = ?7, pinned = ?8, workspace = ?9, created_at = ?10,
              updated_at = ?11, last_seq = ?12, forked_from = ?13, forked_at = ?14, branch = ?15,
              spawned_by = ?16, original_id = ?17, messages = ?18, turns = ?19, tool_calls = ?20,
-             damaged = (SELECT coalesce(sum(damaged), 0) FROM trails WHERE session = ?1)
+             damaged = (SELECT coalesce(sum(damaged + behind), 0) FROM trails WHERE session = ?1)
              WHERE key = ?1",
         )
         .map_err(&writing)?;

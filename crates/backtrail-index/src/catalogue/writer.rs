@@ -35,6 +35,8 @@ struct Trail {
     place: TrailPlace,
     /// Tokens that were said and that no call has read yet.
     unread: u64,
+    /// Places that could not be read: up to the last record, and behind it.
+    damaged: (u64, u64),
     /// Calls of tools that wait for their result, by their id: message and number.
     waiting: HashMap<String, Vec<(i64, u32, String)>>,
     calls: Calls,
@@ -163,6 +165,7 @@ impl Sink for Writer<'_> {
             session,
             place: place.clone(),
             unread,
+            damaged: (0, 0),
             waiting: HashMap::new(),
             calls: Calls::new(place.from > 0 || place.number > 0),
         });
@@ -182,6 +185,12 @@ impl Sink for Writer<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn damage(&mut self, before: u64, behind: u64) {
+        if let Some(trail) = &mut self.trail {
+            trail.damaged = (before, behind);
+        }
     }
 
     fn end(&mut self, end: Option<End>) -> Result<()> {
@@ -211,7 +220,8 @@ impl Sink for Writer<'_> {
             .db
             .prepare_cached(
                 "UPDATE trails SET bytes = ?2, modified = ?3, read_to = coalesce(?4, read_to),
-                 sum = coalesce(?5, sum), damaged = damaged + ?6, unread = ?7 WHERE key = ?1",
+                 sum = coalesce(?5, sum), damaged = damaged + ?6, behind = ?7, unread = ?8
+                 WHERE key = ?1",
             )
             .map_err(&writing)?;
         update
@@ -221,7 +231,8 @@ impl Sink for Writer<'_> {
                 trail.place.modified,
                 end.map(|end| end.byte as i64),
                 end.map(|end| i64::from_be_bytes(end.sum)),
-                end.map_or(0, |end| end.damaged as i64),
+                trail.damaged.0 as i64,
+                trail.damaged.1 as i64,
                 i64::try_from(trail.unread).unwrap_or(i64::MAX),
             ])
             .map_err(&writing)?;

@@ -40,7 +40,6 @@ impl TestTrail {
         let end = End {
             byte: 100 * self.messages.len() as u64,
             sum: *b"checksum",
-            damaged: 0,
         };
         sink.end(Some(end)).expect("ended");
     }

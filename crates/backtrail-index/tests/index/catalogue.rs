@@ -156,3 +156,40 @@ fn f26_sessions_are_found_where_their_directory_is_now() {
     );
     assert_eq!(home.rows(), home.rebuilt_rows());
 }
+
+#[test]
+fn f23_damage_is_told_and_counted_once_and_hides_nothing() {
+    let home = Home::new();
+    let session = home.session();
+    session.append(Message::user_text("before")).unwrap();
+    home.rows();
+    let id = session.id().clone();
+    drop(session);
+    let trail = home.store.root().join(format!("sessions/{id}/0000.jsonl"));
+    let write = |bytes: &[u8]| {
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(&trail)
+            .unwrap();
+        std::io::Write::write_all(&mut file, bytes).unwrap();
+    };
+    write(b"garbage\n");
+    assert_eq!(home.rows()[0].damaged, 1, "behind the last record");
+    write(b"more of it\n");
+    assert_eq!(home.rows()[0].damaged, 2);
+    let session = home.store.open_session(&id).unwrap();
+    session.append(Message::user_text("after")).unwrap();
+    let row = &home.rows()[0];
+    assert_eq!((row.damaged, row.messages), (2, 2));
+    write(b"{\"type\":\"message\",\"se");
+    assert_eq!(
+        home.rows()[0].damaged,
+        2,
+        "what is being written is no damage"
+    );
+    assert_eq!(home.rows(), home.rebuilt_rows());
+    std::fs::write(&trail, [0x5a; 3000]).unwrap();
+    let rows = home.rows();
+    assert!(rows[0].damaged > 0 || rows[0].error.is_some(), "{rows:?}");
+    assert_eq!(rows, home.rebuilt_rows());
+}

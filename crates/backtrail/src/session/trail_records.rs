@@ -6,7 +6,7 @@
 use super::chain::Segment;
 use super::files::SessionFiles;
 use super::reader::SessionReader;
-use crate::error::Result;
+use crate::error::{Reason, Result};
 use crate::ids::SessionId;
 use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
 use crate::trail::reader::{Found, TrailReader};
@@ -43,6 +43,8 @@ pub struct TrailRecord<'a> {
     pub byte: u64,
     /// Where its line ends, newline included: a later look goes on from there.
     pub end: u64,
+    /// How many places before it could not be read, since reading began.
+    pub damaged: u64,
 }
 
 impl TrailRecords {
@@ -56,6 +58,8 @@ impl TrailRecords {
         loop {
             match self.reader.advance()? {
                 None => return Ok(None),
+                // A line that is being written is none yet.
+                Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished => {}
                 Some(Found::Damage(damage)) => self.damage.add(damage),
                 Some(Found::Record) => break,
             }
@@ -69,6 +73,7 @@ impl TrailRecords {
             record: self.reader.record(),
             byte: place.start,
             end,
+            damaged: self.damage.count(),
         }))
     }
 
