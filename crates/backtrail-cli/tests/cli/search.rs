@@ -117,7 +117,7 @@ fn where_nothing_is_found_it_says_what_less_would_find() {
 exit 1
 err: nothing was found: currency bananas
 err: how many messages have each: currency 1, bananas 0
-err: those that have any of them: search 'currency or bananas'
+err: those that have any of them: backtrail search 'currency or bananas'
 "
     );
     let ran = cli.run(&["search", "currency", "--role", "tool"]);

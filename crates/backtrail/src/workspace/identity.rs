@@ -229,16 +229,27 @@ pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
     let place = Place::of(path)?;
     not_in_the_store(store, &place)?;
     let remote = remote::read(&place.root);
-    if let Some(known) = find_known(known(store)?, &place)
+    let seen = find_known(known(store)?, &place);
+    if let Some(known) = &seen
         && known.now(&place, &remote, store.now()) == known.said
     {
-        return Ok(Workspace::new(store, known.id, place.root));
+        return Ok(Workspace::new(store, known.id.clone(), place.root));
     }
     store.make_workspaces_dir()?;
     // One at a time, so that no directory becomes two workspaces.
     let lock = lock(store)?;
     let _guard = lock.hold()?;
-    match find_known(known(store)?, &place) {
+    // One that was seen and cannot be read now is no reason to make another.
+    let again = match seen {
+        Some(known) => read_known(store, known.id)?,
+        None => None,
+    };
+    let again = again.and_then(|known| find_known(vec![known], &place));
+    let found = match again {
+        Some(known) => Some(known),
+        None => find_known(known(store)?, &place),
+    };
+    match found {
         Some(known) => bind(store, known, &place, &remote),
         None => create(store, place),
     }
