@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -49,7 +49,7 @@ impl Seal {
     /// Writes the seal beside its place and puts it there in one step.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let aside = path.with_extension("seal-new");
-        fs::write(&aside, self.to_text()?)?;
+        create_private(&aside)?.write_all(self.to_text()?.as_bytes())?;
         fs::rename(&aside, path)
     }
 
@@ -92,13 +92,13 @@ impl Seal {
     }
 }
 
-/// Writes a file that nobody else may read.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Makes an empty file that nobody else may read, in place of what has its name.
+pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::File::options();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    io::Write::write_all(&mut options.open(path)?, bytes)
+    options.open(path)
 }
 
 /// Returns a file's length, and when it was last written in nanoseconds since 1970.

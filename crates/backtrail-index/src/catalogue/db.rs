@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{failed, schema};
 use crate::error::{Error, Result};
-use crate::seal::{Seal, write_private};
+use crate::seal::{Seal, create_private};
 
 /// The oldest SQLite that is good enough: those before it can damage a database.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -120,7 +120,8 @@ impl Paths {
     /// Says that a commit is under way: until it is sealed, nobody else knows the file.
     pub(crate) fn begin_commit(&self) -> Result<()> {
         let path = self.busy();
-        write_private(&path, b"").map_err(|error| Error::io("cannot write", &path, error))
+        let made = create_private(&path).map(drop);
+        made.map_err(|error| Error::io("cannot write", &path, error))
     }
 
     /// Says that the catalogue is as it shall be.

@@ -11,7 +11,7 @@ use std::path::Path;
 use backtrail::SessionId;
 
 use crate::error::{Error, Result};
-use crate::seal::Seal;
+use crate::seal::{Seal, create_private};
 
 /// The name of the file.
 pub(super) const NAME: &str = "commit";
@@ -74,7 +74,7 @@ impl Commit {
         let aside = dir.join(ASIDE);
         let failed = |error| Error::io("cannot write", &aside, error);
         let bytes = self.to_bytes().map_err(failed)?;
-        let mut file = fs::File::create(&aside).map_err(failed)?;
+        let mut file = create_private(&aside).map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
         file.sync_all().map_err(failed)?;
         let path = dir.join(NAME);

@@ -198,3 +198,14 @@ fn a_purge_leaves_no_word_in_what_was_derived() {
     assert_eq!(home.rows().len(), 6);
     assert!(!holds("hunter2hunter2"));
 }
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_may_read_what_was_derived() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = indexed();
+    for path in files(&home.store.root().join("derived")) {
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+    }
+}

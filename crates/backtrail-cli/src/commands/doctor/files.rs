@@ -112,7 +112,7 @@ impl Files {
             n => {
                 let what = format!(
                     "others may read {}: {}",
-                    count(n, "file or directory").replace("directorys", "directories"),
+                    count(n, "file").replace("files", "files or directories"),
                     named(&self.open, dir)
                 );
                 let hint = format!("chmod -R go= {}", quote(&dir.to_string_lossy()));
