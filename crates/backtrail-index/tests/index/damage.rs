@@ -209,3 +209,15 @@ fn nobody_else_may_read_what_was_derived() {
         assert_eq!(mode & 0o777, 0o600, "{}", path.display());
     }
 }
+
+#[test]
+fn what_somebody_else_wrote_into_the_catalogue_counts_for_nothing() {
+    let home = indexed();
+    let expected = ask(&home.index());
+    let database = home.store.root().join("derived/catalogue-1.db");
+    let other = rusqlite::Connection::open(&database).unwrap();
+    let changed = other.execute("UPDATE totals SET input = input + 1000", []);
+    assert!(changed.unwrap() > 0, "the database is whole, and wrong");
+    other.close().unwrap();
+    assert_eq!(ask(&home.index()), expected);
+}
