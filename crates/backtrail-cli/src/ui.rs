@@ -88,8 +88,13 @@ impl Ui {
 
     /// Prints one JSON value as a line.
     pub(crate) fn print_json(&self, value: &Value) -> Result<()> {
+        self.print_json_text(&value.to_string())
+    }
+
+    /// Prints one JSON value, already written, as a line.
+    pub(crate) fn print_json_text(&self, json: &str) -> Result<()> {
         let mut out = io::stdout().lock();
-        writeln!(out, "{}", harmless(&value.to_string()))
+        writeln!(out, "{}", harmless(json))
             .and_then(|()| out.flush())
             .map_err(|error| unwritable(&error))
     }
@@ -228,7 +233,9 @@ fn columns() -> Option<usize> {
 pub(crate) fn harmless(json: &str) -> Cow<'_, str> {
     // Those below the space are escaped already, and newlines between values are ours.
     let is_bad = |c: char| is_unsafe(c) && c > ' ';
-    if !json.contains(is_bad) {
+    // The bytes that one of them begins with; most text has none.
+    let may_begin = |byte: u8| matches!(byte, 0x7f | 0xc2 | 0xe2);
+    if !json.bytes().any(may_begin) || !json.contains(is_bad) {
         return Cow::Borrowed(json);
     }
     let mut out = String::with_capacity(json.len());

@@ -3,7 +3,7 @@
 mod families;
 mod table;
 
-use backtrail::{Role, SessionInfo, SessionReader, Store};
+use backtrail::{Role, SessionId, SessionInfo, SessionReader, Store, Timestamp};
 use backtrail_index::{Field, Filter, Index, SessionRow};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::filters::{Filters, Scope, at_least_one, this_workspace};
 use super::{Answer, open_store, short};
 use crate::args::Global;
 use crate::derived;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::text::{cost_json, count, grouped, path_json};
 use crate::ui::{Ui, unwritable};
 
@@ -68,8 +68,10 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         let mut rows = families::alone(found.rows);
         families::sort(&mut rows, args.sort);
         let rows = rows.iter().take(args.limit.unwrap_or(usize::MAX));
-        let list: Vec<Value> = rows.map(|family| row_json(family.head(), &store)).collect();
-        ui.print_json(&Value::from(list))?;
+        let list: Vec<Told<'_>> = rows.map(|family| Told::of(family.head(), &store)).collect();
+        let json = serde_json::to_string(&list)
+            .map_err(|error| CommandError::invalid(format!("cannot write the list: {error}")))?;
+        ui.print_json_text(&json)?;
         return Ok(Answer::Done);
     }
     if found.ids.is_empty() && found.rows.is_empty() {
@@ -133,7 +135,11 @@ fn find(args: &Args, store: &Store, ui: &Ui) -> Result<Found> {
         };
         Ok(Found {
             rows,
-            ids: index.values(Field::Sessions)?,
+            // Programs are told whole ids.
+            ids: match ui.json() {
+                true => Vec::new(),
+                false => index.values(Field::Sessions)?,
+            },
             only_here,
             hints,
         })
@@ -229,54 +235,110 @@ pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
     None
 }
 
-/// Writes what the catalogue knows of a session; what is not known is null.
-fn row_json(row: &SessionRow, store: &Store) -> Value {
-    if let Some(error) = &row.error {
-        return json!({"id": row.id, "error": error});
+/// A session as JSON tells it: with its counts and costs, or with why it cannot be read.
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+enum Told<'a> {
+    Unreadable { id: &'a SessionId, error: &'a str },
+    Readable(Box<Row<'a>>),
+}
+
+#[derive(serde::Serialize)]
+struct Row<'a> {
+    id: &'a SessionId,
+    title: Option<&'a str>,
+    begins: Option<&'a str>,
+    agent: Option<&'a str>,
+    model: Option<&'a str>,
+    tags: &'a [String],
+    pinned: bool,
+    workspace: Option<Value>,
+    project: Option<&'a str>,
+    remote: Option<&'a str>,
+    created_at: Option<Timestamp>,
+    updated_at: Option<Timestamp>,
+    messages: u64,
+    turns: u64,
+    tool_calls: u64,
+    files_changed: u64,
+    tokens: Tokens,
+    cost_usd: Value,
+    unpriced_calls: u64,
+    last_seq: u64,
+    damaged: u64,
+    forked_from: Option<Value>,
+    spawned_by: Option<Value>,
+    belongs_to: Option<&'a str>,
+    original_id: Option<&'a str>,
+}
+
+#[derive(serde::Serialize)]
+struct Tokens {
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_write_tokens: u64,
+    cache_read_tokens: u64,
+    reasoning_tokens: u64,
+    total: u64,
+}
+
+impl<'a> Told<'a> {
+    fn of(row: &'a SessionRow, store: &Store) -> Self {
+        match &row.error {
+            Some(error) => Self::Unreadable { id: &row.id, error },
+            None => Self::Readable(Box::new(Row::of(row, store))),
+        }
     }
-    let forked_from = row.family.forked_from.as_ref().map(|(parent, seq)| {
-        json!({"parent_session_id": parent, "branch_name": row.family.branch, "seq": seq})
-    });
-    let spawned_by = row.family.spawned_by.as_ref().map(|parent| {
-        // Which call it was stands in the session alone.
-        let info = store.read_session(&row.id).and_then(|reader| reader.info());
-        let call = info.ok().and_then(|info| info.spawned_by);
-        call.map_or_else(|| json!({"session_id": parent}), |call| json!(call))
-    });
-    json!({
-        "id": row.id,
-        "title": row.title,
-        "begins": row.begins,
-        "agent": row.agent,
-        "model": row.model,
-        "tags": row.tags,
-        "pinned": row.pinned,
-        "workspace": row.workspace.as_deref().map(path_json),
-        "project": row.project.as_ref().map(|project| &project.name),
-        "remote": row.project.as_ref().and_then(|project| project.remote.as_ref()),
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "messages": row.messages,
-        "turns": row.turns,
-        "tool_calls": row.tool_calls,
-        "files_changed": row.files_changed,
-        "tokens": {
-            "input_tokens": row.spending.input_tokens,
-            "output_tokens": row.spending.output_tokens,
-            "cache_write_tokens": row.spending.cache_write_tokens,
-            "cache_read_tokens": row.spending.cache_read_tokens,
-            "reasoning_tokens": row.spending.reasoning_tokens,
-            "total": row.spending.tokens(),
-        },
-        "cost_usd": cost_json(&row.spending),
-        "unpriced_calls": row.spending.unpriced_calls,
-        "last_seq": row.last_seq,
-        "damaged": row.damaged,
-        "forked_from": forked_from,
-        "spawned_by": spawned_by,
-        "belongs_to": row.belongs_to,
-        "original_id": row.original_id,
-    })
+}
+
+impl<'a> Row<'a> {
+    fn of(row: &'a SessionRow, store: &Store) -> Self {
+        let forked_from = row.family.forked_from.as_ref().map(|(parent, seq)| {
+            json!({"parent_session_id": parent, "branch_name": row.family.branch, "seq": seq})
+        });
+        let spawned_by = row.family.spawned_by.as_ref().map(|parent| {
+            // Which call it was stands in the session alone.
+            let info = store.read_session(&row.id).and_then(|reader| reader.info());
+            let call = info.ok().and_then(|info| info.spawned_by);
+            call.map_or_else(|| json!({"session_id": parent}), |call| json!(call))
+        });
+        let project = row.project.as_ref();
+        let spent = &row.spending;
+        Self {
+            id: &row.id,
+            title: row.title.as_deref(),
+            begins: row.begins.as_deref(),
+            agent: row.agent.as_deref(),
+            model: row.model.as_deref(),
+            tags: &row.tags,
+            pinned: row.pinned,
+            workspace: row.workspace.as_deref().map(path_json),
+            project: project.map(|project| project.name.as_str()),
+            remote: project.and_then(|project| project.remote.as_deref()),
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            messages: row.messages,
+            turns: row.turns,
+            tool_calls: row.tool_calls,
+            files_changed: row.files_changed,
+            tokens: Tokens {
+                input_tokens: spent.input_tokens,
+                output_tokens: spent.output_tokens,
+                cache_write_tokens: spent.cache_write_tokens,
+                cache_read_tokens: spent.cache_read_tokens,
+                reasoning_tokens: spent.reasoning_tokens,
+                total: spent.tokens(),
+            },
+            cost_usd: cost_json(spent),
+            unpriced_calls: spent.unpriced_calls,
+            last_seq: row.last_seq,
+            damaged: row.damaged,
+            forked_from,
+            spawned_by,
+            belongs_to: row.belongs_to.as_deref(),
+            original_id: row.original_id.as_deref(),
+        }
+    }
 }
 
 /// Writes what is known of a session; what is not known is null.

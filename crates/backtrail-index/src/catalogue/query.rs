@@ -130,7 +130,7 @@ impl Catalogue {
               WHERE t.session = s.key AND lower(t.model) LIKE ? ESCAPE '\\'))",
             filter.models.iter().map(|model| anywhere(model)).collect(),
         );
-        let spent = self.spent_by_session()?;
+        let spent = self.spent_by_session(filter.session.as_ref())?;
         let sql = format!(
             "SELECT s.key, s.id, s.error, s.title, s.begins, s.agent, s.belongs_to, s.model, s.tags,
              s.pinned, w.root, w.bytes, w.id, w.project, w.remote, s.created_at, s.updated_at,
@@ -154,11 +154,17 @@ impl Catalogue {
         Ok(sessions)
     }
 
-    fn spent_by_session(&self) -> Result<HashMap<i64, Spending>> {
+    /// Returns what was spent in each session, or in one.
+    fn spent_by_session(&self, only: Option<&SessionId>) -> Result<HashMap<i64, Spending>> {
         let reading = failed("cannot read the ledger");
-        let sql = format!("SELECT session, {SUMS} FROM totals");
+        let of_one = match only {
+            Some(_) => " WHERE session = (SELECT key FROM sessions WHERE id = ?)",
+            None => "",
+        };
+        let sql = format!("SELECT session, {SUMS} FROM totals{of_one}");
         let mut all = self.db.prepare_cached(&sql).map_err(&reading)?;
-        let mut rows = all.query([]).map_err(&reading)?;
+        let id = only.iter().map(|id| id.as_str());
+        let mut rows = all.query(params_from_iter(id)).map_err(&reading)?;
         let mut spent: HashMap<i64, Spending> = HashMap::new();
         while let Some(row) = rows.next().map_err(&reading)? {
             let session = row.get(0).map_err(&reading)?;
