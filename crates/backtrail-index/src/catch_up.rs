@@ -372,6 +372,11 @@ impl Index {
                 search::Opened::Missing | search::Opened::Unusable(_) => None,
             },
         };
+        if opened.as_ref().is_some_and(|dir| has_all(dir, look)) && !wants.search_anew {
+            state.search = opened;
+            state.backlog = Plan::default();
+            return Ok(None);
+        }
         let known = opened.as_ref().map(known_of).unwrap_or_default();
         let plan = Plan::new(&self.store, &known, look)?;
         let is_small = opened.is_some() && plan.bytes <= SMALL && !wants.all;
@@ -411,6 +416,23 @@ impl Index {
         };
         Ok(Some((writer, plan, lock)))
     }
+}
+
+/// Returns whether the search index has exactly what is there: both are in order, so that
+/// it takes one look at each.
+fn has_all(dir: &SearchDir, look: &[Seen]) -> bool {
+    let mut known = dir.known().iter();
+    let mut is_known = |session: &Seen, trail: &TrailSeen| {
+        known.next().is_some_and(|known| {
+            known.session.as_str() == session.id
+                && (known.number, known.bytes) == (trail.number, trail.bytes)
+                && known.modified == trail.modified
+        })
+    };
+    let mut trails = look
+        .iter()
+        .flat_map(|session| session.trails.iter().map(move |trail| (session, trail)));
+    trails.all(|(session, trail)| is_known(session, trail)) && known.next().is_none()
 }
 
 /// Returns what the search index has of each session.

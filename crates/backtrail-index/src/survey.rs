@@ -43,7 +43,8 @@ pub(crate) struct TrailSeen {
 /// of file systems are apart, and some of those count in seconds.
 const RECENT: i64 = 2_000_000_000;
 
-/// Looks at all directories of trails in a directory. One without a trail is none.
+/// Looks at all directories of trails in a directory, and returns them by their ids. One
+/// without a trail is none.
 pub(crate) fn survey(dir: &Path, known: &Known) -> Result<Vec<Seen>> {
     let failed = |error: Errno| Error::io("cannot list", dir, error.into());
     let top = match openat(CWD, dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
@@ -57,6 +58,7 @@ pub(crate) fn survey(dir: &Path, known: &Known) -> Result<Vec<Seen>> {
     let now = now.map_or(0, |since| since.as_nanos() as i64);
     let look = |id: &String| look(&top, id, known.get(id), now);
     let mut seen = in_parallel(&ids, &look);
+    seen.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     seen.retain(|seen| !seen.trails.is_empty() || seen.error.is_some());
     Ok(seen)
 }
@@ -98,7 +100,7 @@ fn in_parallel(ids: &[String], look: &(impl Fn(&String) -> Seen + Sync)) -> Vec<
             seen.extend(rest.iter().take(WORTH / 4).map(look));
         }
     };
-    let mut seen = thread::scope(|scope| {
+    thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut seen = work();
         for other in others {
@@ -108,9 +110,7 @@ fn in_parallel(ids: &[String], look: &(impl Fn(&String) -> Seen + Sync)) -> Vec<
             }
         }
         seen
-    });
-    seen.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-    seen
+    })
 }
 
 fn look(top: &impl std::os::fd::AsFd, id: &str, known: Option<&KnownDir>, now: i64) -> Seen {
