@@ -124,6 +124,34 @@ fn cut(line: &str, width: usize) -> String {
     kept.chain(['…']).collect()
 }
 
+/// Breaks a clean text between words, so that it stands behind `indent` columns of a
+/// terminal; lines after the first begin with as many blanks. A word that is too long
+/// stays whole. Without a width nothing is broken.
+pub(crate) fn behind(indent: usize, text: &str, width: Option<usize>) -> String {
+    /// With less room than this, breaking only makes it worse.
+    const ROOM: usize = 20;
+    let Some(room) = width.and_then(|width| width.checked_sub(indent)) else {
+        return text.to_owned();
+    };
+    let room = room.max(ROOM);
+    let mut out = String::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let wide = word.width();
+        if used > 0 && used + 1 + wide > room {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            used = 0;
+        } else if !out.is_empty() {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += wide;
+    }
+    out
+}
+
 /// Writes a count of things: `1 record`, `2 records`.
 pub(crate) fn count(n: u64, thing: &str) -> String {
     match n {
@@ -395,6 +423,21 @@ mod tests {
             "an accent takes no room"
         );
         assert_eq!(pad_end("too long", 3), "too long");
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        let text = "others may read 漢字 and much more of it";
+        assert_eq!(behind(2, text, None), text);
+        assert_eq!(behind(4, text, Some(200)), text);
+        let broken = behind(4, text, Some(27));
+        assert_eq!(broken, "others may read 漢字\n    and much more of it");
+        assert_eq!(
+            behind(0, "a-word-that-is-far-too-long-for-it b", Some(20))
+                .lines()
+                .count(),
+            2
+        );
     }
 
     #[test]

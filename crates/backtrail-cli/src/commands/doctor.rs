@@ -16,7 +16,7 @@ use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::{self, tilde};
 use crate::settings::Settings;
-use crate::text::{count, visible};
+use crate::text::{behind, count, visible};
 use crate::ui::{BOLD, Ui, unwritable};
 
 /// Look whether everything is well, and say what to do where it is not
@@ -138,10 +138,13 @@ fn with_causes(error: &CommandError) -> String {
 }
 
 fn print(checks: &[Check], ui: &Ui) -> std::io::Result<()> {
+    /// What stands before a message: the state and the name.
+    const INDENT: usize = 4 + 2 + 11 + 2;
     let mut out = ui.out();
     for check in checks {
         let state = if check.ok { "ok" } else { "look" };
         let message = visible(&check.message).replace('\n', " ");
+        let message = behind(INDENT, &message, ui.width());
         writeln!(
             out,
             "{BOLD}{state:<4}{BOLD:#}  {:<11}  {message}",

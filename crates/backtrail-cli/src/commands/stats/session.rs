@@ -10,7 +10,7 @@ use super::{Args, Told, bars, numbers, report_json};
 use crate::commands::{Answer, say_gaps, short};
 use crate::derived;
 use crate::error::Result;
-use crate::text::{clean, count, grouped};
+use crate::text::{behind, clean, count, grouped};
 use crate::ui::{DIM, Ui, unwritable};
 use crate::when;
 
@@ -88,6 +88,7 @@ fn print(
         rows.retain(|(name, _)| *name != "cost");
     }
     for (name, text) in rows.into_iter().chain(ledger_rows(spent, family)) {
+        let text = behind(12, &text, ui.width());
         writeln!(out, "{DIM}{name:<12}{DIM:#}{text}")?;
     }
     out.flush()
