@@ -388,7 +388,7 @@ impl Fields {
         self.0.is_empty()
     }
 
-    pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
+    pub fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.remove(at))
     }

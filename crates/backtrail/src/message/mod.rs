@@ -159,10 +159,17 @@ impl Message {
     }
 
     /// Returns whether it is a prompt, which begins a turn: one of the user's that has
-    /// anything in it but results of tools.
+    /// anything in it but results of tools, and that an agent did not put there itself.
     pub fn is_prompt(&self) -> bool {
         let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
-        self.role == Role::User && !self.blocks.iter().all(is_result)
+        self.role == Role::User && !self.blocks.iter().all(is_result) && !self.is_meta()
+    }
+
+    /// Returns whether an agent put the message into the conversation by itself, in the
+    /// user's name: a reminder, or what a command printed. It has `"meta":true` then.
+    pub fn is_meta(&self) -> bool {
+        let meta = self.extra.get("meta");
+        meta.is_some_and(|meta| meta.as_str() == "true")
     }
 
     /// Estimates how many tokens the message has: one for every four bytes of what a

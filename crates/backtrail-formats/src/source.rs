@@ -1,0 +1,163 @@
+//! A file of another program: opened to read, as long as it was then.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// A file to read from, with what lies beside it.
+///
+/// It ends where the file ended when it was opened, however its agent goes on.
+#[derive(Debug)]
+pub struct Source {
+    path: PathBuf,
+    content: Content,
+    len: u64,
+}
+
+#[derive(Debug)]
+enum Content {
+    File(File),
+    Bytes(Vec<u8>),
+}
+
+/// The most that is read of a file that lies beside a session.
+const MAX_BESIDE: u64 = 64 << 20;
+/// How much of a file is looked at to tell what it is.
+const HEAD: usize = 256 << 10;
+
+impl Source {
+    /// Opens a file. Anything but a regular file is refused: it may never end.
+    pub fn open(path: &Path) -> Result<Self> {
+        let failed = |error| Error::io("cannot read the file", path, error);
+        let is_file = std::fs::metadata(path).map_err(failed)?.is_file();
+        if !is_file {
+            return Err(Error::invalid("this is not a file", path));
+        }
+        let file = File::open(path).map_err(failed)?;
+        let len = file.metadata().map_err(failed)?.len();
+        Ok(Self {
+            path: path.to_owned(),
+            content: Content::File(file),
+            len,
+        })
+    }
+
+    /// Takes a content that is in memory, as if it were that of a file.
+    pub fn from_bytes(path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
+        Self {
+            path: path.into(),
+            len: bytes.len() as u64,
+            content: Content::Bytes(bytes),
+        }
+    }
+
+    /// Takes an open file in the place of the one that is named: what it is unpacked to.
+    pub fn from_file(path: impl Into<PathBuf>, file: File) -> Result<Self> {
+        let path = path.into();
+        let len = file
+            .metadata()
+            .map_err(|error| Error::io("cannot read the file", &path, error))?
+            .len();
+        Ok(Self {
+            path,
+            content: Content::File(file),
+            len,
+        })
+    }
+
+    /// Returns the file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the file's name without its last extension; empty where it is not UTF-8.
+    pub fn stem(&self) -> &str {
+        let stem = self.path.file_stem().and_then(|stem| stem.to_str());
+        stem.unwrap_or_default()
+    }
+
+    /// Returns how long the file was when it was opened.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns whether it was empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Reads at `offset`, as much as there is up to the length of `buffer`.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let left = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let wanted = buffer.len().min(left);
+        let buffer = &mut buffer[..wanted];
+        match &self.content {
+            Content::Bytes(bytes) => {
+                // `left` is what lies behind `offset`, so that is within.
+                let from = bytes.len() - left.min(bytes.len());
+                buffer.copy_from_slice(&bytes[from..from + wanted]);
+                Ok(wanted)
+            }
+            Content::File(file) => {
+                read_full(file, buffer, offset).map_err(|error| self.failed(error))
+            }
+        }
+    }
+
+    /// Reads a part of the file; shorter where the file is.
+    pub fn read_range(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+        let end = range.end.min(self.len);
+        let len = usize::try_from(end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; len];
+        let read = self.read_at(&mut bytes, range.start)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    /// Returns the beginning of the file, by which it is recognised.
+    pub fn head(&self) -> Vec<u8> {
+        self.read_range(0..HEAD as u64).unwrap_or_default()
+    }
+
+    /// Returns a file that lies beside this one. `None` where there is none, or it is too
+    /// large to go with a session. `relative` must not lead out of the directory.
+    pub fn beside(&self, relative: &Path) -> Option<Vec<u8>> {
+        use std::path::Component::Normal;
+        if let Content::Bytes(_) = self.content {
+            return None;
+        }
+        if !relative.components().all(|part| matches!(part, Normal(_))) {
+            return None;
+        }
+        let path = self.path.parent()?.join(relative);
+        let file = File::open(path).ok()?;
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > MAX_BESIDE {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_BESIDE).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        Error::io("cannot read the file", &self.path, error)
+    }
+}
+
+fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match file.read_at(&mut buffer[read..], offset + read as u64) {
+            Ok(0) => break,
+            Ok(n) => read += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
