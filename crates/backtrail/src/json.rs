@@ -388,6 +388,7 @@ impl Fields {
         self.0.is_empty()
     }
 
+    /// Takes a field out.
     pub fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.remove(at))

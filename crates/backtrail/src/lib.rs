@@ -245,11 +245,12 @@ pub use restore::{
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
-    Answer, Answers, Commit, Compacted, Durability, Follower, ForkOptions, GapBecause, History,
-    HistoryGap, HistoryItem, Holder, Import, ImportOutcome, LinePart, MessageCounts, Move, Moved,
-    Note, OwnedRecords, Prompt, Prompts, Records, RepairPlan, RepairReport, Session, SessionInfo,
-    SessionOptions, SessionReader, SetAside, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall,
-    ToolCalls, ToolOutcome, TrailRecord, TrailRecords, Turn, VerifyReport, format_duration,
+    Answer, Answers, CallUsage, Commit, Compacted, Durability, Follower, ForkOptions, GapBecause,
+    History, HistoryGap, HistoryItem, Holder, Import, ImportOutcome, Intake, IntakeOptions,
+    KeptSource, LinePart, MessageCounts, Move, Moved, Note, OwnedRecords, Prompt, Prompts, Records,
+    RepairPlan, RepairReport, Session, SessionInfo, SessionOptions, SessionReader, SetAside,
+    SourceRecord, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome,
+    TrailRecord, TrailRecords, Turn, VerifyReport, format_duration,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,
@@ -257,7 +258,7 @@ pub use snapshot::{
     TooMuch, Totals,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
-pub use store::{Store, StoreOptions};
+pub use store::{Staging, Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};
 pub use trail::{
     Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,

@@ -155,6 +155,21 @@ impl<'a> Writer<'a> {
     }
 }
 
+impl Writer<'_> {
+    /// Takes in what a call used, where its agent tells that apart from its messages.
+    fn usage(&mut self, said: &Said<'_>) {
+        #[derive(Deserialize)]
+        struct Body {
+            usage: Option<Usage>,
+        }
+        if let Some(trail) = &mut self.trail
+            && let Ok(body) = serde_json::from_slice::<Body>(said.bytes)
+        {
+            trail.spend_aside(said, body.usage.as_ref());
+        }
+    }
+}
+
 impl Sink for Writer<'_> {
     fn begin(&mut self, place: &TrailPlace) -> Result<()> {
         let session = self.session_key(&place.session)?;
@@ -182,6 +197,7 @@ impl Sink for Writer<'_> {
                 }
             }
             (RecordKind::Compaction, _) => self.compaction(said),
+            (RecordKind::Usage, _) => self.usage(said),
             _ => {}
         }
         Ok(())

@@ -266,6 +266,8 @@ impl Told {
             RecordKind::Note
             | RecordKind::Message
             | RecordKind::Compaction
+            | RecordKind::Usage
+            | RecordKind::Source
             | RecordKind::Spawned
             | RecordKind::Run => {}
         }

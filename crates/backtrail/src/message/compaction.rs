@@ -25,6 +25,8 @@ pub struct Compaction {
     expect: Option<u64>,
     usage: Option<Usage>,
     known: Known,
+    /// When it was made, and its id, where another program made it.
+    made: (Option<Timestamp>, Option<String>),
 }
 
 impl Compaction {
@@ -36,7 +38,22 @@ impl Compaction {
             expect: None,
             usage: None,
             known: Known::default(),
+            made: (None, None),
         }
+    }
+
+    /// Sets when it was made. Without it that is when it is recorded.
+    #[must_use]
+    pub fn at(mut self, at: Timestamp) -> Self {
+        self.made.0 = Some(at);
+        self
+    }
+
+    /// Sets the record's id. Without it the record gets a new one.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.made.1 = Some(id.into());
+        self
     }
 
     /// Sets how many of the last messages stay in the context, at least: more
@@ -92,7 +109,9 @@ impl Compaction {
             return Err(Error::invalid("this compaction cannot be recorded")
                 .because(Reason::WrongField("summary", must)));
         }
-        self.known.check("this compaction cannot be recorded")
+        let what = "this compaction cannot be recorded";
+        draft::check_name("id", self.made.1.as_deref(), what)?;
+        self.known.check(what)
     }
 
     /// Writes what stands between the record's numbers and its `prev`.
@@ -105,7 +124,7 @@ impl Compaction {
         #[derive(Serialize)]
         struct Body<'a> {
             at: Timestamp,
-            id: uuid::Uuid,
+            id: String,
             #[serde(flatten)]
             covered: &'a Covered,
             #[serde(flatten)]
@@ -115,9 +134,10 @@ impl Compaction {
             summary: &'a str,
         }
         let mut out = Vec::with_capacity(512 + self.summary.len());
+        let (made_at, made_id) = &self.made;
         let body = Body {
-            at,
-            id,
+            at: made_at.unwrap_or(at),
+            id: made_id.clone().unwrap_or_else(|| id.to_string()),
             covered,
             known: &self.known,
             usage: self.usage.as_ref(),
@@ -148,6 +168,7 @@ fn read_compaction(mut fields: Fields) -> Result<Compaction, Reason> {
         expect: draft::take(&mut fields, "expect", "the number of a record")?,
         usage: draft::take(&mut fields, "usage", "an object")?,
         known: Known::take(&mut fields)?,
+        made: (None, None),
     };
     match fields.iter().next() {
         Some((name, _)) => Err(Reason::UnexpectedField(name.to_owned())),

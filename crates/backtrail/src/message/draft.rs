@@ -98,7 +98,7 @@ impl Known {
     }
 }
 
-fn check_name(field: &'static str, name: Option<&str>, what: &str) -> Result<()> {
+pub(super) fn check_name(field: &'static str, name: Option<&str>, what: &str) -> Result<()> {
     if name.is_none_or(is_name) {
         return Ok(());
     }

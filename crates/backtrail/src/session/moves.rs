@@ -41,12 +41,7 @@ impl Session {
                 return Ok(None);
             }
             let target = place::find(&live.store, &live.files, tail.trail, seq)?;
-            Ok(Some(Target {
-                because: Because::Rewind,
-                place: target,
-                as_at: None,
-                step: None,
-            }))
+            Ok(Some(Target::rewind(target)))
         })
     }
 
@@ -159,7 +154,7 @@ pub(crate) fn not_ours(id: &SessionId, seq: u64, agent: &str) -> Error {
 }
 
 /// Where a move leads.
-struct Target {
+pub(super) struct Target {
     because: Because,
     place: Place,
     as_at: Option<Spot>,
@@ -167,9 +162,21 @@ struct Target {
     step: Option<Step>,
 }
 
+impl Target {
+    /// Leads back to a place.
+    pub(super) fn rewind(place: Place) -> Self {
+        Self {
+            because: Because::Rewind,
+            place,
+            as_at: None,
+            step: None,
+        }
+    }
+}
+
 impl Live {
     /// Begins a new trail where `choose` says, after all that was handed in.
-    fn move_to(
+    pub(super) fn move_to(
         &self,
         choose: impl FnOnce(&Self, &Tail) -> Result<Option<Target>>,
     ) -> Result<Option<Move>> {

@@ -186,6 +186,10 @@ impl Tally {
         match record.kind() {
             RecordKind::Message => self.add_message(record, at)?,
             RecordKind::Compaction => self.add_compaction(record),
+            RecordKind::Usage => {
+                let beside = record.beside();
+                self.spend_aside(beside.usage.as_ref(), &beside.details);
+            }
             _ => {}
         }
         Ok(())

@@ -9,6 +9,7 @@
 //! process.
 
 mod local;
+mod unsynced;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use local::LocalStorage;
+pub(crate) use unsynced::Unsynced;
 
 /// A file system, as far as the engine needs one.
 ///
@@ -81,6 +83,19 @@ pub trait Storage: Send + Sync + fmt::Debug + 'static {
 
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes all that lies below a directory durable, however much that is.
+    fn sync_tree(&self, dir: &Path) -> io::Result<()> {
+        for name in self.list(dir)? {
+            let path = dir.join(name);
+            if self.is_dir(&path)? {
+                self.sync_tree(&path)?;
+            } else {
+                self.open_read(&path)?.sync()?;
+            }
+        }
+        self.sync_dir(dir)
+    }
 }
 
 /// An open file.

@@ -37,7 +37,7 @@ impl Store {
         Ok(())
     }
 
-    fn remove_derived(&self, path: &Path) -> Result<()> {
+    pub(super) fn remove_derived(&self, path: &Path) -> Result<()> {
         let storage = self.storage();
         let gone = |done: io::Result<()>| match done {
             Err(error) if !is_absent(&error) => Err(failed(path, error)),

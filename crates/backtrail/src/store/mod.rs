@@ -3,6 +3,7 @@
 mod derived;
 mod keeping;
 mod layout;
+mod staging;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::workspace::{
 };
 
 pub(crate) use keeping::Keeping;
+pub use staging::Staging;
 
 pub(crate) const SESSIONS: &str = "sessions";
 const WORKSPACES: &str = "workspaces";

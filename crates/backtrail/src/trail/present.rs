@@ -139,7 +139,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(unix)]
-fn from_hex(hex: &str) -> Option<Vec<u8>> {
+pub(crate) fn from_hex(hex: &str) -> Option<Vec<u8>> {
     (0..hex.len())
         .step_by(2)
         .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())

@@ -33,6 +33,10 @@ pub enum RecordKind<'a> {
     Message,
     /// A summary in place of what came before it.
     Compaction,
+    /// What a model call used, told apart from its messages.
+    Usage,
+    /// What a session was taken in from: a file of another program, up to a byte.
+    Source,
     /// A change of title, tags or model.
     Note,
     /// A session of a sub-agent that a tool call began.
@@ -64,6 +68,8 @@ impl<'a> RecordKind<'a> {
             Self::Opener => "session_meta",
             Self::Message => "message",
             Self::Compaction => "compaction",
+            Self::Usage => "usage",
+            Self::Source => "source",
             Self::Note => "note",
             Self::Spawned => "spawned",
             Self::Run => "run",
@@ -83,6 +89,8 @@ impl<'a> RecordKind<'a> {
             "session_meta" | WORKSPACE_META => Self::Opener,
             "message" => Self::Message,
             "compaction" => Self::Compaction,
+            "usage" => Self::Usage,
+            "source" => Self::Source,
             "note" => Self::Note,
             "spawned" => Self::Spawned,
             "run" => Self::Run,
@@ -270,6 +278,9 @@ impl<'a> RecordRef<'a> {
         let (Some(payloads), true) = (self.payloads, parts::may_have_references(self.bytes)) else {
             return Ok(None);
         };
+        if self.kind() == RecordKind::Source {
+            return Ok(Some((payloads, crate::session::piece_references(self))));
+        }
         let json = self.stored_json()?.unwrap_or("{}");
         let found = parts::references(json);
         let references = found.into_iter().map(|(_, reference)| reference);

@@ -246,6 +246,11 @@ impl Tail {
         error
     }
 
+    /// Returns how long the trail is, as of the last look.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// Returns whether the trail has grown past `limit`.
     pub(crate) fn is_past(&self, limit: u64) -> bool {
         self.len >= limit

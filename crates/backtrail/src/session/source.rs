@@ -1,0 +1,343 @@
+//! What a session was taken in from: the files of another program, byte for byte.
+//!
+//! Each reading of such a file leaves one record. It names the file, says which bytes of
+//! it the session holds from now on, and where those are in the payload file, packed. The
+//! records of one file that follow a beginning at byte 0 are the whole of it; where the
+//! file was rewritten, another beginning follows, and what was kept before stays.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::payloads::{PayloadWriter, Payloads};
+use super::reader::SessionReader;
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::ids::SessionId;
+use crate::json::{Json, write_fields};
+use crate::message::parts::{PayloadHash, Reference};
+use crate::time::Timestamp;
+use crate::trail::present::{from_hex, to_hex};
+use crate::trail::{RecordKind, RecordRef};
+
+/// How many bytes of a file make one piece: small enough to hold, large enough to pack well.
+pub(crate) const PIECE: usize = 1 << 20;
+/// Sources are read seldom and written once: speed counts.
+const LEVEL: i32 = 1;
+
+/// One reading of a file that a session was taken in from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceRecord {
+    /// The program that keeps the file.
+    pub agent: String,
+    /// The file.
+    pub path: PathBuf,
+    /// The session that holds the file's bytes, where this one was only told in it.
+    pub held_by: Option<SessionId>,
+    /// The bytes that the reading kept; those before `from` were kept by readings before.
+    pub from: u64,
+    /// Where they end.
+    pub to: u64,
+    /// What whoever took it in must know to go on.
+    pub note: Option<Json>,
+    pieces: Vec<Piece>,
+}
+
+impl SourceRecord {
+    /// Describes a reading that kept nothing yet.
+    pub fn new(agent: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            agent: agent.into(),
+            path: path.into(),
+            held_by: None,
+            from: 0,
+            to: 0,
+            note: None,
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Sets the session that holds the bytes.
+    #[must_use]
+    pub fn held_by(mut self, session: &SessionId) -> Self {
+        self.held_by = Some(session.clone());
+        self
+    }
+
+    /// Sets where the bytes that are kept begin; 0 begins the file anew.
+    #[must_use]
+    pub fn from(mut self, byte: u64) -> Self {
+        self.from = byte;
+        self.to = byte;
+        self
+    }
+
+    /// Sets what is needed to go on.
+    #[must_use]
+    pub fn note(mut self, note: Json) -> Self {
+        self.note = Some(note);
+        self
+    }
+
+    /// Keeps the bytes that follow those before, packed, in a session's payloads.
+    pub(crate) fn keep(&mut self, bytes: &[u8], payloads: &mut PayloadWriter) -> Result<()> {
+        let chunks = || bytes.chunks(PIECE);
+        let packed = chunks()
+            .map(|bytes| zstd::bulk::compress(bytes, LEVEL))
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(|error| Error::io("cannot pack the file", &self.path, error))?;
+        let contents: Vec<&[u8]> = packed.iter().map(Vec::as_slice).collect();
+        let kept = payloads.store(&contents)?;
+        for ((bytes, packed), (payload, at)) in chunks().zip(&packed).zip(kept) {
+            self.pieces.push(Piece {
+                payload,
+                bytes: packed.len() as u64,
+                at,
+                unpacked: bytes.len() as u64,
+            });
+        }
+        self.to += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes what stands between the record's numbers and its `prev`.
+    pub(crate) fn encode(&self, at: Timestamp, id: uuid::Uuid) -> Result<Vec<u8>> {
+        let body = Body {
+            at: Some(at),
+            id: Some(id),
+            agent: self.agent.clone(),
+            path: self.path.to_string_lossy().into_owned(),
+            path_hex: self
+                .path
+                .to_str()
+                .is_none()
+                .then(|| to_hex(self.path.as_os_str().as_encoded_bytes())),
+            held_by: self.held_by.clone(),
+            from: self.from,
+            to: self.to,
+            note: self.note.clone(),
+            pieces: self.pieces.clone(),
+        };
+        let mut out = Vec::new();
+        write_fields(&mut out, &body).map_err(|error| {
+            Error::invalid("cannot write what the session was taken in from")
+                .because(Reason::Syntax(error.to_string()))
+        })?;
+        Ok(out)
+    }
+}
+
+/// A part of a file, where the payload file has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Piece {
+    payload: PayloadHash,
+    bytes: u64,
+    at: u64,
+    unpacked: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Body {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none", skip_deserializing)]
+    id: Option<uuid::Uuid>,
+    agent: String,
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    held_by: Option<SessionId>,
+    from: u64,
+    to: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<Json>,
+    #[serde(default)]
+    pieces: Vec<Piece>,
+}
+
+impl RecordRef<'_> {
+    /// Reads what the record says of the file that the session was taken in from; `None`
+    /// for other kinds, and for one that cannot be read.
+    pub fn source(&self) -> Option<SourceRecord> {
+        if self.kind() != RecordKind::Source {
+            return None;
+        }
+        let body: Body = serde_json::from_slice(self.bytes()).ok()?;
+        Some(SourceRecord {
+            agent: body.agent,
+            path: path_of(body.path, body.path_hex.as_deref()),
+            held_by: body.held_by,
+            from: body.from,
+            to: body.to,
+            note: body.note,
+            pieces: body.pieces,
+        })
+    }
+}
+
+fn path_of(text: String, hex: Option<&str>) -> PathBuf {
+    #[cfg(unix)]
+    if let Some(bytes) = hex.and_then(from_hex) {
+        use std::os::unix::ffi::OsStringExt;
+        return std::ffi::OsString::from_vec(bytes).into();
+    }
+    #[cfg(not(unix))]
+    let _ = hex;
+    text.into()
+}
+
+/// Returns what a record of a source refers to in the payload file.
+pub(crate) fn piece_references(record: &RecordRef<'_>) -> Vec<Reference> {
+    let pieces = record.source().map(|source| source.pieces);
+    let reference = |piece: Piece| Reference {
+        hash: piece.payload,
+        bytes: piece.bytes,
+        at: piece.at,
+        base64: false,
+        preview: String::new(),
+    };
+    let pieces = pieces.into_iter().flatten();
+    pieces.map(reference).collect()
+}
+
+/// A file that a session was taken in from, as far as the session holds it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct KeptSource {
+    /// The program that keeps the file.
+    pub agent: String,
+    /// The file.
+    pub path: PathBuf,
+    /// The session that holds its bytes, where that is another one.
+    pub held_by: Option<SessionId>,
+    /// How many bytes of it are held.
+    pub bytes: u64,
+    /// What the newest reading noted.
+    pub note: Option<Json>,
+    /// Whether a reading is missing or damaged: what is held is not the whole file.
+    pub incomplete: bool,
+    pieces: Vec<Piece>,
+}
+
+impl KeptSource {
+    fn begin(record: SourceRecord) -> Self {
+        let mut kept = Self {
+            agent: String::new(),
+            path: record.path.clone(),
+            held_by: None,
+            bytes: 0,
+            note: None,
+            incomplete: record.from > 0,
+            pieces: Vec::new(),
+        };
+        kept.go_on(record);
+        kept
+    }
+
+    fn go_on(&mut self, record: SourceRecord) {
+        if record.from == 0 && !record.pieces.is_empty() {
+            self.pieces.clear();
+            self.incomplete = false;
+        } else {
+            self.incomplete |= record.from != self.bytes && !record.pieces.is_empty();
+        }
+        self.bytes = record.to;
+        self.agent = record.agent;
+        self.held_by = record.held_by;
+        self.note = record.note;
+        self.pieces.extend(record.pieces);
+    }
+}
+
+impl SessionReader {
+    /// Returns the files that the session was taken in from, those that were read last at
+    /// the end. It reads all trails of the session.
+    pub fn sources(&self) -> Result<Vec<KeptSource>> {
+        let (_, files) = self.parts();
+        let mut sources: Vec<KeptSource> = Vec::new();
+        for trail in files.readable_trails()? {
+            let mut records = self.trail_records(trail, 0)?;
+            while let Some(found) = records.next()? {
+                let Some(record) = found.record.source() else {
+                    continue;
+                };
+                let known = sources.iter().position(|kept| kept.path == record.path);
+                let mut kept = match known {
+                    None => KeptSource::begin(record),
+                    Some(at) => {
+                        let mut kept = sources.remove(at);
+                        kept.go_on(record);
+                        kept
+                    }
+                };
+                kept.bytes = kept.bytes.max(kept.pieces.iter().map(|p| p.unpacked).sum());
+                sources.push(kept);
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Writes a file that the session was taken in from, byte for byte as it was.
+    pub fn write_source(&self, source: &KeptSource, out: &mut dyn Write) -> Result<u64> {
+        let (_, files) = self.parts();
+        let payloads = Payloads::new(files);
+        let unwritable = |error: io::Error| Error::machine("cannot write the file out", error);
+        let mut written = 0;
+        for piece in &source.pieces {
+            let bytes = self.unpack(&payloads, piece, &source.path)?;
+            out.write_all(&bytes).map_err(unwritable)?;
+            written += bytes.len() as u64;
+        }
+        if source.incomplete {
+            let what = format!(
+                "a part of {} is lost from session {}; {written} bytes were written",
+                source.path.display(),
+                self.id()
+            );
+            return Err(Error::new(ErrorKind::Corrupt, what));
+        }
+        Ok(written)
+    }
+
+    /// Returns whether what is held of a file begins with, or is the beginning of, what
+    /// `read` gives: `read` fills a buffer from a byte on and says how far.
+    pub fn source_begins_as(
+        &self,
+        source: &KeptSource,
+        mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+    ) -> Result<bool> {
+        let (_, files) = self.parts();
+        let payloads = Payloads::new(files);
+        let mut at = 0;
+        let mut theirs = Vec::new();
+        for piece in &source.pieces {
+            let ours = self.unpack(&payloads, piece, &source.path)?;
+            theirs.resize(ours.len(), 0);
+            let n = read(&mut theirs, at)
+                .map_err(|error| Error::io("cannot read the file", &source.path, error))?;
+            if theirs[..n] != ours[..n] {
+                return Ok(false);
+            }
+            if n < ours.len() {
+                return Ok(true);
+            }
+            at += n as u64;
+        }
+        Ok(!source.incomplete)
+    }
+
+    fn unpack(&self, payloads: &Payloads, piece: &Piece, path: &Path) -> Result<Vec<u8>> {
+        let packed = payloads.fetch(piece.payload, piece.bytes, piece.at)?;
+        let len = usize::try_from(piece.unpacked).unwrap_or(usize::MAX);
+        let bytes = zstd::bulk::decompress(&packed, len.min(PIECE));
+        bytes
+            .ok()
+            .filter(|bytes| bytes.len() as u64 == piece.unpacked)
+            .ok_or_else(|| {
+                let what = format!("a part of {} cannot be unpacked", path.display());
+                Error::new(ErrorKind::Corrupt, what)
+            })
+    }
+}

@@ -1,0 +1,108 @@
+//! Many sessions at once: made aside, synced together, then put in place.
+//!
+//! Each session by itself would wait for the disk several times. Here all of them are
+//! written to a store of their own below `derived/`, made durable by one sync, and moved
+//! to their place one by one; each move is one step. A crash leaves sessions that are
+//! whole, and a directory that the next one removes.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{SESSIONS, Store, StoreOptions};
+use crate::error::{Error, Result};
+use crate::ids::SessionId;
+use crate::session::{Durability, is_absent, open_lock};
+use crate::storage::{StorageFile, Unsynced};
+
+/// Sessions that are made aside. One at a time: whoever else stages some waits.
+#[derive(Debug)]
+pub struct Staging {
+    /// Where the sessions go.
+    home: Store,
+    root: PathBuf,
+    staged: Store,
+    _lock: Arc<dyn StorageFile>,
+}
+
+impl Store {
+    /// Begins to make sessions aside, after whoever else does so.
+    pub fn stage(&self) -> Result<Staging> {
+        let storage = self.storage();
+        let derived = self.root().join("derived");
+        let failed = |error| Error::io("cannot stage sessions", &derived, error);
+        match storage.create_dir(&derived) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        let (_, lock) = open_lock(storage, &derived, "intake.lock")?;
+        lock.lock().map_err(failed)?;
+        let root = derived.join("intake");
+        // What a crash left of sessions that were never put in place.
+        self.remove_derived(&root)?;
+        let options = StoreOptions {
+            storage: Arc::new(Unsynced(self.shared_storage())),
+            durability: Durability::Os,
+            keep_trails: None,
+            touch_hook: None,
+            ..self.0.options.clone()
+        };
+        let staged = options.open_or_create(&root)?;
+        Ok(Staging {
+            home: self.clone(),
+            root,
+            staged,
+            _lock: lock,
+        })
+    }
+}
+
+impl Staging {
+    /// Returns the store to make sessions in. Nothing there is durable, or seen by others.
+    pub fn aside(&self) -> &Store {
+        &self.staged
+    }
+
+    /// Puts the sessions in place that were made so far, all of them closed. Returns those
+    /// that others had put there meanwhile: they stay as they are.
+    pub fn publish(&self) -> Result<Vec<SessionId>> {
+        let storage = self.home.storage();
+        let sessions = self.root.join(SESSIONS);
+        let ids = self.staged.sessions()?;
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let failed = |error| Error::io("cannot put staged sessions in place", &sessions, error);
+        storage.sync_tree(&self.root).map_err(failed)?;
+        let mut taken = Vec::new();
+        for id in ids {
+            let to = self.home.sessions_dir().join(id.as_str());
+            match storage.rename_new(&sessions.join(id.as_str()), &to) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken.push(id),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        storage.sync_dir(self.home.sessions_dir()).map_err(failed)?;
+        for id in &taken {
+            self.home.remove_derived(&sessions.join(id.as_str()))?;
+        }
+        Ok(taken)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // What is left is removed by whoever stages next.
+        if !is_gone(self) {
+            self.home.remove_derived(&self.root).ok();
+        }
+    }
+}
+
+fn is_gone(staging: &Staging) -> bool {
+    let listed = staging.home.storage().list(&staging.root);
+    listed.is_err_and(|error| is_absent(&error))
+}
