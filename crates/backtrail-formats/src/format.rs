@@ -33,6 +33,13 @@ pub trait Format: Sync + Send {
     /// It looks at the beginning alone: at most 256 KiB.
     fn recognises(&self, source: &Source) -> bool;
 
+    /// Returns whether a file goes with another one, by its name, and is better read after
+    /// it: that of a sub-agent.
+    fn follows(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Reads a file, or what came since it was read last.
     ///
     /// With `resume`, the source up to `resume.read_to` is what it was, and the sink has

@@ -126,6 +126,9 @@ impl Beginning {
             (first_time(&segment)?, segment.opener)
         };
         let imported = opener.as_ref().and_then(|opener| opener.imported.clone());
+        let original_id = opener
+            .as_ref()
+            .and_then(|opener| opener.original_id.clone());
         Ok(Self {
             at: at.or(imported.as_ref().map(|imported| imported.created_at)),
             fork: opener.as_ref().and_then(|opener| opener.fork.clone()),
@@ -133,7 +136,7 @@ impl Beginning {
             begins: imported
                 .as_ref()
                 .and_then(|imported| imported.begins.clone()),
-            original_id: imported.and_then(|imported| imported.original_id),
+            original_id: original_id.or(imported.and_then(|imported| imported.original_id)),
         })
     }
 }

@@ -40,6 +40,7 @@ const WAITING: usize = 4 << 20;
 pub struct IntakeOptions {
     session: SessionOptions,
     began: Option<Timestamp>,
+    original_id: Option<String>,
     origin: Origin,
 }
 
@@ -69,6 +70,13 @@ impl IntakeOptions {
     #[must_use]
     pub fn began(mut self, at: Timestamp) -> Self {
         self.began = Some(at);
+        self
+    }
+
+    /// Sets the id that the program gives it, where it has another here.
+    #[must_use]
+    pub fn original_id(mut self, id: impl Into<String>) -> Self {
+        self.original_id = Some(id.into());
         self
     }
 
@@ -116,6 +124,7 @@ impl Store {
         let at = options.began.unwrap_or_else(|| self.now());
         let opener = Opener {
             present: options.session.present,
+            original_id: options.original_id,
             ..Opener::new(id, 0, Because::Start, at)
         };
         let opener = match options.origin {
@@ -161,6 +170,14 @@ impl Store {
                 Err(Error::invalid(what))
             }
         }
+    }
+}
+
+impl Store {
+    /// Returns whether a session of this id was deleted here: it is in the trash, or was
+    /// purged.
+    pub fn was_deleted(&self, id: &SessionId) -> bool {
+        self.files(id).refuse_gone().is_err()
     }
 }
 

@@ -41,6 +41,8 @@ pub struct SourceRecord {
     pub to: u64,
     /// What whoever took it in must know to go on.
     pub note: Option<Json>,
+    /// When the last thing in it was said. Without it, when it was read.
+    pub at: Option<Timestamp>,
     pieces: Vec<Piece>,
 }
 
@@ -54,8 +56,16 @@ impl SourceRecord {
             from: 0,
             to: 0,
             note: None,
+            at: None,
             pieces: Vec::new(),
         }
+    }
+
+    /// Sets when the last thing in it was said.
+    #[must_use]
+    pub fn at(mut self, at: Timestamp) -> Self {
+        self.at = Some(at);
+        self
     }
 
     /// Sets the session that holds the bytes.
@@ -104,7 +114,7 @@ impl SourceRecord {
     /// Writes what stands between the record's numbers and its `prev`.
     pub(crate) fn encode(&self, at: Timestamp, id: uuid::Uuid) -> Result<Vec<u8>> {
         let body = Body {
-            at: Some(at),
+            at: Some(self.at.unwrap_or(at)),
             id: Some(id),
             agent: self.agent.clone(),
             path: self.path.to_string_lossy().into_owned(),
@@ -172,6 +182,7 @@ impl RecordRef<'_> {
             from: body.from,
             to: body.to,
             note: body.note,
+            at: body.at,
             pieces: body.pieces,
         })
     }

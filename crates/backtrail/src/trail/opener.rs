@@ -166,6 +166,9 @@ pub(crate) struct Opener {
     pub(crate) spawned_by: Option<SpawnedBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported: Option<Imported>,
+    /// The id that another program gives the session, where it has another here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) original_id: Option<String>,
     /// What a repair left behind, so that it counts as dealt with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) repaired: Vec<Repaired>,
@@ -218,6 +221,7 @@ impl Opener {
             fork: None,
             spawned_by: None,
             imported: None,
+            original_id: None,
             repaired: Vec::new(),
             given: None,
             present: Present::default(),

@@ -1,0 +1,468 @@
+//! Takes in one file.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use backtrail::{Json, SessionReader, SourceRecord, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::cache::Known;
+use super::found::{Found, Stamp};
+use super::report::{Outcome, Taken};
+use super::shop::{Place, Shop, find_source, is_last, source_at};
+use super::strand::{State, Strand};
+use super::weave::{Mode, Stop, Weave, Woven};
+use crate::error::{Error, Result};
+use crate::format::{ReadError, Resume};
+use crate::packed;
+use crate::source::Source;
+use crate::told::{About, DamagedLine, Told};
+
+/// What a reading leaves in the session, for the next one.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct ReadingNote {
+    name: String,
+    read_to: u64,
+    lines: u64,
+    /// What could not be read, or was not understood, in all readings.
+    damaged: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unknown: BTreeMap<String, u64>,
+    /// What the agent says of the session: so that what a person notes is not overwritten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<PathBuf>,
+    /// What the beginning and the end of what was read hash to.
+    head: String,
+    tail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<Json>,
+}
+
+/// A reading that came before.
+struct Before {
+    reader: SessionReader,
+    record: SourceRecord,
+    place: Place,
+    note: ReadingNote,
+}
+
+/// What becomes of a file.
+pub(super) enum Done {
+    Taken(Taken, Option<Known>),
+    /// Another file must come first.
+    Later,
+}
+
+/// How much of both ends of a file is compared.
+const ENDS: u64 = 4 << 10;
+/// How much is kept at once.
+const KEPT_AT_ONCE: u64 = 8 << 20;
+
+/// Takes in one file that is new or has changed.
+pub(super) fn take(
+    shop: &Shop<'_>,
+    found: &Found,
+    known: Option<&Known>,
+    last_pass: bool,
+) -> Result<Done> {
+    let raw = Source::open(&found.path)?;
+    // As it was when it was opened, whatever happens to it since.
+    let stamp = Stamp {
+        len: raw.len(),
+        ..found.stamp
+    };
+    if raw.is_empty() {
+        return Ok(Done::Taken(Taken::nothing(Outcome::Unchanged), None));
+    }
+    let before = match known {
+        Some(known) => reading_before(shop, found, known)?,
+        None => None,
+    };
+    let file = File {
+        shop,
+        found,
+        stamp,
+        raw: &raw,
+        last_pass,
+    };
+    let Some(before) = before else {
+        return file.whole(None, false);
+    };
+    let shrunk = raw.len() < before.record.to;
+    if raw.len() <= before.record.to {
+        // As it was, or cut off: what is known stays.
+        if file.is_kept(&before)? {
+            let known = file.known(&before.reader, before.place, &before.note);
+            let taken = file.taken(Outcome::Unchanged, &before.note);
+            return Ok(Done::Taken(taken, Some(known)));
+        }
+        return file.whole(Some(&before), shrunk);
+    }
+    if file.has_grown(&before)? {
+        return file.go_on(&before);
+    }
+    file.whole(Some(&before), false)
+}
+
+fn reading_before(shop: &Shop<'_>, found: &Found, known: &Known) -> Result<Option<Before>> {
+    let Some(store) = shop.find(&known.session)? else {
+        return Ok(None);
+    };
+    let reader = store.read_session(&known.session)?;
+    let at_place = known.place.and_then(|place| {
+        let record = source_at(&reader, &found.path, place)?;
+        Some((record, place))
+    });
+    let (record, place) = match at_place {
+        Some(known) => known,
+        None => match find_source(&reader, &found.path)? {
+            Some(searched) => searched,
+            None => return Ok(None),
+        },
+    };
+    let note = note_of(&record);
+    Ok(Some(Before {
+        reader,
+        record,
+        place,
+        note,
+    }))
+}
+
+fn note_of(record: &SourceRecord) -> ReadingNote {
+    let note = record.note.as_ref();
+    note.and_then(|note| note.parse().ok()).unwrap_or_default()
+}
+
+/// One file on its way in.
+struct File<'f> {
+    shop: &'f Shop<'f>,
+    found: &'f Found,
+    stamp: Stamp,
+    raw: &'f Source,
+    last_pass: bool,
+}
+
+impl File<'_> {
+    /// Returns whether all of the file is held already.
+    fn is_kept(&self, before: &Before) -> Result<bool> {
+        let sources = before.reader.sources()?;
+        let Some(kept) = sources.iter().find(|kept| kept.path == self.found.path) else {
+            return Ok(false);
+        };
+        let read = |buffer: &mut [u8], at: u64| {
+            self.raw.read_at(buffer, at).map_err(std::io::Error::other)
+        };
+        Ok(before.reader.source_begins_as(kept, read)?)
+    }
+
+    /// Returns whether the file begins as it was, as far as its ends tell, and the session
+    /// ends where it was read to.
+    fn has_grown(&self, before: &Before) -> Result<bool> {
+        let ends = self.ends(before.record.to)?;
+        Ok(ends == (before.note.head.clone(), before.note.tail.clone())
+            && is_last(&before.reader, before.place)?)
+    }
+
+    /// Hashes the first and the last of so many bytes.
+    fn ends(&self, len: u64) -> Result<(String, String)> {
+        let hash = |bytes: Vec<u8>| blake3::hash(&bytes).to_hex()[..16].to_owned();
+        let head = self.raw.read_range(0..len.min(ENDS))?;
+        let tail = self.raw.read_range(len.saturating_sub(ENDS)..len)?;
+        Ok((hash(head), hash(tail)))
+    }
+
+    /// Reads what was appended.
+    fn go_on(&self, before: &Before) -> Result<Done> {
+        let Some(state) = &before.note.state else {
+            return self.whole(Some(before), false);
+        };
+        if packed::is_packed(&self.found.path) {
+            return self.whole(Some(before), false);
+        }
+        let mode = Mode::GoOn(before.reader.id().clone());
+        let resume = Resume {
+            read_to: before.note.read_to,
+            state: state.clone(),
+        };
+        match self.read(self.raw, mode, Some(&resume))? {
+            Read::Told(told, woven) => {
+                let mut note = before.note.clone();
+                note.add(&told);
+                self.finish(told, *woven, Some(before), note, before.record.to)
+            }
+            Read::Stopped(Stop::StartOver) => self.whole(Some(before), false),
+            Read::Stopped(stop) => Ok(self.stopped(stop)),
+        }
+    }
+
+    /// Reads all of it.
+    fn whole(&self, before: Option<&Before>, shrunk: bool) -> Result<Done> {
+        let unpacked = self.unpack()?;
+        let (content, damage) = match &unpacked {
+            Some((content, damage)) => (content, damage.clone()),
+            None => (self.raw, None),
+        };
+        let mode = Mode::Whole {
+            known: before.map(|before| before.reader.id().clone()),
+            shrunk,
+        };
+        match self.read(content, mode, None)? {
+            Read::Told(mut told, woven) => {
+                if let Some(reason) = damage {
+                    told.damage.add(DamagedLine {
+                        line: told.lines + 1,
+                        byte: content.len(),
+                        bytes: 0,
+                        reason,
+                    });
+                }
+                let mut note = ReadingNote::default();
+                note.add(&told);
+                let from = match before {
+                    Some(before)
+                        if self.raw.len() > before.record.to && self.is_kept(before)? =>
+                    {
+                        before.record.to
+                    }
+                    _ => 0,
+                };
+                self.finish(told, *woven, before, note, from)
+            }
+            Read::Stopped(Stop::StartOver) => {
+                let what = "the reader would not begin at the beginning";
+                Err(Error::invalid(what, &self.found.path))
+            }
+            Read::Stopped(stop) => Ok(self.stopped(stop)),
+        }
+    }
+
+    fn unpack(&self) -> Result<Option<(Source, Option<String>)>> {
+        if !packed::is_packed(&self.found.path) {
+            return Ok(None);
+        }
+        let mut file = self.shop.scratch()?;
+        let unpacked = packed::unpack(&self.found.path, &mut file)?;
+        let content = Source::from_file(&self.found.path, file)?;
+        Ok(Some((content, unpacked.damage)))
+    }
+
+    fn read(&self, content: &Source, mode: Mode, resume: Option<&Resume>) -> Result<Read> {
+        let modified = i64::try_from(self.stamp.modified_ns / 1_000_000).ok();
+        let modified = modified.and_then(Timestamp::from_millis);
+        let modified = modified.unwrap_or_else(|| std::time::SystemTime::now().into());
+        let format = self.found.format;
+        let mut weave = Weave::new(self.shop, format, content, mode, self.last_pass, modified);
+        match format.read(content, resume, &mut weave) {
+            Ok(told) => {
+                let woven = match weave.finish() {
+                    Ok(woven) => woven,
+                    Err(error) => return weave.stop.map(Read::Stopped).ok_or(error),
+                };
+                Ok(Read::Told(told, Box::new(woven)))
+            }
+            Err(ReadError::StartOver) => Ok(Read::Stopped(Stop::StartOver)),
+            Err(ReadError::Failed(error)) => weave.stop.map(Read::Stopped).ok_or(error),
+        }
+    }
+
+    fn stopped(&self, stop: Stop) -> Done {
+        match stop {
+            Stop::Deleted => Done::Taken(Taken::nothing(Outcome::Deleted), None),
+            Stop::Later | Stop::StartOver => Done::Later,
+        }
+    }
+
+    /// Says in the sessions what they were taken in from, and closes them.
+    fn finish(
+        &self,
+        told: Told,
+        woven: Woven,
+        before: Option<&Before>,
+        mut note: ReadingNote,
+        mut from: u64,
+    ) -> Result<Done> {
+        let Woven {
+            mut main,
+            others,
+            name,
+        } = woven;
+        // What the session was known by before, where the cache did not know it.
+        let known = match before {
+            Some(before) if before.reader.id() == &main.id => {
+                Some((before.note.clone(), before.place, before.record.to))
+            }
+            _ => self.earlier(&main)?,
+        };
+        if before.is_none()
+            && let Some((_, _, to)) = &known
+        {
+            from = if self.raw.len() > *to && self.begins_as_kept(&main)? {
+                *to
+            } else {
+                0
+            };
+        }
+        let kept_all = match &known {
+            Some((.., to)) => {
+                *to == self.raw.len() && (from == *to || self.begins_as_kept(&main)?)
+            }
+            None => false,
+        };
+        for mut other in others {
+            self.finish_other(&mut other, &main)?;
+            main.messages += other.messages;
+            main.changed |= other.changed;
+        }
+        note.name = name;
+        let known_about = known
+            .as_ref()
+            .map(|(note, ..)| note.about())
+            .unwrap_or_default();
+        note.learn(&known_about);
+        note.learn(&main.about);
+        (note.head, note.tail) = self.ends(self.raw.len())?;
+        let outcome = match (main.created, main.changed || !kept_all) {
+            (true, _) => Outcome::New,
+            (false, true) => Outcome::Updated,
+            (false, false) => Outcome::Unchanged,
+        };
+        let news = main.news(&known_about);
+        let mut place = known.as_ref().map(|(_, place, _)| *place);
+        if !self.shop.is_dry() && (outcome != Outcome::Unchanged || news.is_some()) {
+            main.open(self.shop, self.found.format.name(), None)?;
+            if let State::Writing(Some(intake), _) = &mut main.state {
+                if let Some(news) = &news {
+                    intake.note(news)?;
+                }
+                let mut source = SourceRecord::new(self.found.format.name(), &self.found.path)
+                    .from(from)
+                    .note(Json::from_value(&note)?);
+                if let Some(at) = main.last_at {
+                    source = source.at(at);
+                }
+                let mut at = from;
+                while at < self.raw.len() {
+                    let end = self.raw.len().min(at + KEPT_AT_ONCE);
+                    let bytes = self.raw.read_range(at..end)?;
+                    if bytes.is_empty() {
+                        // Cut off while it was read: next time it is looked at anew.
+                        break;
+                    }
+                    intake.keep(&mut source, &bytes)?;
+                    at += bytes.len() as u64;
+                }
+                place = Some(intake.source(&source)?);
+            }
+        }
+        main.park()?;
+        let mut known = Known::new(self.stamp, main.id.clone());
+        known.place = place;
+        known.damaged = note.damaged;
+        known.unknown = note.unknown.clone();
+        let mut taken = self.taken(outcome, &note);
+        taken.lines = told.damage.first;
+        taken.unfinished = told.unfinished;
+        taken.messages = main.messages;
+        Ok(Done::Taken(taken, Some(known)))
+    }
+
+    fn earlier(&self, main: &Strand) -> Result<Option<(ReadingNote, Place, u64)>> {
+        let Some(store) = main.store().filter(|_| !main.created) else {
+            return Ok(None);
+        };
+        let reader = store.read_session(&main.id)?;
+        let source = find_source(&reader, &self.found.path)?;
+        Ok(source.map(|(record, place)| (note_of(&record), place, record.to)))
+    }
+
+    fn begins_as_kept(&self, main: &Strand) -> Result<bool> {
+        let Some(store) = main.store() else {
+            return Ok(false);
+        };
+        let reader = store.read_session(&main.id)?;
+        let Some((record, place)) = find_source(&reader, &self.found.path)? else {
+            return Ok(false);
+        };
+        let note = note_of(&record);
+        self.is_kept(&Before {
+            reader,
+            record,
+            place,
+            note,
+        })
+    }
+
+    /// Says in the session of a branch or a sub-agent who holds the file that tells it.
+    fn finish_other(&self, other: &mut Strand, main: &Strand) -> Result<()> {
+        if other.created {
+            other.open(self.shop, self.found.format.name(), None)?;
+        }
+        if other.created
+            && let State::Writing(Some(intake), _) = &mut other.state
+        {
+            let mut source =
+                SourceRecord::new(self.found.format.name(), &self.found.path).held_by(&main.id);
+            if let Some(at) = other.last_at {
+                source = source.at(at);
+            }
+            intake.source(&source)?;
+        }
+        other.park()
+    }
+
+    fn known(&self, reader: &SessionReader, place: Place, note: &ReadingNote) -> Known {
+        let mut known = Known::new(self.stamp, reader.id().clone());
+        known.place = Some(place);
+        known.damaged = note.damaged;
+        known.unknown = note.unknown.clone();
+        known
+    }
+
+    fn taken(&self, outcome: Outcome, note: &ReadingNote) -> Taken {
+        Taken {
+            damaged: note.damaged,
+            unknown: note.unknown.clone(),
+            bytes: self.raw.len(),
+            ..Taken::nothing(outcome)
+        }
+    }
+}
+
+impl ReadingNote {
+    fn add(&mut self, told: &Told) {
+        self.read_to = told.read_to;
+        self.lines = told.lines;
+        self.damaged += told.damage.count;
+        for (kind, count) in &told.unknown {
+            *self.unknown.entry(kind.clone()).or_default() += count;
+        }
+        self.state.clone_from(&told.state);
+    }
+
+    fn about(&self) -> About {
+        About {
+            title: self.title.clone(),
+            model: self.model.clone(),
+            directory: self.directory.clone(),
+            began: None,
+            tags: None,
+        }
+    }
+
+    fn learn(&mut self, about: &About) {
+        self.title = about.title.clone().or(self.title.take());
+        self.model = about.model.clone().or(self.model.take());
+        self.directory = about.directory.clone().or(self.directory.take());
+    }
+}
+
+enum Read {
+    Told(Told, Box<Woven>),
+    Stopped(Stop),
+}
