@@ -39,7 +39,7 @@ pub use error::{Error, Result};
 pub use format::{Format, ReadError, Resume, Support, formats};
 pub use formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
 pub use gathered::{Gathered, GatheredThread};
-pub use import::{AgentReport, ImportOptions, ImportProgress, ImportReport, import};
+pub use import::{AgentReport, ImportOptions, ImportProgress, ImportReport, import, recognised};
 pub use lines::{Line, Lines, MAX_LINE};
 pub use places::Environment;
 pub use source::Source;

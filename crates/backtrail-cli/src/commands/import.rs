@@ -1,113 +1,178 @@
-//! `backtrail import`: sessions of other programs.
+//! `backtrail import`: the sessions of other agents.
 
-use std::path::{Path, PathBuf};
+mod own;
+mod table;
 
-use backtrail::{Import, ImportOutcome, Store};
-use serde_json::{Value, json};
+use std::path::PathBuf;
 
-use super::{Answer, open_or_create_store};
+use backtrail::Store;
+use backtrail_formats::{Environment, Format, ImportOptions, ImportReport, formats, import};
+use clap::builder::PossibleValuesParser;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, open_files_store, open_or_create_store};
 use crate::args::Global;
-use crate::error::{CommandError, Result, full_text};
-use crate::shell::quote;
-use crate::text::{clean, count, path_json};
+use crate::derived;
+use crate::error::{CommandError, Result};
+use crate::progress;
+use crate::text::{count, path_json};
 use crate::ui::Ui;
+use own::Own;
 
-/// Take in session files of version 1: JSON lines, or one single object
+/// Take in the sessions of other agents
 ///
-/// Each becomes a session of its own, with the file's bytes as its first trail.
-/// The files are only read. Taken in again, the same content changes nothing.
+/// Without a path, those that agents keep in their usual places on this machine. What was
+/// taken in before is passed by, and what has grown is gone on with; so it can be done as
+/// often as you like, also while an agent is writing. The files are only read, and what was
+/// taken in stays, whatever becomes of them. Lines that are damaged are passed over and
+/// counted.
+///
+/// A session that was taken in belongs to its agent. Going on with one here makes a fork.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The files
-    #[arg(value_name = "FILE", required = true)]
-    files: Vec<PathBuf>,
+    /// Files, and directories with files in them [default: where agents keep their sessions]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// Only the sessions of this agent; may be given several times
+    #[arg(long, value_name = "AGENT", value_parser = agents())]
+    from: Vec<String>,
+
+    /// Only say what there is to take in
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn agents() -> PossibleValuesParser {
+    PossibleValuesParser::new(formats().map(Format::name))
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = open_or_create_store(global)?;
-    let mut rows = Vec::new();
-    let mut failed = 0;
-    for file in &args.files {
-        match take_in(&store, file) {
-            Ok(import) => rows.push(report(&import, ui)?),
-            Err(error) => {
-                failed += 1;
-                rows.push(refuse(file, &error, ui));
-            }
-        }
-    }
-    if ui.json() {
-        ui.print_json(&Value::from(rows))?;
-    }
-    if failed > 0 {
-        let all = args.files.len();
-        if all > 1 {
-            let files = count(all as u64, "file");
-            ui.status(&format!("{} of {files} taken in", all - failed));
-        }
-        return Ok(Answer::No);
-    }
-    Ok(Answer::Done)
-}
-
-fn take_in(store: &Store, file: &Path) -> backtrail::Result<Import> {
-    // A link is followed here, where the person named it; the store follows none.
-    // One that leads nowhere is named as it was given.
-    let path = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    store.import(&path)
-}
-
-fn report(import: &Import, ui: &Ui) -> Result<Value> {
-    let outcome = match import.outcome {
-        ImportOutcome::New => "new",
-        ImportOutcome::Unchanged => "unchanged",
-        _ => "other",
+    let store = match args.dry_run {
+        true => open_files_store(global)?,
+        false => Some(open_or_create_store(global)?),
     };
-    if ui.json() {
-        return Ok(json!({
-            "file": path_json(&import.file),
-            "session": import.id,
-            "outcome": outcome,
-            "messages": import.messages,
-            "damaged": import.damage.count(),
-            "original_id": import.original_id,
-        }));
+    let chosen = |format: &&dyn Format| {
+        args.from.is_empty() || args.from.iter().any(|name| name == format.name())
+    };
+    let environment = Environment::from_variables(std::env::vars_os());
+    let mut options = ImportOptions::new(environment).from(formats().filter(chosen).collect());
+    if args.dry_run {
+        options = options.dry_run();
     }
-    let file = clean_path(&import.file);
-    let messages = count(import.messages, "message");
-    ui.print_line(&format!(
-        "{outcome:<9}  {file}: {messages}, session {}",
-        import.id
-    ))?;
-    if let Some(original) = &import.original_id {
-        ui.status(&format!(
-            "  its own id {} is taken or no id; it is kept as original_id",
-            quote(original)
-        ));
+    // Files of our own are no other agent's.
+    let (own, paths) = match args.from.is_empty() {
+        true => own::part(&args.paths),
+        false => (Vec::new(), args.paths.clone()),
+    };
+    let asked_for_own = !own.is_empty() && paths.is_empty();
+    let report = match asked_for_own {
+        true => ImportReport::default(),
+        false => read(store.as_ref(), &options.paths(paths), ui)?,
+    };
+    let own = Own::take_in(store.as_ref(), &own, args.dry_run);
+    if let Some(store) = store.as_ref().filter(|_| !args.dry_run) {
+        catch_up(store, &report, ui);
     }
-    if let Some(first) = import.damage.first().first() {
-        let text = format!(
-            "{} of {file} cannot be read; the first: {}{}",
-            count(import.damage.count(), "place"),
-            first.reason,
-            first
-                .line
-                .map_or_else(String::new, |line| format!(", line {line}")),
+    match ui.json() {
+        true => ui.print_json(&as_json(args, &report, &own))?,
+        false => table::tell(args.dry_run, &report, &own, ui)?,
+    }
+    let failed = report.agents.iter().any(|agent| !agent.errors.is_empty())
+        || !report.errors.is_empty()
+        || own.failed();
+    Ok(if failed { Answer::No } else { Answer::Done })
+}
+
+fn read(store: Option<&Store>, options: &ImportOptions, ui: &Ui) -> Result<ImportReport> {
+    let report = progress::while_read(ui, "taking in", |tell| {
+        import(store, options, &|at| {
+            if let Some(tell) = &tell {
+                tell(at.bytes.0, at.bytes.1);
+            }
+        })
+    });
+    report.map_err(|error| failed(&error))
+}
+
+/// Brings catalogue and search up to date, so that the next question need not wait.
+fn catch_up(store: &Store, report: &ImportReport, ui: &Ui) {
+    let has_news = report
+        .agents
+        .iter()
+        .any(|agent| agent.new + agent.updated > 0);
+    if has_news && let Err(error) = derived::ask(store, ui, "indexing", |index| index.catch_up()) {
+        // What was taken in is safe; whoever asks next tries again.
+        ui.warning(
+            "what was taken in is not indexed yet",
+            Some(&error.to_string()),
         );
-        ui.warning(&text, None);
     }
-    Ok(Value::Null)
 }
 
-fn refuse(file: &Path, error: &backtrail::Error, ui: &Ui) -> Value {
-    if ui.json() {
-        return json!({"file": path_json(file), "error": full_text(error), "kind": error.kind().as_str()});
+/// Turns an error into one that says what to do.
+pub(super) fn failed(error: &backtrail_formats::Error) -> CommandError {
+    if let Some(store) = error.store() {
+        return CommandError::invalid(store.to_string()).hint("what was taken in before is safe");
     }
-    let what = format!("{} was not taken in", clean_path(file));
-    ui.error(&CommandError::invalid(what).cause(full_text(error)));
-    Value::Null
+    let mut told = CommandError::invalid(error.what());
+    if let Some(path) = error.path() {
+        told = told.at_path(path);
+    }
+    match std::error::Error::source(error) {
+        Some(cause) => told.cause(cause.to_string()),
+        None => told,
+    }
 }
 
-fn clean_path(path: &Path) -> String {
-    clean(&path.to_string_lossy()).into_owned()
+fn as_json(args: &Args, report: &ImportReport, own: &Own) -> Value {
+    let error = |error: &backtrail_formats::Error| {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        json!({
+            "file": error.path().map(path_json),
+            "error": match cause {
+                Some(cause) => format!("{}: {cause}", error.what()),
+                None => error.what().to_owned(),
+            },
+        })
+    };
+    let mut agents = Map::new();
+    for agent in &report.agents {
+        let errors: Vec<Value> = agent.errors.iter().map(error).collect();
+        let damaged = agent.damaged.iter().map(|(path, line)| {
+            json!({"file": path_json(path), "line": line.line, "byte": line.byte,
+                "bytes": line.bytes, "reason": line.reason})
+        });
+        agents.insert(
+            agent.agent.to_owned(),
+            json!({
+                "found": agent.found,
+                "new": agent.new,
+                "updated": agent.updated,
+                "unchanged": agent.unchanged,
+                "deleted_here": agent.deleted,
+                "damaged_lines": agent.damaged_lines,
+                "unknown_records": agent.unknown_records(),
+                "unknown_kinds": agent.unknown,
+                "unfinished_lines": agent.unfinished,
+                "messages": agent.messages,
+                "first_damaged": damaged.collect::<Vec<_>>(),
+                "errors": errors,
+            }),
+        );
+    }
+    let mut errors: Vec<Value> = report.errors.iter().map(error).collect();
+    errors.extend(own.errors_json());
+    json!({
+        "agents": agents,
+        "own": own.as_json(),
+        "other_files": report.strangers.len(),
+        "errors": errors,
+        "dry_run": args.dry_run,
+    })
+}
+
+/// Says how many of something.
+fn many(n: usize, thing: &str) -> String {
+    count(n as u64, thing)
 }

@@ -177,7 +177,13 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// Finds out of what format a file is. One that is empty is of none.
+/// Finds out of what format a file is, by its beginning.
+pub fn recognised(path: &Path) -> Result<Option<&'static dyn Format>, Error> {
+    let options = ImportOptions::new(crate::places::Environment::default());
+    Ok(recognise(&options, path)?.map(|(format, _)| format))
+}
+
+/// Finds out of which of these formats a file is. One that is empty is of none.
 fn recognise(
     options: &ImportOptions,
     path: &Path,

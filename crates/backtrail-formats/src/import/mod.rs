@@ -31,6 +31,7 @@ use report::{Outcome, Taken};
 use shop::Shop;
 use take::{Done, take};
 
+pub use found::recognised;
 pub use report::{AgentReport, ImportReport};
 
 /// What to take in.

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use backtrail::{SessionId, SessionReader, SourceRecord, Store, Timestamp};
+use backtrail::{SessionId, SessionReader, Store, Timestamp};
 
 use super::names::{branch_id, other_id, session_id};
-use super::shop::{Place, Shop, find_place, find_source, tells_item};
+use super::shop::{Shop, find_place, find_source, tells_item};
 use super::strand::{Birth, Comparing, State, Strand, Verdict};
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -361,16 +361,6 @@ impl<'w> Weave<'w> {
             others,
             name: self.name.clone(),
         })
-    }
-
-    /// Returns the record of the file's last reading in a session, where there is one.
-    pub(super) fn reading_before(&self, strand: &Strand) -> Result<Option<(SourceRecord, Place)>> {
-        match strand.store() {
-            Some(store) if !strand.created => {
-                find_source(&store.read_session(&strand.id)?, self.source.path())
-            }
-            _ => Ok(None),
-        }
     }
 }
 

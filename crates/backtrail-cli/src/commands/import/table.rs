@@ -1,0 +1,145 @@
+//! What an import found, for people.
+
+use backtrail_formats::{AgentReport, ImportReport};
+
+use super::own::Own;
+use super::{failed, many};
+use crate::error::Result;
+use crate::text::{clean, grouped, one_line, pad_end, pad_start};
+use crate::ui::Ui;
+
+const HEADS: [&str; 7] = [
+    "AGENT",
+    "FOUND",
+    "NEW",
+    "UPDATED",
+    "UNCHANGED",
+    "DAMAGED LINES",
+    "NOT UNDERSTOOD",
+];
+/// For narrow terminals.
+const SHORT_HEADS: [&str; 7] = ["AGENT", "FOUND", "NEW", "UPD", "SAME", "DAMAGED", "UNKNOWN"];
+
+/// Prints the table, and what there is to be said about it.
+pub(super) fn tell(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) -> Result<()> {
+    own.tell(ui)?;
+    let seen = |agent: &&AgentReport| agent.found > 0 || !agent.errors.is_empty();
+    let agents: Vec<&AgentReport> = report.agents.iter().filter(seen).collect();
+    if agents.is_empty() {
+        nothing(report, own, ui);
+    } else {
+        for line in lines(&agents, ui.width()) {
+            ui.print_line(line.trim_end())?;
+        }
+    }
+    for agent in &agents {
+        remarks(agent, ui);
+    }
+    for error in &report.errors {
+        ui.error(&failed(error));
+    }
+    if !report.strangers.is_empty() {
+        let files = many(report.strangers.len(), "file");
+        let first = report.strangers.iter().take(3);
+        let first: Vec<_> = first.map(|path| shown(path)).collect();
+        ui.status(&format!(
+            "{files} of no agent that is known, left alone: {}{}",
+            first.join(", "),
+            if report.strangers.len() > 3 {
+                ", …"
+            } else {
+                ""
+            }
+        ));
+    }
+    let news: u64 = agents.iter().map(|agent| agent.new + agent.updated).sum();
+    match (dry_run, news) {
+        (true, _) => ui.status("nothing was taken in: --dry-run"),
+        (false, 0) => {}
+        (false, _) => ui.remark("see them: backtrail list --all"),
+    }
+    Ok(())
+}
+
+fn nothing(report: &ImportReport, own: &Own, ui: &Ui) {
+    if own.is_empty() && report.errors.is_empty() {
+        let names: Vec<_> = report.agents.iter().map(|agent| agent.title).collect();
+        ui.status(&format!("no sessions found of {}", names.join(", ")));
+    }
+}
+
+/// Returns the lines of the table.
+fn lines(agents: &[&AgentReport], width: Option<usize>) -> Vec<String> {
+    let table = |heads: [&str; 7]| {
+        let heads = heads.map(str::to_owned);
+        let rows = std::iter::once(heads).chain(agents.iter().map(|agent| row(agent)));
+        let rows: Vec<[String; 7]> = rows.collect();
+        let wide = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..HEADS.len()).map(wide).collect();
+        let line = |row: &[String; 7]| {
+            let cells = row.iter().zip(&widths).enumerate();
+            let cells = cells.map(|(column, (cell, width))| match column {
+                0 => pad_end(cell, *width),
+                _ => pad_start(cell, *width),
+            });
+            cells.collect::<Vec<_>>().join("  ")
+        };
+        rows.iter().map(line).collect::<Vec<_>>()
+    };
+    let long = table(HEADS);
+    match width {
+        Some(width) if long[0].len() > width => table(SHORT_HEADS),
+        _ => long,
+    }
+}
+
+fn row(agent: &AgentReport) -> [String; 7] {
+    [
+        agent.title.to_owned(),
+        grouped(agent.found),
+        grouped(agent.new),
+        grouped(agent.updated),
+        grouped(agent.unchanged),
+        grouped(agent.damaged_lines),
+        grouped(agent.unknown_records()),
+    ]
+}
+
+/// Says what the numbers alone do not.
+fn remarks(agent: &AgentReport, ui: &Ui) {
+    let title = agent.title;
+    if let Some((path, line)) = agent.damaged.first() {
+        let all = many(agent.damaged.len(), "damaged line");
+        let text = format!(
+            "{title}: {all} passed over; the first: line {} of {}: {}",
+            line.line,
+            shown(path),
+            one_line(&line.reason, 120)
+        );
+        ui.warning(&text, None);
+    }
+    if !agent.unknown.is_empty() {
+        let kinds = agent.unknown.iter().take(5);
+        let kinds: Vec<_> = kinds
+            .map(|(kind, count)| format!("{} ({})", one_line(kind, 40), grouped(*count)))
+            .collect();
+        let more = if agent.unknown.len() > 5 { ", …" } else { "" };
+        ui.status(&format!(
+            "{title}: records of kinds that are not known, kept as they are: {}{more}",
+            kinds.join(", ")
+        ));
+    }
+    if agent.deleted > 0 {
+        ui.status(&format!(
+            "{title}: {} of sessions that you deleted, not taken in again",
+            many(agent.deleted as usize, "file")
+        ));
+    }
+    for error in &agent.errors {
+        ui.error(&failed(error));
+    }
+}
+
+fn shown(path: &std::path::Path) -> String {
+    clean(&path.to_string_lossy()).into_owned()
+}
