@@ -196,6 +196,7 @@ impl File<'_> {
                 note.add(&told);
                 self.finish(told, *woven, Some(before), note, before.record.to)
             }
+            Read::Nothing(told) => Ok(self.nothing(told)),
             Read::Stopped(Stop::StartOver) => self.whole(Some(before), false),
             Read::Stopped(stop) => Ok(self.stopped(stop)),
         }
@@ -234,6 +235,7 @@ impl File<'_> {
                 };
                 self.finish(told, *woven, before, note, from)
             }
+            Read::Nothing(told) => Ok(self.nothing(told)),
             Read::Stopped(Stop::StartOver) => {
                 let what = "the reader would not begin at the beginning";
                 Err(Error::invalid(what, &self.found.path))
@@ -260,7 +262,11 @@ impl File<'_> {
         let mut weave = Weave::new(self.shop, format, content, mode, self.last_pass, modified);
         match format.read(content, resume, &mut weave) {
             Ok(told) => {
-                let woven = match weave.finish() {
+                // Half a line may be all there is yet; whose it is, nobody can tell.
+                if told.session.is_empty() {
+                    return Ok(Read::Nothing(told));
+                }
+                let woven = match weave.finish(&told.session) {
                     Ok(woven) => woven,
                     Err(error) => return weave.stop.map(Read::Stopped).ok_or(error),
                 };
@@ -269,6 +275,16 @@ impl File<'_> {
             Err(ReadError::StartOver) => Ok(Read::Stopped(Stop::StartOver)),
             Err(ReadError::Failed(error)) => weave.stop.map(Read::Stopped).ok_or(error),
         }
+    }
+
+    /// Says that a file tells nothing that could be kept, and what is wrong with it.
+    fn nothing(&self, told: Told) -> Done {
+        let mut note = ReadingNote::default();
+        note.add(&told);
+        let mut taken = self.taken(Outcome::Unchanged, &note);
+        taken.lines = told.damage.first;
+        taken.unfinished = told.unfinished;
+        Done::Taken(taken, None)
     }
 
     fn stopped(&self, stop: Stop) -> Done {
@@ -464,5 +480,7 @@ impl ReadingNote {
 
 enum Read {
     Told(Told, Box<Woven>),
+    /// It is not known whose it is.
+    Nothing(Told),
     Stopped(Stop),
 }

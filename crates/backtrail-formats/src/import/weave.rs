@@ -331,7 +331,10 @@ impl<'w> Weave<'w> {
     }
 
     /// Ends what was told: returns the strands, the file's own first.
-    pub(super) fn finish(&mut self) -> Result<Woven> {
+    pub(super) fn finish(&mut self, name: &str) -> Result<Woven> {
+        if self.main.is_none() {
+            self.session(name)?;
+        }
         let whiches: Vec<Which> = self.strands.keys().cloned().collect();
         let follows = matches!(self.mode, Mode::Whole { shrunk: false, .. });
         for which in whiches {

@@ -1,0 +1,156 @@
+//! Random files, changed at random and taken in after every change.
+
+use proptest::prelude::*;
+
+use crate::toy::{Kit, says};
+
+const NAME: &str = "session-of-a-toy-1";
+
+/// What happens to a file.
+#[derive(Debug, Clone)]
+enum Change {
+    /// Lines come, and perhaps the beginning of one more.
+    Say(u8, bool),
+    /// The agent goes back to an earlier item.
+    Back(u8),
+    /// A line is damaged.
+    Damage,
+    /// The file loses its end.
+    Cut(u8),
+    /// The file is written anew from an item on.
+    Rewrite(u8, u8),
+    /// What is known of files is lost.
+    Forget,
+    /// Nothing: it is only taken in again.
+    Nothing,
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        6 => (1..4_u8, any::<bool>()).prop_map(|(n, half)| Change::Say(n, half)),
+        2 => any::<u8>().prop_map(Change::Back),
+        1 => Just(Change::Damage),
+        1 => any::<u8>().prop_map(Change::Cut),
+        1 => (any::<u8>(), 1..4_u8).prop_map(|(at, n)| Change::Rewrite(at, n)),
+        1 => Just(Change::Forget),
+        1 => Just(Change::Nothing),
+    ]
+}
+
+/// The file, and what a reader of it knows.
+struct File {
+    bytes: Vec<u8>,
+    /// A line that is not finished.
+    half: Vec<u8>,
+    next: u64,
+}
+
+impl File {
+    fn content(&self) -> Vec<u8> {
+        [&self.bytes[..], &self.half[..]].concat()
+    }
+
+    /// Reads the file with no code of the crate: what the conversation is.
+    fn conversation(bytes: &[u8]) -> Vec<String> {
+        let mut keys: Vec<String> = Vec::new();
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else {
+                continue;
+            };
+            if let Some(back) = value["back"].as_str() {
+                let at = keys.iter().rposition(|key| key == back);
+                keys.truncate(at.map_or(0, |at| at + 1));
+            }
+            keys.extend(value["say"].as_str().map(str::to_owned));
+        }
+        keys
+    }
+
+    fn say(&mut self, count: u8, half: bool) {
+        self.bytes.append(&mut self.half);
+        if !self.bytes.ends_with(b"\n") {
+            self.bytes.push(b'\n');
+        }
+        for _ in 0..count {
+            self.next += 1;
+            let line = format!("{{\"say\":\"k{}\"}}\n", self.next);
+            self.bytes.extend_from_slice(line.as_bytes());
+        }
+        if half {
+            self.half = b"{\"say\":\"never".to_vec();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn whatever_happens_to_a_file_its_session_follows_and_nothing_comes_twice(
+        changes in proptest::collection::vec(change(), 1..14),
+        again in any::<u8>(),
+    ) {
+        let kit = Kit::new();
+        let mut file = File { bytes: says(NAME, &[]).into_bytes(), half: Vec::new(), next: 0 };
+        let mut longest: Vec<u8> = Vec::new();
+        for (n, change) in changes.iter().enumerate() {
+            let mut cut = false;
+            match change {
+                Change::Say(count, half) => file.say(*count, *half),
+                Change::Back(at) => {
+                    let keys = File::conversation(&file.bytes);
+                    if let Some(key) = keys.get(usize::from(*at) % keys.len().max(1)) {
+                        file.say(0, false);
+                        let line = format!("{{\"back\":\"{key}\"}}\n");
+                        file.bytes.extend_from_slice(line.as_bytes());
+                        file.say(1, false);
+                    }
+                }
+                Change::Damage => {
+                    file.say(0, false);
+                    file.bytes.extend_from_slice(b"\0\0garbage\n");
+                }
+                Change::Cut(at) => {
+                    file.half.clear();
+                    let keep = file.bytes.len().min(30 + usize::from(*at));
+                    cut = keep < file.bytes.len();
+                    file.bytes.truncate(keep);
+                }
+                Change::Rewrite(at, count) => {
+                    let keys = File::conversation(&file.bytes);
+                    let keep = usize::from(*at) % (keys.len() + 1);
+                    let kept: Vec<&str> = keys[..keep].iter().map(String::as_str).collect();
+                    file.half.clear();
+                    file.bytes = says(NAME, &kept).into_bytes();
+                    file.say(*count, false);
+                }
+                Change::Forget => kit.forget_cache(),
+                Change::Nothing => {}
+            }
+            let content = file.content();
+            kit.write("a.toy", &content);
+            kit.import();
+            let (id, held) = kit.held("a.toy").unwrap();
+            let is_known = longest.starts_with(&content);
+            if cut || is_known {
+                // What was taken in before stays.
+                let kept = kit.ever_said(&id);
+                let told = File::conversation(&content);
+                prop_assert!(held.starts_with(&content));
+                prop_assert!(told.iter().all(|key| kept.contains(key)) || !is_known);
+            } else {
+                prop_assert_eq!(kit.keys(&id), File::conversation(&content), "{:?}", change);
+                prop_assert_eq!(&held, &content);
+            }
+            longest = held;
+            if usize::from(again) % 3 == n % 3 {
+                let before = kit.all();
+                let (new, updated, _) = kit.counts();
+                prop_assert_eq!((new, updated), (0, 0));
+                prop_assert_eq!(kit.all(), before);
+            }
+            prop_assert_eq!(kit.store.sessions().unwrap().len(), 1);
+            prop_assert!(kit.store.read_session(&id).unwrap().verify().unwrap().is_ok());
+        }
+    }
+}
