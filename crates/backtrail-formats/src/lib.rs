@@ -28,6 +28,7 @@ mod formats;
 mod gathered;
 mod json;
 mod lines;
+mod packed;
 mod places;
 mod reading;
 mod source;
@@ -38,6 +39,7 @@ pub use format::{Format, ReadError, Resume, Support, formats};
 pub use formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
 pub use gathered::{Gathered, GatheredThread};
 pub use lines::{Line, Lines, MAX_LINE};
+pub use packed::{Unpacked, unpack};
 pub use places::Environment;
 pub use source::Source;
 pub use told::{
