@@ -41,6 +41,7 @@ pub use formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
 pub use gathered::{Gathered, GatheredThread};
 pub use import::{AgentReport, ImportOptions, ImportProgress, ImportReport, import, recognised};
 pub use lines::{Line, Lines, MAX_LINE};
+pub use packed::{Unpacked, unpack};
 pub use places::Environment;
 pub use source::Source;
 pub use told::{

@@ -189,10 +189,9 @@ fn recognise(
     path: &Path,
 ) -> Result<Option<(&'static dyn Format, Stamp)>, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::io("cannot read", path, error))?;
-    let source = Source::open(path)?;
     let source = match packed::is_packed(path) {
-        true => packed::beginning(&source)?,
-        false => source,
+        true => packed::beginning(path)?,
+        false => Source::open(path)?,
     };
     let formats = options.formats.iter();
     let format = formats.copied().find(|format| format.recognises(&source));

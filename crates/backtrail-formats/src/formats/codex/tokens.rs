@@ -1,0 +1,215 @@
+//! What the model calls of a rollout used, each call once.
+//!
+//! Codex writes a `token_count` with the total so far and what the last call used. It
+//! writes one again with the same total on many an occasion, which is no call. Newer ones
+//! write a `token_usage_record` per call as well; only that of a remote compaction has no
+//! `token_count` of its own.
+
+use std::collections::VecDeque;
+
+use backtrail::Usage;
+use serde::{Deserialize, Serialize};
+
+use crate::json::Object;
+
+/// How many records and compactions wait for each other.
+const WAITING: usize = 8;
+/// The longest id that is kept.
+const MAX_ID: usize = 256;
+
+/// Token counts as Codex writes them: cached ones are a part of the input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tokens {
+    input: u64,
+    cached: u64,
+    written: u64,
+    output: u64,
+    reasoning: u64,
+    total: u64,
+}
+
+impl Tokens {
+    /// Reads them.
+    pub(super) fn read(object: &Object) -> Self {
+        let number = |name| object.number(name).unwrap_or(0);
+        Self {
+            input: number("input_tokens"),
+            cached: object
+                .number("cached_input_tokens")
+                .unwrap_or_else(|| number("cache_read_input_tokens")),
+            written: number("cache_write_input_tokens"),
+            output: number("output_tokens"),
+            reasoning: number("reasoning_output_tokens"),
+            total: number("total_tokens"),
+        }
+    }
+
+    /// Returns what came on top of an earlier total. One that went down began anew.
+    fn since(self, before: Self) -> Self {
+        if self.input < before.input || self.output < before.output {
+            return self;
+        }
+        Self {
+            input: self.input - before.input,
+            cached: self.cached.saturating_sub(before.cached),
+            written: self.written.saturating_sub(before.written),
+            output: self.output - before.output,
+            reasoning: self.reasoning.saturating_sub(before.reasoning),
+            total: self.total.saturating_sub(before.total),
+        }
+    }
+
+    fn is_nothing(self) -> bool {
+        let Self {
+            input,
+            cached,
+            written,
+            output,
+            reasoning,
+            total: _,
+        } = self;
+        input == 0 && cached == 0 && written == 0 && output == 0 && reasoning == 0
+    }
+
+    /// Returns the usage, in which input, cache reads and cache writes are apart.
+    pub(super) fn usage(self) -> Usage {
+        let cached = self.cached.min(self.input);
+        let written = self.written.min(self.input - cached);
+        Usage::new(self.input - cached - written, self.output)
+            .cache_read(cached)
+            .cache_creation(written)
+            .reasoning(self.reasoning)
+    }
+}
+
+/// A call that waits to be told apart: that of a compaction, or one that has its own
+/// `token_count`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Recorded {
+    id: String,
+    tokens: Tokens,
+    total: Option<Tokens>,
+}
+
+/// Counts the calls of one rollout.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counting {
+    /// How many calls were counted.
+    pub(super) calls: u64,
+    /// Whether the rollout goes on from another one, whose total it took over.
+    pub(super) follows: bool,
+    /// Whether the model said anything yet in this rollout's own part.
+    pub(super) active: bool,
+    total: Option<Tokens>,
+    recorded: VecDeque<Recorded>,
+    newest: Option<String>,
+    compactions: VecDeque<String>,
+    done: VecDeque<String>,
+}
+
+impl Counting {
+    /// Takes over a total that another rollout came to.
+    pub(super) fn take_over(&mut self, info: &Object) {
+        self.total = tokens_at(info, "total_token_usage").or(self.total);
+    }
+
+    /// Returns what a `token_count` says a call used. `None` where it is of no call, or
+    /// of one that was counted.
+    pub(super) fn count(&mut self, info: &Object) -> Option<Tokens> {
+        let total = tokens_at(info, "total_token_usage");
+        let last = tokens_at(info, "last_token_usage");
+        let before = self.total;
+        self.total = total.or(before);
+        // A rollout that goes on from another begins with that one's count.
+        if self.follows && !self.active {
+            return None;
+        }
+        let advanced = total.is_none() || total != before;
+        let tokens = match (last, total) {
+            (Some(last), _) if advanced => last,
+            (_, Some(total)) => match before {
+                Some(before) => total.since(before),
+                None if self.follows => return None,
+                None => total,
+            },
+            _ => return None,
+        };
+        if tokens.is_nothing() {
+            return None;
+        }
+        if advanced {
+            self.settle(tokens, total);
+        }
+        Some(tokens)
+    }
+
+    /// Notes that the newest record is of the call that is counted now.
+    fn settle(&mut self, tokens: Tokens, total: Option<Tokens>) {
+        let is_same = |newest: &Recorded| {
+            newest.tokens == tokens || (total.is_some() && newest.total == total)
+        };
+        // An older record is of another call, however alike.
+        let newest = self.recorded.back();
+        if newest.is_some_and(|newest| self.newest.as_ref() == Some(&newest.id) && is_same(newest))
+            && let Some(newest) = self.recorded.pop_back()
+        {
+            push(&mut self.done, newest.id);
+        }
+    }
+
+    /// Takes a `token_usage_record`. Returns what it used where it is that of a compaction
+    /// which was told already.
+    pub(super) fn record(&mut self, payload: &Object) -> Option<Tokens> {
+        self.active = true;
+        let id = short(payload.string("response_id")?.trim())?;
+        let tokens = tokens_at(payload, "usage")?;
+        if tokens.is_nothing() || self.done.contains(&id) {
+            return None;
+        }
+        if let Some(at) = self.compactions.iter().position(|told| *told == id) {
+            self.compactions.remove(at);
+            push(&mut self.done, id);
+            return Some(tokens);
+        }
+        let total = tokens_at(payload, "thread_token_usage");
+        if !self.recorded.iter().any(|known| known.id == id) {
+            self.newest = Some(id.clone());
+            push(&mut self.recorded, Recorded { id, tokens, total });
+        }
+        None
+    }
+
+    /// Returns what a compaction used, where that is known and was not counted.
+    pub(super) fn compaction(&mut self, id: &str) -> Option<Tokens> {
+        let id = short(id.trim())?;
+        match self.recorded.iter().position(|known| known.id == id) {
+            Some(at) => {
+                let recorded = self.recorded.remove(at)?;
+                push(&mut self.done, id);
+                Some(recorded.tokens)
+            }
+            None => {
+                if !self.done.contains(&id) {
+                    push(&mut self.compactions, id);
+                }
+                None
+            }
+        }
+    }
+}
+
+fn tokens_at(object: &Object, name: &str) -> Option<Tokens> {
+    Some(Tokens::read(&object.object(name)?))
+}
+
+fn short(id: &str) -> Option<String> {
+    (!id.is_empty() && id.len() <= MAX_ID).then(|| id.to_owned())
+}
+
+/// Adds to what waits; what waited too long is let go.
+fn push<T>(waiting: &mut VecDeque<T>, new: T) {
+    if waiting.len() == WAITING {
+        waiting.pop_front();
+    }
+    waiting.push_back(new);
+}

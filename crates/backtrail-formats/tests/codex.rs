@@ -1,0 +1,306 @@
+//! Real rollouts of Codex are read right: what a second reader, written by itself, counts
+//! in them is what this one tells; and reading on tells the same as reading whole.
+//!
+//! The files are in `../shared/samples`, where that is; elsewhere the tests say loudly
+//! that they did not run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use backtrail::{Block, Role};
+use backtrail_formats::{
+    About, After, Codex, Format, Gathered, Item, Origin, ReadError, Resume, Sink, Source, formats,
+};
+use serde_json::Value;
+
+type Counts = BTreeMap<String, Value>;
+
+/// Returns the directory of samples.
+fn samples() -> Option<PathBuf> {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
+    let there = samples.canonicalize().ok();
+    if there.is_none() {
+        eprintln!("SKIPPED: there are no samples at {}", samples.display());
+    }
+    there
+}
+
+fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        match path.is_dir() {
+            true => walk(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+fn files(samples: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    walk(&samples.join("codex"), &mut found);
+    walk(&samples.join("matrix-agent-sessions/codex"), &mut found);
+    found.retain(|path| !path.ends_with("session_index.jsonl"));
+    assert!(found.len() > 20, "{found:?}");
+    found
+}
+
+/// Returns what the other reader counts in files.
+fn independent(files: &[PathBuf]) -> Option<BTreeMap<String, Counts>> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/independent/codex.py");
+    let output = match Command::new("python3").arg(script).args(files).output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("SKIPPED: no python3: {error}");
+            return None;
+        }
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+fn read(path: &Path) -> (Gathered, backtrail_formats::Told) {
+    let source = Source::open(path).unwrap();
+    let mut gathered = Gathered::default();
+    let told = Codex.read(&source, None, &mut gathered).unwrap();
+    (gathered, told)
+}
+
+/// Counts what was told.
+fn counts(gathered: &Gathered, told: &backtrail_formats::Told) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    let mut add = |name, n: u64| *counts.entry(name).or_insert(0) += n;
+    add("damaged", told.damage.count);
+    for item in &gathered.main().unwrap().items {
+        match item {
+            Item::Said(said) => {
+                let message = &said.message;
+                let first = message.blocks.first();
+                add("prompts", message.is_prompt().into());
+                match (&message.role, first) {
+                    (Role::User, _) => add("user", 1),
+                    (Role::System, _) => add("system", 1),
+                    (Role::Tool, _) => add("results", 1),
+                    (_, Some(Block::Thinking(_))) => add("thinking", 1),
+                    (_, Some(Block::ToolUse(_))) => add("calls", 1),
+                    _ => add("assistant", 1),
+                }
+                if let Some(Block::ToolResult(result)) = first {
+                    add("failed", result.is_error.into());
+                }
+            }
+            Item::Used(used) => {
+                add("responses", 1);
+                let usage = &used.usage;
+                add("input", usage.input_tokens);
+                add("cache_read", usage.cache_read_input_tokens);
+                add("cache_creation", usage.cache_creation_input_tokens);
+                add("output", usage.output_tokens);
+                add("reasoning", usage.reasoning_output_tokens.unwrap_or(0));
+            }
+            Item::Summarised(_) => add("compactions", 1),
+        }
+    }
+    counts
+}
+
+#[test]
+fn a_second_reader_counts_the_same_in_every_sample() {
+    let Some(samples) = samples() else { return };
+    let files = files(&samples);
+    let Some(expected) = independent(&files) else {
+        return;
+    };
+    for path in &files {
+        let (gathered, told) = read(path);
+        let found = counts(&gathered, &told);
+        for (name, number) in &expected[path.to_str().unwrap()] {
+            match number.as_u64() {
+                Some(number) => {
+                    let found = found.get(name.as_str()).copied().unwrap_or(0);
+                    assert_eq!(found, number, "{name} in {}", path.display());
+                }
+                None if number.is_null() => {}
+                None => assert!(
+                    told.session.starts_with(number.as_str().unwrap()),
+                    "{} in {}",
+                    told.session,
+                    path.display()
+                ),
+            }
+        }
+        eprintln!("{found:?} {:?} {}", told.unknown, path.display());
+    }
+}
+
+#[test]
+fn samples_of_codex_are_recognised_and_no_others() {
+    let Some(samples) = samples() else { return };
+    let ours = files(&samples);
+    let mut all = Vec::new();
+    walk(&samples, &mut all);
+    for path in all {
+        let source = Source::open(&path).unwrap();
+        let expected = ours.contains(&path);
+        assert_eq!(Codex.recognises(&source), expected, "{}", path.display());
+        if expected {
+            let others = formats().filter(|format| format.recognises(&source));
+            assert_eq!(others.count(), 1, "{}", path.display());
+        }
+    }
+}
+
+/// Reads a file in two goes, or in one where that is asked for.
+fn in_two(path: &Path, bytes: &[u8], cut: usize) -> Gathered {
+    let mut gathered = Gathered::default();
+    let first = Source::from_bytes(path, &bytes[..cut]);
+    let told = Codex.read(&first, None, &mut gathered).unwrap();
+    let whole = Source::from_bytes(path, bytes);
+    let state = told.state.unwrap();
+    assert!(state.as_str().len() < 16 << 10, "{}", state.as_str().len());
+    let resume = Resume {
+        read_to: told.read_to,
+        state,
+    };
+    match Codex.read(&whole, Some(&resume), &mut gathered) {
+        Ok(_) => gathered,
+        Err(ReadError::StartOver) => {
+            let mut gathered = Gathered::default();
+            Codex.read(&whole, None, &mut gathered).unwrap();
+            gathered
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn reading_on_tells_the_same_as_reading_whole_in_every_sample() {
+    let Some(samples) = samples() else { return };
+    for path in files(&samples) {
+        let bytes = std::fs::read(&path).unwrap();
+        let mut whole = Gathered::default();
+        let source = Source::from_bytes(&*path, &*bytes);
+        Codex.read(&source, None, &mut whole).unwrap();
+        let ends: Vec<usize> = memchr::memchr_iter(b'\n', &bytes).collect();
+        let every = ends.len().div_ceil(20).max(1);
+        let cuts = ends.iter().step_by(every);
+        let cuts = cuts.flat_map(|end| [end.saturating_sub(7), *end, end + 1]);
+        for cut in cuts.chain([0, 1, bytes.len()]) {
+            let both = in_two(&path, &bytes, cut);
+            assert!(both == whole, "cut at {cut} of {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn keys_are_no_others_in_every_sample() {
+    let Some(samples) = samples() else { return };
+    for path in files(&samples) {
+        let (gathered, _) = read(&path);
+        let mut keys = std::collections::BTreeSet::new();
+        for item in &gathered.main().unwrap().items {
+            let key = item.key();
+            assert!((1..=256).contains(&key.len()) && !key.chars().any(char::is_control));
+            assert!(keys.insert(key.to_owned()), "{key} in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn forks_reverts_and_sub_agents_say_where_they_come_from() {
+    let Some(samples) = samples() else { return };
+    let id = |n: u32| format!("01a00000-0000-7000-8000-0000000000{n:02}");
+    let home = samples.join("codex/claude-history-crate/sessions/2026/09/02");
+    let origin = |name: &str| {
+        let (gathered, told) = read(&home.join(name));
+        (told.session, gathered.main().unwrap().thread.origin.clone())
+    };
+    let goes_on = |session: String, key: &str| Origin::Continues {
+        session: Some(session),
+        after: After::LastUpTo(key.to_owned()),
+    };
+    let fork = format!("rollout-2026-09-02T08-00-00-{}.jsonl", id(3));
+    assert_eq!(origin(&fork), (id(3), goes_on(id(2), "000000000014")));
+    let revert = format!("rollout-2026-09-02T09-10-00-{}_{}.jsonl", id(4), id(44));
+    let name = format!("{}_{}", id(4), id(44));
+    assert_eq!(origin(&revert), (name, goes_on(id(4), "000000000011")));
+    let agent = format!("rollout-2026-09-02T12-00-00-{}.jsonl", id(7));
+    let spawned = Origin::Spawned {
+        session: Some(id(2)),
+        tool_use_id: None,
+    };
+    assert_eq!(origin(&agent), (id(7), spawned));
+    let (gathered, _) = read(&home.join(agent));
+    let tags = gathered.main().unwrap().about.tags.clone();
+    assert_eq!(tags, Some(vec!["explorer".to_owned(), "Euclid".to_owned()]));
+}
+
+#[test]
+fn titles_come_from_the_index() {
+    let Some(samples) = samples() else { return };
+    let home = samples.join("codex/claude-history-crate/sessions/2026/09/01");
+    let name = "rollout-2026-09-01T09-00-00-0198f000-0000-7000-8000-000000000001.jsonl";
+    let (gathered, _) = read(&home.join(name));
+    let about = &gathered.main().unwrap().about;
+    assert_eq!(about.title.as_deref(), Some("Zebra listing"));
+    assert_eq!(about.model.as_deref(), Some("gpt-5-codex"));
+    assert_eq!(about.directory.as_deref(), Some(Path::new("/work/demo")));
+}
+
+/// Counts what it is told, and keeps nothing.
+#[derive(Default)]
+struct Counter {
+    items: u64,
+    tokens: u64,
+}
+
+impl Sink for Counter {
+    fn session(&mut self, _: &str) -> backtrail_formats::Result<()> {
+        Ok(())
+    }
+
+    fn thread(&mut self, _: &backtrail_formats::Thread) -> backtrail_formats::Result<()> {
+        Ok(())
+    }
+
+    fn about(&mut self, _: About) -> backtrail_formats::Result<()> {
+        Ok(())
+    }
+
+    fn item(&mut self, item: Item) -> backtrail_formats::Result<()> {
+        self.items += 1;
+        if let Item::Used(used) = item {
+            self.tokens += used.usage.total();
+        }
+        Ok(())
+    }
+
+    fn back_to(&mut self, _: Option<&str>) -> backtrail_formats::Result<()> {
+        Ok(())
+    }
+}
+
+/// Reads the file that `CODEX_ROLLOUT` names and says how fast: with `--release` and
+/// `-- --ignored --nocapture`.
+#[test]
+#[ignore = "for measuring"]
+fn speed() {
+    let path = std::env::var("CODEX_ROLLOUT").expect("CODEX_ROLLOUT names a rollout");
+    let source = Source::open(path.as_ref()).unwrap();
+    let begin = std::time::Instant::now();
+    let mut counter = Counter::default();
+    let told = Codex.read(&source, None, &mut counter).unwrap();
+    let seconds = begin.elapsed().as_secs_f64();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM"));
+    let rate = source.len() as f64 / 1e6 / seconds;
+    eprintln!(
+        "{rate:.0} MB/s, {} lines, {} items, {} tokens, {peak:?}",
+        told.lines, counter.items, counter.tokens
+    );
+}
