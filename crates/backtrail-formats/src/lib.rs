@@ -31,6 +31,8 @@ mod lines;
 mod places;
 mod reading;
 mod source;
+#[doc(hidden)]
+pub mod testing;
 mod told;
 
 pub use error::{Error, Result};
