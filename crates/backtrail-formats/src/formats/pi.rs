@@ -11,10 +11,10 @@ mod tree;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Json, Message};
+use backtrail::Message;
 use serde::{Deserialize, Serialize};
 
-use super::pieces::{Seen, first_object, hash_of, key_of, object_at, top_fields, whole};
+use super::pieces::{Seen, first_object, hash_of, key_of, object_at, state_of, top_fields, whole};
 use crate::format::{Format, ReadError, Resume, Support};
 use crate::json::Object;
 use crate::places::Environment;
@@ -201,8 +201,8 @@ fn read_all(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
     let linear = tree.is_linear() && any;
     let seen = tree.seen;
     let mut told = reading.finish(header.session.clone(), None);
-    told.state = linear.then(|| {
-        state(State {
+    told.state = linear.then_some(()).and_then(|()| {
+        state_of(&State {
             session: header.session,
             origin: header.origin,
             model,
@@ -213,10 +213,6 @@ fn read_all(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
         })
     });
     Ok(told)
-}
-
-fn state(state: State) -> Json {
-    Json::from_value(&state).expect("a state is always JSON")
 }
 
 /// Reads what came since. Only a conversation that goes on where it stood is told; one
@@ -253,14 +249,14 @@ fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, 
     let (from, lines) = (resume.read_to, known.lines);
     tell_main(source, from, lines, &tree, &mut teller, sink)?;
     let mut told = reading.finish(known.session.clone(), None);
-    told.state = Some(state(State {
+    told.state = state_of(&State {
         model: teller.model,
         lines: told.lines,
         entries: known.entries + tree.len() as u64,
         last: tree.last_id,
         ids: tree.seen.as_str().to_owned(),
         ..known
-    }));
+    });
     Ok(told)
 }
 

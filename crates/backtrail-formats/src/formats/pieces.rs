@@ -1,6 +1,6 @@
 //! What several formats need to make messages of: keys, media, blocks of their own kind.
 
-use backtrail::{Block, Fields, Json, Media, Message, Role, Text};
+use backtrail::{Block, Fields, Json, Media, Message, Text};
 
 use crate::json::Object;
 use crate::source::Source;
@@ -114,11 +114,6 @@ pub(crate) fn output(blocks: &[Block]) -> Json {
         [] => literal(&Text::default()),
         blocks => Json::from_value(blocks).unwrap_or_else(|_| literal(&Text::default())),
     }
-}
-
-/// Makes a message of a role, with fields beside it.
-pub(crate) fn message(role: Role, blocks: Vec<Block>) -> Message {
-    Message::new(role, blocks)
 }
 
 /// Returns an object that stands at a place in a file of lines.
@@ -249,4 +244,12 @@ impl Seen {
             self.0.push_str(&hash(id.as_bytes(), Self::DIGITS));
         }
     }
+}
+
+/// Writes down what is needed to go on. What a file has blown up is not kept: it is read
+/// from the beginning then.
+pub(crate) fn state_of<T: serde::Serialize>(state: &T) -> Option<Json> {
+    const MAX: usize = 6 << 10;
+    let json = Json::from_value(state).ok()?;
+    (json.as_str().len() <= MAX).then_some(json)
 }

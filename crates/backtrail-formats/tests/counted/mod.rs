@@ -2,6 +2,7 @@
 //! one, and what ours does.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(clippy::disallowed_methods, reason = "samples are read as they lie")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +12,7 @@ use backtrail_formats::{Format, Gathered, Item, Source, Told};
 use serde_json::Value;
 
 /// Returns the directory of real files, where it is there.
-pub fn samples() -> Option<PathBuf> {
+pub(crate) fn samples() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
     if path.is_dir() {
         return Some(path);
@@ -21,7 +22,7 @@ pub fn samples() -> Option<PathBuf> {
 }
 
 /// Returns all files below a directory.
-pub fn files(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];
     while let Some(directory) = left.pop() {
@@ -41,7 +42,7 @@ pub fn files(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs an independent reader on a file. `None` where there is no Python.
-pub fn independent(script: &str, file: &Path) -> Option<Value> {
+pub(crate) fn independent(script: &str, file: &Path) -> Option<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/independent")
         .join(script);
@@ -55,7 +56,7 @@ pub fn independent(script: &str, file: &Path) -> Option<Value> {
 }
 
 /// Reads a file with a format.
-pub fn read(format: &dyn Format, file: &Path) -> (Told, Gathered) {
+pub(crate) fn read(format: &dyn Format, file: &Path) -> (Told, Gathered) {
     let source = Source::open(file).expect("the sample can be read");
     assert!(
         format.recognises(&source),
@@ -71,18 +72,18 @@ pub fn read(format: &dyn Format, file: &Path) -> (Told, Gathered) {
 
 /// What the file's own thread comes to.
 #[derive(Debug, Default, PartialEq)]
-pub struct Totals {
-    pub messages: u64,
-    pub prompts: u64,
-    pub calls: u64,
-    pub results: u64,
-    pub compactions: u64,
-    pub usage: Usage,
-    pub cost: f64,
+pub(crate) struct Totals {
+    pub(crate) messages: u64,
+    pub(crate) prompts: u64,
+    pub(crate) calls: u64,
+    pub(crate) results: u64,
+    pub(crate) compactions: u64,
+    pub(crate) usage: Usage,
+    pub(crate) cost: f64,
 }
 
 /// Adds up the file's own thread.
-pub fn totals(gathered: &Gathered) -> Totals {
+pub(crate) fn totals(gathered: &Gathered) -> Totals {
     let mut totals = Totals::default();
     for item in gathered.main().map_or(&[][..], |main| &main.items) {
         match item {
@@ -106,7 +107,7 @@ pub fn totals(gathered: &Gathered) -> Totals {
 }
 
 /// Compares ours with what an independent reader printed.
-pub fn assert_agrees(file: &Path, told: &Told, gathered: &Gathered, expected: &Value) {
+pub(crate) fn assert_agrees(file: &Path, told: &Told, gathered: &Gathered, expected: &Value) {
     let totals = totals(gathered);
     let usage = &totals.usage;
     let ours = serde_json::json!({
