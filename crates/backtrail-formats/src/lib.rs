@@ -33,6 +33,8 @@ mod packed;
 mod places;
 mod reading;
 mod source;
+#[doc(hidden)]
+pub mod testing;
 mod told;
 
 pub use error::{Error, Result};

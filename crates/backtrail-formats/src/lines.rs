@@ -25,6 +25,7 @@ pub struct Lines<'s> {
     /// Where in the file the buffer begins.
     offset: u64,
     number: u64,
+    blank_to: u64,
 }
 
 /// A line of a file.
@@ -54,9 +55,12 @@ impl<'l> Line<'l> {
 }
 
 impl<'s> Lines<'s> {
-    /// Goes through the lines of `source` from the byte `from` on, which begins a line, the
-    /// `number`-th before it being the last that was read.
+    /// Goes through the lines of `source` from the byte `from` on, behind `number` lines that
+    /// were read. Where the last of them had no line break then, what is left of it is it
+    /// still.
     pub fn new(source: &'s Source, from: u64, number: u64) -> Self {
+        let within = from < source.len() && !source.begins_line(from);
+        let number = number.saturating_sub(u64::from(within));
         Self {
             source,
             buffer: vec![0; BUFFER],
@@ -64,12 +68,18 @@ impl<'s> Lines<'s> {
             end: 0,
             offset: from,
             number,
+            blank_to: from,
         }
     }
 
     /// Returns how many lines were passed by now.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Returns where the last blank line ended.
+    pub(crate) fn blank_to(&self) -> u64 {
+        self.blank_to
     }
 
     /// Returns the next line that is not blank.
@@ -83,6 +93,12 @@ impl<'s> Lines<'s> {
             let trimmed = trim(bytes);
             let nulls = memchr::memchr(0, bytes).is_some() && trimmed.len() < bytes.len();
             if trimmed.is_empty() && !nulls && !found.too_long {
+                if found.ended {
+                    self.blank_to = found.place.end;
+                } else if self.source.begins_line(found.place.start) {
+                    // It is no line yet.
+                    self.number -= 1;
+                }
                 continue;
             }
             let from = found.range.start + (trimmed.as_ptr() as usize - bytes.as_ptr() as usize);
@@ -193,7 +209,7 @@ struct Found {
 }
 
 /// Takes blanks and NUL bytes away at both ends, and a byte order mark at the beginning.
-fn trim(bytes: &[u8]) -> &[u8] {
+pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let Some(first) = bytes.iter().position(|byte| !is_blank(byte)) else {

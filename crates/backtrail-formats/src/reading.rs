@@ -76,6 +76,7 @@ impl<'s> Reading<'s> {
                 }
             }
         }
+        self.read_to = self.read_to.max(self.lines.blank_to());
         Ok(None)
     }
 

@@ -118,6 +118,38 @@ impl Source {
         Ok(bytes)
     }
 
+    /// Returns whether a line begins at a byte.
+    pub(crate) fn begins_line(&self, at: u64) -> bool {
+        let mut before = [b'\n'];
+        let Some(offset) = at.checked_sub(1) else {
+            return true;
+        };
+        self.read_at(&mut before, offset).is_err() || before == *b"\n"
+    }
+
+    /// Returns whether a file that was read up to a byte can be read on from there: nothing
+    /// was added to a line that had no line break when it was read.
+    pub fn can_go_on(&self, read_to: u64) -> bool {
+        let mut at = read_to;
+        while !self.begins_line(at) && at < self.len {
+            let mut next = [0];
+            match self.read_at(&mut next, at) {
+                Ok(1) if next[0].is_ascii_whitespace() => at += 1,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Returns a file of this name in a directory so many levels above this one.
+    pub(crate) fn above(&self, levels: usize, name: &str) -> Option<Vec<u8>> {
+        if let Content::Bytes(_) = self.content {
+            return None;
+        }
+        let directory = self.path.ancestors().nth(levels + 1)?;
+        read_small(&directory.join(name))
+    }
+
     /// Returns the beginning of the file, by which it is recognised.
     pub fn head(&self) -> Vec<u8> {
         self.read_range(0..HEAD as u64).unwrap_or_default()
@@ -133,20 +165,24 @@ impl Source {
         if !relative.components().all(|part| matches!(part, Normal(_))) {
             return None;
         }
-        let path = self.path.parent()?.join(relative);
-        let file = File::open(path).ok()?;
-        let metadata = file.metadata().ok()?;
-        if !metadata.is_file() || metadata.len() > MAX_BESIDE {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        file.take(MAX_BESIDE).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
+        read_small(&self.path.parent()?.join(relative))
     }
 
     fn failed(&self, error: io::Error) -> Error {
         Error::io("cannot read the file", &self.path, error)
     }
+}
+
+/// Reads a file that goes with a session.
+fn read_small(path: &Path) -> Option<Vec<u8>> {
+    let file = File::open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() > MAX_BESIDE {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BESIDE).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -6,6 +6,7 @@ mod claw_code;
 mod codex;
 mod gemini_cli;
 mod pi;
+mod pieces;
 
 pub use checkpoint_files::CheckpointFiles;
 pub use claude_code::ClaudeCode;

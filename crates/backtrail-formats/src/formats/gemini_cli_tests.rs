@@ -1,0 +1,297 @@
+use backtrail::{Block, Role};
+use proptest::prelude::*;
+
+use super::*;
+use crate::gathered::Gathered;
+use crate::testing::{check, read};
+use crate::told::Item;
+
+const PATH: &str = "/g/tmp/shop/chats/session-2026-02-03T04-05-0123abcd.jsonl";
+
+const HEADER: &str = r#"{"sessionId":"0123abcd-1","projectHash":"ffee","startTime":"2026-02-03T04:05:06.789Z","lastUpdated":"2026-02-03T04:05:06.789Z","kind":"main"}"#;
+
+fn lines(lines: &[&str]) -> String {
+    let mut all = HEADER.to_owned() + "\n";
+    lines.iter().for_each(|line| all = format!("{all}{line}\n"));
+    all
+}
+
+fn said(id: &str, kind: &str, text: &str) -> String {
+    format!(
+        r#"{{"id":"{id}","timestamp":"2026-02-03T04:06:00.000Z","type":"{kind}","content":"{text}"}}"#
+    )
+}
+
+fn set(messages: &[String]) -> String {
+    format!(r#"{{"$set":{{"messages":[{}]}}}}"#, messages.join(","))
+}
+
+fn gathered(text: &str) -> Gathered {
+    read(&GeminiCli, PATH, text.as_bytes()).unwrap().1
+}
+
+fn texts(gathered: &Gathered) -> Vec<String> {
+    let text = |item: &Item| match item {
+        Item::Said(said) => said.message.text().into_owned(),
+        Item::Summarised(summarised) => format!("[{}|{}]", summarised.summary, summarised.keep),
+        Item::Used(_) => "(used)".to_owned(),
+    };
+    gathered.main().unwrap().items.iter().map(text).collect()
+}
+
+#[test]
+fn the_last_line_of_a_message_counts_where_its_first_one_stands() {
+    let call = |rest: &str| {
+        format!(
+            r#"{{"id":"g","timestamp":"2026-02-03T04:07:00Z","type":"gemini","content":"","thoughts":[{{"subject":"Plan","description":"look","timestamp":"x"}}],"tokens":{{"input":100,"output":7,"cached":60,"thoughts":3,"tool":5,"total":115}},"model":"gemini-x","toolCalls":[{{"id":"c","name":"ls","args":{{"dir":"."}},"timestamp":"2026-02-03T04:07:05Z",{rest}}}]}}"#
+        )
+    };
+    let text = lines(&[
+        &said("u", "user", "list"),
+        &call(r#""status":"executing""#),
+        r#"{"id":"r","timestamp":"x","type":"user","content":[{"functionResponse":{"id":"c","name":"ls","response":{"output":"a.txt"}}}]}"#,
+        &call(
+            r#""status":"error","result":[{"functionResponse":{"id":"c","name":"ls","response":{"error":"gone"}}}]"#,
+        ),
+        r#"{"$set":{"summary":"Listing files","lastUpdated":"y","directories":["/home/me/shop"]}}"#,
+        &said("i", "info", "Cancelled."),
+    ]);
+    let (told, gathered) = read(&GeminiCli, PATH, text.as_bytes()).unwrap();
+    assert_eq!(told.session, "0123abcd-1");
+    assert_eq!((told.damage.count, told.unknown.len()), (0, 0));
+    let main = gathered.main().unwrap();
+    assert_eq!(main.about.title.as_deref(), Some("Listing files"));
+    assert_eq!(main.about.model.as_deref(), Some("gemini-x"));
+    assert_eq!(
+        main.about.directory.as_deref(),
+        Some("/home/me/shop".as_ref())
+    );
+    let told: Vec<_> = gathered.messages().collect();
+    let roles: Vec<_> = told.iter().map(|said| said.message.role.clone()).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::User]);
+    let usage = told[1].message.usage.clone().unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens), (45, 10));
+    assert_eq!((usage.cache_read_input_tokens, usage.total()), (60, 115));
+    assert_eq!(usage.reasoning_output_tokens, Some(3));
+    assert!(
+        matches!(&told[1].message.blocks[0], Block::Thinking(t) if t.thinking.as_str() == "Plan\n\nlook")
+    );
+    assert!(
+        matches!(&told[1].message.blocks[1], Block::ToolUse(call) if call.input.as_str() == r#"{"dir":"."}"#)
+    );
+    assert!(
+        matches!(&told[2].message.blocks[0], Block::ToolResult(r) if r.is_error && r.output.as_str() == "\"gone\"")
+    );
+    assert_eq!(told[2].key, format!("{}/results", told[1].key));
+    assert!(told[3].message.is_meta());
+}
+
+#[test]
+fn a_message_that_changed_has_another_key_and_one_that_did_not_has_the_same() {
+    let key = |text: &str| {
+        gathered(&lines(&[text]))
+            .messages()
+            .next()
+            .unwrap()
+            .key
+            .clone()
+    };
+    let first = key(&said("u", "user", "one"));
+    assert_ne!(first, key(&said("u", "user", "two")));
+    assert_eq!(
+        first,
+        key(&said("u", "user", "one").replace("\":", "\" : "))
+    );
+}
+
+#[test]
+fn going_back_takes_away_that_message_and_all_behind_it() {
+    let text = [
+        said("a", "user", "one"),
+        said("b", "gemini", "two"),
+        said("c", "user", "three"),
+        r#"{"$rewindTo":"b"}"#.to_owned(),
+        said("d", "gemini", "other"),
+    ];
+    let text: Vec<&str> = text.iter().map(String::as_str).collect();
+    assert_eq!(texts(&gathered(&lines(&text))), ["one", "other"]);
+    let unknown = text.join("\n").replace("To\":\"b\"", "To\":\"nobody\"");
+    assert_eq!(texts(&gathered(&lines(&[&unknown]))), ["other"]);
+}
+
+#[test]
+fn a_list_in_the_place_of_all_is_a_summary_a_step_back_or_nothing_new() {
+    let before = [
+        said("a", "user", "one"),
+        said("b", "gemini", "two"),
+        said("n", "info", "note"),
+        said("c", "user", "three"),
+    ];
+    let told = |list: &[String]| {
+        let text = format!(
+            "{}\n{}\n{}",
+            before.join("\n"),
+            set(list),
+            said("z", "user", "on")
+        );
+        texts(&gathered(&lines(&[&text])))
+    };
+    // Nothing new, under other ids too.
+    let same = [
+        said("a", "user", "one"),
+        said("x", "gemini", "two"),
+        said("c", "user", "three"),
+    ];
+    assert_eq!(told(&same), ["one", "two", "note", "three", "on"]);
+    // Something behind it.
+    let more = [&same[..], &[said("y", "gemini", "four")]].concat();
+    assert_eq!(told(&more), ["one", "two", "note", "three", "four", "on"]);
+    // A step back.
+    assert_eq!(told(&same[..1]), ["one", "on"]);
+    // A summary, with the last message kept under a new id.
+    let summed = [
+        said("s", "user", "in short"),
+        said("t", "gemini", "fine"),
+        said("k", "user", "three"),
+    ];
+    assert_eq!(
+        told(&summed),
+        ["one", "two", "note", "three", "[in short|1]", "on"]
+    );
+    // What the agent said in the user's name before anything else is no summary.
+    let first = lines(&[&set(&[said("s", "user", "<session_context>\\nhere")])]);
+    assert!(
+        gathered(&first)
+            .messages()
+            .next()
+            .unwrap()
+            .message
+            .is_meta()
+    );
+}
+
+#[test]
+fn the_older_form_and_the_newer_one_say_the_same_under_the_same_keys() {
+    let (one, two) = (said("a", "user", "one"), said("b", "gemini", "two"));
+    let header = HEADER.trim_end_matches('}');
+    let old = format!("{header},\"messages\":[\n  {one},\n {two}]}}\n").replace(",\"", ",\n  \"");
+    let path = PATH.trim_end_matches('l');
+    let (told, old) = read(&GeminiCli, path, old.as_bytes()).unwrap();
+    assert_eq!(told.state, None);
+    let new = gathered(&lines(&[&one, &two]));
+    assert_eq!(old.threads, new.threads);
+}
+
+#[test]
+fn a_saved_chat_is_a_session_that_grows() {
+    let saved = |rest: &str| {
+        let text = format!(
+            r#"{{"history":[{{"role":"user","parts":[{{"text":"see"}},{{"inlineData":{{"mimeType":"image/png","data":"aGk="}}}}]}},{{"role":"model","parts":[{{"text":"hm","thought":true}},{{"functionCall":{{"name":"ls","args":{{}}}}}}]}}{rest}],"authType":"x"}}"#
+        );
+        read(
+            &GeminiCli,
+            "/g/tmp/shop/checkpoint-my%20tag.json",
+            text.as_bytes(),
+        )
+        .unwrap()
+    };
+    let (told, short) = saved("");
+    let (told_on, long) = saved(
+        r#",{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"a"}}}]}"#,
+    );
+    assert_eq!(told.session, told_on.session);
+    let keys = |gathered: &Gathered| {
+        gathered
+            .messages()
+            .map(|said| said.key.clone())
+            .collect::<Vec<_>>()
+    };
+    assert!(keys(&long).starts_with(&keys(&short)));
+    assert_eq!(long.messages().last().unwrap().message.role, Role::Tool);
+    assert!(matches!(
+        &short.messages().next().unwrap().message.blocks[1],
+        Block::Media(_)
+    ));
+    assert_eq!(
+        short.main().unwrap().about.title.as_deref(),
+        Some("my%20tag")
+    );
+}
+
+#[test]
+fn a_sub_agent_was_begun_by_the_session_whose_directory_it_lies_in() {
+    let text = lines(&[&said("a", "user", "dig")]).replace("\"main\"", "\"subagent\"");
+    let path = "/g/tmp/shop/chats/parent-7/agent-9.jsonl";
+    let (_, gathered) = read(&GeminiCli, path, text.as_bytes()).unwrap();
+    let spawned = Origin::Spawned {
+        session: Some("parent-7".to_owned()),
+        tool_use_id: None,
+    };
+    assert_eq!(gathered.main().unwrap().thread.origin, spawned);
+}
+
+#[test]
+fn the_directory_is_that_of_the_project() {
+    let root = tempfile::tempdir().unwrap();
+    let chats = root.path().join(".gemini/tmp/shop/chats");
+    std::fs::create_dir_all(&chats).unwrap();
+    let file = chats.join("session-2026-02-03T04-05-0123abcd.jsonl");
+    std::fs::write(&file, lines(&[])).unwrap();
+    let directory = || {
+        let mut gathered = Gathered::default();
+        GeminiCli
+            .read(&Source::open(&file).unwrap(), None, &mut gathered)
+            .unwrap();
+        gathered.main().unwrap().about.directory.clone()
+    };
+    assert_eq!(directory(), None);
+    let projects = r#"{"projects":{"/else":"other","/home/me/shop":"shop"}}"#;
+    std::fs::write(root.path().join(".gemini/projects.json"), projects).unwrap();
+    assert_eq!(directory(), Some("/home/me/shop".into()));
+    std::fs::write(chats.join("../.project_root"), "/moved/shop\n").unwrap();
+    assert_eq!(directory(), Some("/moved/shop".into()));
+}
+
+#[test]
+fn names_that_are_no_sessions_are_left_alone() {
+    let is = |name: &str| GeminiCli.is_session_name(name.as_ref());
+    assert!(is("/t/p/chats/session-1.json") && is("/t/p/chats/session-1.jsonl"));
+    assert!(is("/t/p/checkpoint-a.json") && is("/t/p/chats/parent/agent.jsonl"));
+    assert!(!is("/t/p/logs.json") && !is("/t/p/chats/session-1.meta.json"));
+    assert!(!is("/t/p/checkpoints/2026-a.json") && !is("/t/p/chats/x.txt"));
+    let logs = r#"[{"sessionId":"s","messageId":0,"type":"user","message":"hi","timestamp":"x"}]"#;
+    assert!(!GeminiCli.recognises(&Source::from_bytes("/t/p/logs.json", logs)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn reading_on_equals_reading_whole(
+        steps in prop::collection::vec((0usize..9, 0u8..14), 0..16),
+        cuts in prop::collection::vec(0usize..4_000, 8),
+    ) {
+        let mut text = HEADER.to_owned() + "\n";
+        for (n, (of, step)) in steps.iter().enumerate() {
+            let id = format!("m{n}");
+            let old = format!("m{of}");
+            let line = match step {
+                0 => format!(r#"{{"$rewindTo":"{old}"}}"#),
+                1 => said(&old, "gemini", &format!("revised {n}")),
+                2 => set(&[said(&old, "user", "text"), said(&id, "gemini", "more")]),
+                3 => format!(r#"{{"$set":{{"summary":"title {n}"}}}}"#),
+                4 => said(&id, "info", "note"),
+                5 => "\0\0{\"torn".to_owned(),
+                6 => format!(r#"{{"id":"{id}","type":"gemini","content":"","model":"m{of}","tokens":{{"input":{n},"output":1}},"toolCalls":[{{"id":"c","name":"x","status":"success","result":"ok"}}]}}"#),
+                7 => format!(r#"{{"id":"{id}","type":"user","content":[{{"functionResponse":{{"id":"c","name":"x","response":{{"output":"ok"}}}}}}]}}"#),
+                8 => r#"{"what":1}"#.to_owned(),
+                _ => said(&id, "user", "text"),
+            };
+            text.push_str(&line);
+            text.push('\n');
+        }
+        for cut in cuts {
+            check(&GeminiCli, PATH, text.as_bytes(), cut % (text.len() + 1));
+        }
+    }
+}

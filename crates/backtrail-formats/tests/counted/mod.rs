@@ -1,0 +1,134 @@
+//! What the tests of samples share: where those are, what an independent reader says of
+//! one, and what ours does.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(clippy::disallowed_methods, reason = "samples are read as they lie")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use backtrail::{Block, Usage};
+use backtrail_formats::{Format, Gathered, Item, Source, Told};
+use serde_json::Value;
+
+/// Returns the directory of real files, where it is there.
+pub(crate) fn samples() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
+    if path.is_dir() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: no samples at {}", path.display());
+    None
+}
+
+/// Returns all files below a directory.
+pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = vec![directory.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(&directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            match entry.path() {
+                path if path.is_dir() => left.push(path),
+                path => found.push(path),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs an independent reader on a file. `None` where there is no Python.
+pub(crate) fn independent(script: &str, file: &Path) -> Option<Value> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/independent")
+        .join(script);
+    let Ok(output) = Command::new("python3").arg(&script).arg(file).output() else {
+        eprintln!("SKIPPED: there is no python3");
+        return None;
+    };
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {error}", file.display());
+    Some(serde_json::from_slice(&output.stdout).expect("it prints JSON"))
+}
+
+/// Reads a file with a format.
+pub(crate) fn read(format: &dyn Format, file: &Path) -> (Told, Gathered) {
+    let source = Source::open(file).expect("the sample can be read");
+    assert!(
+        format.recognises(&source),
+        "{} is recognised",
+        file.display()
+    );
+    let mut gathered = Gathered::default();
+    let told = format
+        .read(&source, None, &mut gathered)
+        .expect("it can be read");
+    (told, gathered)
+}
+
+/// What the file's own thread comes to.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Totals {
+    pub(crate) messages: u64,
+    pub(crate) prompts: u64,
+    pub(crate) calls: u64,
+    pub(crate) results: u64,
+    pub(crate) compactions: u64,
+    pub(crate) usage: Usage,
+    pub(crate) cost: f64,
+}
+
+/// Adds up the file's own thread.
+pub(crate) fn totals(gathered: &Gathered) -> Totals {
+    let mut totals = Totals::default();
+    for item in gathered.main().map_or(&[][..], |main| &main.items) {
+        match item {
+            Item::Said(said) => {
+                totals.messages += 1;
+                totals.prompts += u64::from(said.message.is_prompt());
+                totals.cost += said.cost_usd.unwrap_or(0.0);
+                if let Some(usage) = &said.message.usage {
+                    totals.usage.add(usage);
+                }
+                for block in &said.message.blocks {
+                    totals.calls += u64::from(matches!(block, Block::ToolUse(_)));
+                    totals.results += u64::from(matches!(block, Block::ToolResult(_)));
+                }
+            }
+            Item::Summarised(_) => totals.compactions += 1,
+            Item::Used(used) => totals.usage.add(&used.usage),
+        }
+    }
+    totals
+}
+
+/// Compares ours with what an independent reader printed.
+pub(crate) fn assert_agrees(file: &Path, told: &Told, gathered: &Gathered, expected: &Value) {
+    let totals = totals(gathered);
+    let usage = &totals.usage;
+    let ours = serde_json::json!({
+        "session": told.session,
+        "messages": totals.messages,
+        "prompts": totals.prompts,
+        "calls": totals.calls,
+        "results": totals.results,
+        "compactions": totals.compactions,
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_input_tokens,
+        "cache_write": usage.cache_creation_input_tokens,
+        "cost": (totals.cost * 1e6).round() / 1e6,
+    });
+    for (name, value) in expected.as_object().expect("an object") {
+        let (ours, value) = (&ours[name], value);
+        let equal = match (ours.as_f64(), value.as_f64()) {
+            (Some(ours), Some(value)) => (ours - value).abs() < 1e-6,
+            _ => ours == value,
+        };
+        assert!(equal, "{}: {name}: {ours}, not {value}", file.display());
+    }
+}
