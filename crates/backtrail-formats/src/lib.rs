@@ -30,6 +30,8 @@ mod json;
 mod lines;
 mod places;
 mod reading;
+mod redact;
+mod retention;
 mod source;
 mod told;
 
@@ -39,6 +41,8 @@ pub use formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
 pub use gathered::{Gathered, GatheredThread};
 pub use lines::{Line, Lines, MAX_LINE};
 pub use places::Environment;
+pub use redact::{Finding, JsonRedactor, Redactor};
+pub use retention::{Limit, Retention, retention};
 pub use source::Source;
 pub use told::{
     About, After, DamagedLine, Damages, Item, Origin, Said, Sink, Summarised, Thread, Told, Used,
