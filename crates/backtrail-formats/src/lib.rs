@@ -32,6 +32,8 @@ mod lines;
 mod packed;
 mod places;
 mod reading;
+mod redact;
+mod retention;
 mod source;
 #[doc(hidden)]
 pub mod testing;
@@ -45,6 +47,8 @@ pub use import::{AgentReport, ImportOptions, ImportProgress, ImportReport, impor
 pub use lines::{Line, Lines, MAX_LINE};
 pub use packed::{Unpacked, unpack};
 pub use places::Environment;
+pub use redact::{Finding, JsonRedactor, Redactor};
+pub use retention::{Limit, Retention, retention};
 pub use source::Source;
 pub use told::{
     About, After, DamagedLine, Damages, Item, Origin, Said, Sink, Summarised, Thread, Told, Used,

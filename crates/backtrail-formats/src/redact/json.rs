@@ -1,0 +1,276 @@
+//! Secrets within the strings of JSON, found in what the strings say and not in how they
+//! are written.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use backtrail::Text;
+
+use super::Redactor;
+
+/// Redacts the strings of a JSON text; `None` where nothing is removed.
+/// `name` is what the value is called.
+pub(super) fn redact_strings(redactor: &mut Redactor, name: &str, json: &str) -> Option<String> {
+    let mut out = Vec::new();
+    let mut writer = JsonRedactor::new(&mut out, redactor);
+    writer.name = Some(name.to_owned());
+    writer.write_all(json.as_bytes()).ok()?;
+    let changed = writer.finish().ok()?;
+    changed.then(|| String::from_utf8(out).ok()).flatten()
+}
+
+/// What the places are that findings have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Places {
+    /// Those that the redactor was given.
+    Given,
+    Lines,
+    /// The elements of the first list in the outermost object, from 1 on; 0 before it.
+    Elements,
+}
+
+/// Passes JSON on, one value or many, and redacts its strings, knowing the names of those
+/// that are fields. What is no JSON is redacted as the text that it is. One string is in
+/// memory at once, nothing else.
+#[derive(Debug)]
+pub struct JsonRedactor<'r, W> {
+    out: W,
+    redactor: &'r mut Redactor,
+    places: Places,
+    place: u64,
+    depth: u32,
+    /// The string that is being read, with its quotes.
+    string: Vec<u8>,
+    /// What stands between strings, as far as it was read.
+    between: Vec<u8>,
+    /// The string before, where it may be the name of what comes.
+    last: Option<String>,
+    /// The name of what comes.
+    name: Option<String>,
+    in_string: bool,
+    escaped: bool,
+    changed: bool,
+}
+
+impl<'r, W: Write> JsonRedactor<'r, W> {
+    /// Makes one whose findings have the place that the redactor was given.
+    pub fn new(out: W, redactor: &'r mut Redactor) -> Self {
+        Self {
+            out,
+            redactor,
+            places: Places::Given,
+            place: 0,
+            depth: 0,
+            string: Vec::new(),
+            between: Vec::new(),
+            last: None,
+            name: None,
+            in_string: false,
+            escaped: false,
+            changed: false,
+        }
+    }
+
+    /// Makes one for JSON lines: the places are lines, from 1 on.
+    pub fn lines(out: W, redactor: &'r mut Redactor) -> Self {
+        redactor.at(1);
+        Self {
+            places: Places::Lines,
+            place: 1,
+            ..Self::new(out, redactor)
+        }
+    }
+
+    /// Makes one for an object with a list in it: the places are the elements of its
+    /// lists, from 1 on, and 0 before the first.
+    pub fn elements(out: W, redactor: &'r mut Redactor) -> Self {
+        redactor.at(0);
+        Self {
+            places: Places::Elements,
+            ..Self::new(out, redactor)
+        }
+    }
+
+    /// Writes what is left, and returns whether anything was removed.
+    pub fn finish(mut self) -> io::Result<bool> {
+        if self.in_string {
+            self.end_string(false)?;
+        }
+        self.end_between()?;
+        self.out.flush()?;
+        Ok(self.changed)
+    }
+
+    fn next_place(&mut self) {
+        self.place += 1;
+        self.redactor.at(self.place);
+    }
+
+    /// Takes in what stands outside strings.
+    fn outside(&mut self, byte: u8) {
+        match (self.places, byte) {
+            (_, b'{' | b'[') => {
+                self.depth = self.depth.saturating_add(1);
+                if self.places == Places::Elements && self.depth == 2 && byte == b'[' {
+                    self.place = 0;
+                    self.next_place();
+                }
+            }
+            (_, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
+            (Places::Elements, b',') if self.depth == 2 => self.next_place(),
+            _ => {}
+        }
+    }
+
+    /// Ends a line: whatever was in it, the next one begins anew.
+    fn end_line(&mut self) -> io::Result<()> {
+        self.end_between()?;
+        self.out.write_all(b"\n")?;
+        if self.places == Places::Lines {
+            self.depth = 0;
+            self.next_place();
+        }
+        Ok(())
+    }
+
+    /// Writes what stands between two strings. In JSON it is signs and numbers; in a line
+    /// that is damaged it may be anything.
+    fn end_between(&mut self) -> io::Result<()> {
+        let between = std::mem::take(&mut self.between);
+        self.name = match between.trim_ascii() {
+            b":" => self.last.take(),
+            b"" => self.name.take(),
+            _ => None,
+        };
+        self.last = None;
+        let text = String::from_utf8_lossy(&between);
+        match self.redactor.redact(&text) {
+            Cow::Owned(redacted) => {
+                self.changed = true;
+                self.out.write_all(redacted.as_bytes())?;
+            }
+            Cow::Borrowed(_) => self.out.write_all(&between)?,
+        }
+        self.between = between;
+        self.between.clear();
+        Ok(())
+    }
+
+    fn end_string(&mut self, closed: bool) -> io::Result<()> {
+        self.in_string = false;
+        self.escaped = false;
+        let string = std::mem::take(&mut self.string);
+        match self.redacted(&string, closed) {
+            Some(redacted) => {
+                self.changed = true;
+                self.out.write_all(&redacted)?;
+            }
+            None => self.out.write_all(&string)?,
+        }
+        // Most strings are short: what a long one took is given back.
+        if string.capacity() <= 1 << 20 {
+            self.string = string;
+            self.string.clear();
+        }
+        Ok(())
+    }
+
+    fn redacted(&mut self, string: &[u8], closed: bool) -> Option<Vec<u8>> {
+        /// A name of a field is no longer.
+        const LONGEST_NAME: usize = 64;
+        let name = self.name.take();
+        let literal = String::from_utf8_lossy(string);
+        let decoded = match closed {
+            true => serde_json::from_str::<Text>(&literal).ok(),
+            false => None,
+        };
+        let Some(text) = decoded else {
+            // No JSON: it is redacted as it stands.
+            return match self.redactor.redact(&literal) {
+                Cow::Owned(redacted) => Some(redacted.into_bytes()),
+                Cow::Borrowed(_) => None,
+            };
+        };
+        let redacted = match name {
+            Some(name) => self.redactor.redact_named(&name, &text),
+            None => self.redactor.redact(&text),
+        };
+        self.last = (text.len() <= LONGEST_NAME).then(|| text.to_string());
+        match redacted {
+            Cow::Owned(redacted) => serde_json::to_vec(&redacted).ok(),
+            Cow::Borrowed(_) => None,
+        }
+    }
+
+    /// Reads what stands between strings; returns what is left.
+    fn read_between<'b>(&mut self, bytes: &'b [u8]) -> io::Result<&'b [u8]> {
+        /// So much of it is held at most: no JSON of anybody has more.
+        const MOST: usize = 1 << 20;
+        let upto = memchr::memchr2(b'"', b'\n', bytes).unwrap_or(bytes.len());
+        let (between, rest) = bytes.split_at(upto);
+        between.iter().for_each(|byte| self.outside(*byte));
+        self.between.extend_from_slice(between);
+        if self.between.len() > MOST {
+            self.end_between()?;
+        }
+        match rest.split_first() {
+            Some((b'"', rest)) => {
+                self.end_between()?;
+                self.in_string = true;
+                self.string.push(b'"');
+                Ok(rest)
+            }
+            Some((_, rest)) => {
+                self.end_line()?;
+                Ok(rest)
+            }
+            None => Ok(rest),
+        }
+    }
+
+    /// Reads what stands in a string; returns what is left.
+    fn read_string<'b>(&mut self, bytes: &'b [u8]) -> io::Result<&'b [u8]> {
+        if std::mem::take(&mut self.escaped) && bytes[0] != b'\n' {
+            self.string.push(bytes[0]);
+            return Ok(&bytes[1..]);
+        }
+        let Some(upto) = memchr::memchr3(b'"', b'\\', b'\n', bytes) else {
+            self.string.extend_from_slice(bytes);
+            return Ok(&[]);
+        };
+        self.string.extend_from_slice(&bytes[..upto]);
+        match bytes[upto] {
+            b'"' => {
+                self.string.push(b'"');
+                self.end_string(true)?;
+            }
+            b'\\' => {
+                self.string.push(b'\\');
+                self.escaped = true;
+            }
+            // No string of JSON has a line break: this was none.
+            _ => {
+                self.end_string(false)?;
+                self.end_line()?;
+            }
+        }
+        Ok(&bytes[upto + 1..])
+    }
+}
+
+impl<W: Write> Write for JsonRedactor<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            rest = match self.in_string {
+                true => self.read_string(rest)?,
+                false => self.read_between(rest)?,
+            };
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
