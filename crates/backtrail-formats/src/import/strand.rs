@@ -159,6 +159,7 @@ impl Comparing {
 }
 
 /// What a comparison says of an item.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub(super) enum Verdict {
     /// The session has it, or it is held back.
     Same,

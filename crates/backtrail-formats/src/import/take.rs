@@ -52,6 +52,7 @@ struct Before {
 }
 
 /// What becomes of a file.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub(super) enum Done {
     Taken(Taken, Option<Known>),
     /// Another file must come first.
