@@ -40,6 +40,12 @@ pub trait Format: Sync + Send {
         false
     }
 
+    /// Returns whether several files of one session may each tell a part of it, so that the
+    /// lines of all of them, the oldest file first, are read as one.
+    fn joins(&self) -> bool {
+        false
+    }
+
     /// Reads a file, or what came since it was read last.
     ///
     /// With `resume`, the source up to `resume.read_to` is what it was, and the sink has

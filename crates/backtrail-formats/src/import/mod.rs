@@ -8,6 +8,7 @@
 
 mod cache;
 mod found;
+mod joined;
 mod names;
 mod report;
 mod shop;

@@ -18,6 +18,7 @@ pub(super) struct Strand {
     pub(super) state: State,
     /// Where a session that is not there yet comes from.
     pub(super) birth: Birth,
+    pub(super) first_at: Option<Timestamp>,
     pub(super) last_at: Option<Timestamp>,
     /// Messages that were written.
     pub(super) messages: u64,
@@ -176,6 +177,7 @@ impl Strand {
             about: About::default(),
             state,
             birth,
+            first_at: None,
             last_at: None,
             messages: 0,
             created: false,
@@ -303,6 +305,7 @@ impl Strand {
         };
         let at = told.or(self.last_at).or(self.about.began);
         let at = at.or_else(|| Timestamp::from_millis(0));
+        self.first_at = self.first_at.or(told);
         self.last_at = told.or(self.last_at);
         at.unwrap_or_else(|| std::time::SystemTime::now().into())
     }

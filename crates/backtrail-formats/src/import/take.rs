@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use backtrail::{Json, SessionReader, SourceRecord, Timestamp};
+use backtrail::{Json, SessionId, SessionReader, SourceRecord, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::cache::Known;
 use super::found::{Found, Stamp};
+use super::joined;
 use super::report::{Outcome, Taken};
 use super::shop::{Place, Shop, find_source, is_last, source_at};
 use super::strand::{State, Strand};
@@ -21,7 +22,7 @@ use crate::told::{About, DamagedLine, Told};
 /// What a reading leaves in the session, for the next one.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct ReadingNote {
+pub(super) struct ReadingNote {
     name: String,
     read_to: u64,
     lines: u64,
@@ -36,6 +37,9 @@ struct ReadingNote {
     model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     directory: Option<PathBuf>,
+    /// When the first thing in it was said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_at: Option<Timestamp>,
     /// What the beginning and the end of what was read hash to.
     head: String,
     tail: String,
@@ -198,7 +202,7 @@ impl File<'_> {
                 self.finish(told, *woven, Some(before), note, before.record.to)
             }
             Read::Nothing(told) => Ok(self.nothing(told)),
-            Read::Stopped(Stop::StartOver) => self.whole(Some(before), false),
+            Read::Stopped(Stop::StartOver) | Read::Join(_) => self.whole(Some(before), false),
             Read::Stopped(stop) => Ok(self.stopped(stop)),
         }
     }
@@ -213,6 +217,7 @@ impl File<'_> {
         let mode = Mode::Whole {
             known: before.map(|before| before.reader.id().clone()),
             shrunk,
+            joined: false,
         };
         match self.read(content, mode, None)? {
             Read::Told(mut told, woven) => {
@@ -226,23 +231,64 @@ impl File<'_> {
                 }
                 let mut note = ReadingNote::default();
                 note.add(&told);
-                let from = match before {
-                    Some(before)
-                        if self.raw.len() > before.record.to && self.is_kept(before)? =>
-                    {
-                        before.record.to
-                    }
-                    _ => 0,
-                };
+                let from = self.kept_before(before)?;
                 self.finish(told, *woven, before, note, from)
             }
             Read::Nothing(told) => Ok(self.nothing(told)),
+            Read::Join(id) => self.join(&id, content, before),
             Read::Stopped(Stop::StartOver) => {
                 let what = "the reader would not begin at the beginning";
                 Err(Error::invalid(what, &self.found.path))
             }
             Read::Stopped(stop) => Ok(self.stopped(stop)),
         }
+    }
+
+    /// Reads all files of a session as one, this one among them.
+    fn join(&self, id: &SessionId, content: &Source, before: Option<&Before>) -> Result<Done> {
+        let probed = joined::probe(self.found.format, content)?;
+        let Some(store) = self.shop.find(id)? else {
+            return Ok(Done::Later);
+        };
+        let reader = store.read_session(id)?;
+        let file = joined::File {
+            path: &self.found.path,
+            content,
+            first_at: probed.first_at,
+        };
+        let parts = joined::parts(&reader, &file)?;
+        let mut scratch = self.shop.scratch()?;
+        joined::write(&reader, &parts, content, &mut scratch)?;
+        let all = Source::from_file(&self.found.path, scratch)?;
+        let mode = Mode::Whole {
+            known: Some(id.clone()),
+            shrunk: true,
+            joined: true,
+        };
+        match self.read(&all, mode, None)? {
+            Read::Told(_, woven) => {
+                let mut note = ReadingNote::default();
+                note.add(&probed.told);
+                note.first_at = probed.first_at;
+                // It says nothing of the others: next time all are read as one again.
+                note.state = None;
+                let from = self.kept_before(before)?;
+                self.finish(probed.told, *woven, before, note, from)
+            }
+            Read::Nothing(told) => Ok(self.nothing(told)),
+            Read::Stopped(stop) => Ok(self.stopped(stop)),
+            Read::Join(_) => Ok(Done::Later),
+        }
+    }
+
+    /// Returns how much of the file the session holds already.
+    fn kept_before(&self, before: Option<&Before>) -> Result<u64> {
+        Ok(match before {
+            Some(before) if self.raw.len() > before.record.to && self.is_kept(before)? => {
+                before.record.to
+            }
+            _ => 0,
+        })
     }
 
     fn unpack(&self) -> Result<Option<(Source, Option<String>)>> {
@@ -255,12 +301,17 @@ impl File<'_> {
         Ok(Some((content, unpacked.damage)))
     }
 
+    /// Returns when the file was last written to.
+    fn modified(&self) -> Timestamp {
+        let millis = i64::try_from(self.stamp.modified_ns / 1_000_000).ok();
+        let modified = millis.and_then(Timestamp::from_millis);
+        modified.unwrap_or_else(|| std::time::SystemTime::now().into())
+    }
+
     fn read(&self, content: &Source, mode: Mode, resume: Option<&Resume>) -> Result<Read> {
-        let modified = i64::try_from(self.stamp.modified_ns / 1_000_000).ok();
-        let modified = modified.and_then(Timestamp::from_millis);
-        let modified = modified.unwrap_or_else(|| std::time::SystemTime::now().into());
         let format = self.found.format;
-        let mut weave = Weave::new(self.shop, format, content, mode, self.last_pass, modified);
+        let (last_pass, modified) = (self.last_pass, self.modified());
+        let mut weave = Weave::new(self.shop, format, content, mode, last_pass, modified);
         match format.read(content, resume, &mut weave) {
             Ok(told) => {
                 // Half a line may be all there is yet; whose it is, nobody can tell.
@@ -274,7 +325,10 @@ impl File<'_> {
                 Ok(Read::Told(told, Box::new(woven)))
             }
             Err(ReadError::StartOver) => Ok(Read::Stopped(Stop::StartOver)),
-            Err(ReadError::Failed(error)) => weave.stop.map(Read::Stopped).ok_or(error),
+            Err(ReadError::Failed(error)) => match (weave.stop, weave.main()) {
+                (Some(Stop::Join), Some(id)) => Ok(Read::Join(id.clone())),
+                (stop, _) => stop.map(Read::Stopped).ok_or(error),
+            },
         }
     }
 
@@ -291,7 +345,7 @@ impl File<'_> {
     fn stopped(&self, stop: Stop) -> Done {
         match stop {
             Stop::Deleted => Done::Taken(Taken::nothing(Outcome::Deleted), None),
-            Stop::Later | Stop::StartOver => Done::Later,
+            Stop::Later | Stop::StartOver | Stop::Join => Done::Later,
         }
     }
 
@@ -337,10 +391,11 @@ impl File<'_> {
             main.changed |= other.changed;
         }
         note.name = name;
-        let known_about = known
-            .as_ref()
-            .map(|(note, ..)| note.about())
-            .unwrap_or_default();
+        note.first_at = note.first_at.or(main.first_at);
+        let known_about = match &known {
+            Some((note, ..)) => note.about(),
+            None => self.known_already(&mut main)?,
+        };
         note.learn(&known_about);
         note.learn(&main.about);
         (note.head, note.tail) = self.ends(self.raw.len())?;
@@ -360,9 +415,7 @@ impl File<'_> {
                 let mut source = SourceRecord::new(self.found.format.name(), &self.found.path)
                     .from(from)
                     .note(Json::from_value(&note)?);
-                if let Some(at) = main.last_at {
-                    source = source.at(at);
-                }
+                source = source.at(main.last_at.unwrap_or(self.modified()));
                 let mut at = from;
                 while at < self.raw.len() {
                     let end = self.raw.len().min(at + KEPT_AT_ONCE);
@@ -396,6 +449,24 @@ impl File<'_> {
         let reader = store.read_session(&main.id)?;
         let source = find_source(&reader, &self.found.path)?;
         Ok(source.map(|(record, place)| (note_of(&record), place, record.to)))
+    }
+
+    /// Returns what a session knows of itself that other files told: this one changes
+    /// nothing of it.
+    fn known_already(&self, main: &mut Strand) -> Result<About> {
+        let Some(store) = main.store().filter(|_| !main.created) else {
+            return Ok(About::default());
+        };
+        let info = store.read_session(&main.id)?.info()?;
+        main.last_at = main.last_at.max(info.updated_at);
+        let told = &main.about;
+        Ok(About {
+            title: info.title.and(told.title.clone()),
+            model: info.model.and(told.model.clone()),
+            directory: info.workspace_root.and(told.directory.clone()),
+            began: None,
+            tags: told.tags.clone(),
+        })
     }
 
     fn begins_as_kept(&self, main: &Strand) -> Result<bool> {
@@ -483,5 +554,7 @@ enum Read {
     Told(Told, Box<Woven>),
     /// It is not known whose it is.
     Nothing(Told),
+    /// It is one of several files of this session.
+    Join(SessionId),
     Stopped(Stop),
 }

@@ -20,6 +20,8 @@ pub(super) enum Mode {
         known: Option<SessionId>,
         /// Whether it is shorter than it was.
         shrunk: bool,
+        /// Whether all files of the session are read as one.
+        joined: bool,
     },
     /// From where it was read to, behind the end of this session.
     GoOn(SessionId),
@@ -34,6 +36,8 @@ pub(super) enum Stop {
     Deleted,
     /// It must be read from its beginning.
     StartOver,
+    /// Other files tell parts of the same session: all of them are read as one.
+    Join,
 }
 
 /// Takes in what one file tells.
@@ -83,6 +87,24 @@ impl<'w> Weave<'w> {
             stop: None,
             modified,
         }
+    }
+
+    /// Returns the session of the file's own conversation, once it is known.
+    pub(super) fn main(&self) -> Option<&SessionId> {
+        self.main.as_ref()
+    }
+
+    /// Returns whether other files tell parts of this session. Names that are made up are
+    /// given to more than one session.
+    fn is_one_of_several(&self, reader: &SessionReader) -> Result<bool> {
+        if !self.format.joins() || uuid::Uuid::try_parse(&self.name).is_err() {
+            return Ok(false);
+        }
+        let sources = reader.sources()?;
+        let is_other = |kept: &backtrail::KeptSource| {
+            kept.held_by.is_none() && kept.path != self.source.path()
+        };
+        Ok(sources.iter().any(is_other))
     }
 
     fn stop<T>(&mut self, stop: Stop) -> Result<T> {
@@ -291,6 +313,7 @@ impl<'w> Weave<'w> {
                 self.mode = Mode::Whole {
                     known: Some(id.clone()),
                     shrunk: true,
+                    joined: false,
                 };
                 Strand::new(id.clone(), Birth::Start, state)
             }
@@ -413,15 +436,21 @@ impl Sink for Weave<'_> {
         if self.shop.was_deleted(&id) {
             return self.stop(Stop::Deleted);
         }
-        if let (Mode::Whole { known: None, .. }, Some(store)) = (&self.mode, self.shop.find(&id)?) {
+        let is_read = matches!(self.mode, Mode::Whole { joined: false, .. });
+        if is_read && let Some(store) = self.shop.find(&id)? {
             let reader = store.read_session(&id)?;
-            if reader.info()?.belongs_to.as_deref() != Some(agent) {
+            let is_known = !matches!(self.mode, Mode::Whole { known: None, .. });
+            if !is_known && reader.info()?.belongs_to.as_deref() != Some(agent) {
                 id = other_id(&id, agent);
-            } else if find_source(&reader, self.source.path())?.is_some() {
+            } else if self.is_one_of_several(&reader)? {
+                self.main = Some(id);
+                return self.stop(Stop::Join);
+            } else if !is_known && find_source(&reader, self.source.path())?.is_some() {
                 // What is known of files was lost, and is found again.
                 self.mode = Mode::Whole {
                     known: Some(id.clone()),
                     shrunk: true,
+                    joined: false,
                 };
             }
         }
