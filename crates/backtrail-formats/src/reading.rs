@@ -50,21 +50,31 @@ impl<'s> Reading<'s> {
     /// that follows could make it another one. Else its agent may still be writing it: it
     /// is not told, not counted as damage, and read again next time.
     pub(crate) fn next(&mut self) -> Result<Option<Found>> {
+        let found = self.next_as(Object::parse)?;
+        Ok(found.map(|(object, line, place)| Found {
+            object,
+            line,
+            place,
+        }))
+    }
+
+    /// Returns what `parse` makes of the next line it understands, with the line's number
+    /// and place. It is for readers that need less than the whole object.
+    pub(crate) fn next_as<T>(
+        &mut self,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<(T, u64, Range<u64>)>> {
         while let Some(line) = self.lines.next()? {
             let place = line.place.clone();
-            match read(&line) {
-                Ok(object) => {
+            match read(&line, &parse) {
+                Ok(parsed) => {
                     if line.nulls {
                         let reason = "NUL bytes around it; what it says could be read";
                         self.damage.add(damaged(&line, reason.to_owned()));
                     }
                     let line = line.number;
                     self.read_to = place.end;
-                    return Ok(Some(Found {
-                        object,
-                        line,
-                        place,
-                    }));
+                    return Ok(Some((parsed, line, place)));
                 }
                 Err(_) if !line.ended && !line.too_long => {
                     self.unfinished = true;
@@ -93,10 +103,15 @@ impl<'s> Reading<'s> {
 
     /// Counts a line that is an object, but cannot be understood.
     pub(crate) fn damaged(&mut self, found: &Found, reason: impl Into<String>) {
+        self.damaged_at(found.line, &found.place, reason);
+    }
+
+    /// Counts a line that is read, but cannot be understood, by its number and place.
+    pub(crate) fn damaged_at(&mut self, line: u64, place: &Range<u64>, reason: impl Into<String>) {
         self.damage.add(DamagedLine {
-            line: found.line,
-            byte: found.place.start,
-            bytes: found.place.end - found.place.start,
+            line,
+            byte: place.start,
+            bytes: place.end - place.start,
             reason: reason.into(),
         });
     }
@@ -126,12 +141,12 @@ fn damaged(line: &Line<'_>, reason: String) -> DamagedLine {
     }
 }
 
-fn read(line: &Line<'_>) -> Result<Object, String> {
+fn read<T>(line: &Line<'_>, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
     if line.too_long {
         return Err(format!("longer than {} MiB", MAX_LINE >> 20));
     }
     if line.bytes.is_empty() {
         return Err("nothing but NUL bytes".to_owned());
     }
-    Object::parse(&line.text())
+    parse(&line.text())
 }
