@@ -18,6 +18,8 @@ pub(crate) struct Reading<'s> {
     damage: Damages,
     unknown: BTreeMap<String, u64>,
     read_to: u64,
+    /// How many lines there are up to there.
+    read_lines: u64,
     unfinished: bool,
 }
 
@@ -40,6 +42,7 @@ impl<'s> Reading<'s> {
             damage: Damages::default(),
             unknown: BTreeMap::new(),
             read_to: from,
+            read_lines: lines,
             unfinished: false,
         }
     }
@@ -74,6 +77,7 @@ impl<'s> Reading<'s> {
                     }
                     let line = line.number;
                     self.read_to = place.end;
+                    self.read_lines = line;
                     return Ok(Some((parsed, line, place)));
                 }
                 Err(_) if !line.ended && !line.too_long => {
@@ -83,6 +87,7 @@ impl<'s> Reading<'s> {
                 Err(reason) => {
                     self.damage.add(damaged(&line, reason));
                     self.read_to = place.end;
+                    self.read_lines = line.number;
                 }
             }
         }
@@ -118,13 +123,12 @@ impl<'s> Reading<'s> {
 
     /// Returns what came of it.
     pub(crate) fn finish(self, session: String, state: Option<Json>) -> Told {
-        // A half line at the end is counted when it is whole.
-        let lines = self.lines.number() - u64::from(self.unfinished);
         Told {
             session,
             read_to: self.read_to,
             state,
-            lines,
+            // Half a line at the end, and blank ones, are counted when they are passed.
+            lines: self.read_lines,
             damage: self.damage,
             unknown: self.unknown,
             unfinished: self.unfinished,

@@ -183,6 +183,10 @@ fn read_all(source: &Source, sink: &mut dyn Sink) -> Read<Told> {
 
 /// Goes on where an earlier reading ended.
 fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, ReadError> {
+    if resume.read_to == 0 {
+        // Nothing was read: not even the name, perhaps.
+        return Err(ReadError::StartOver);
+    }
     let mut state = State::from_json(&resume.state).ok_or(ReadError::StartOver)?;
     let from = begin(source, resume.read_to)?.ok_or(ReadError::StartOver)?;
     let naming = Naming::of(source);

@@ -100,6 +100,7 @@ pub(super) struct Tree {
     pub(super) branches: Vec<Branch>,
     by_uuid: HashMap<u64, u32>,
     last_solid: Option<u32>,
+    last_told: Option<u32>,
     last: Option<u32>,
     /// Whether lines that say they have no parent are not believed.
     loose: bool,
@@ -144,6 +145,9 @@ impl Tree {
         if in_tree {
             self.loose |= rootless && entry.kind == Kind::Assistant && self.last.is_some();
             self.last = Some(index);
+            if entry.kind.is_told() {
+                self.last_told = Some(index);
+            }
         }
         if solid {
             self.last_solid = Some(index);
@@ -205,7 +209,11 @@ impl Tree {
     /// Returns which lines lead to the end of the conversation.
     fn path(&self) -> Vec<bool> {
         let mut on_path = vec![false; self.nodes.len()];
-        let mut next = self.last_solid.or(self.last).unwrap_or(NONE);
+        let mut next = self
+            .last_solid
+            .or(self.last_told)
+            .or(self.last)
+            .unwrap_or(NONE);
         while let Some(node) = self.nodes.get(next as usize) {
             on_path[next as usize] = true;
             next = node.parent;
@@ -369,13 +377,17 @@ impl Tips {
     /// Puts the next line behind the others; `None` where that cannot be done without
     /// the whole tree.
     pub(super) fn push(&mut self, entry: &Entry, most: usize) -> Option<()> {
+        if self.any && !self.solid {
+            // Where nobody said anything, there is no line yet that something hangs on.
+            return None;
+        }
         let solid = is_solid(entry);
         let same = entry.response.is_some() && entry.response == self.response;
         let hangs_on = |uuid: &u64| self.uuids.contains(uuid);
         let current = match entry.parent {
             Parent::Is(uuid) => hangs_on(&uuid),
             Parent::Null if !self.loose && believes_null(entry) => !self.any,
-            Parent::Null | Parent::Absent => self.solid || !self.any,
+            Parent::Null | Parent::Absent => true,
         };
         if entry.parent == Parent::Null && entry.kind == Kind::Assistant && !self.loose && self.any
         {
