@@ -18,6 +18,8 @@ pub(crate) struct Reading<'s> {
     damage: Damages,
     unknown: BTreeMap<String, u64>,
     read_to: u64,
+    /// How many lines there are up to there.
+    read_lines: u64,
     unfinished: bool,
 }
 
@@ -40,6 +42,7 @@ impl<'s> Reading<'s> {
             damage: Damages::default(),
             unknown: BTreeMap::new(),
             read_to: from,
+            read_lines: lines,
             unfinished: false,
         }
     }
@@ -50,21 +53,32 @@ impl<'s> Reading<'s> {
     /// that follows could make it another one. Else its agent may still be writing it: it
     /// is not told, not counted as damage, and read again next time.
     pub(crate) fn next(&mut self) -> Result<Option<Found>> {
+        let found = self.next_as(Object::parse)?;
+        Ok(found.map(|(object, line, place)| Found {
+            object,
+            line,
+            place,
+        }))
+    }
+
+    /// Returns what `parse` makes of the next line it understands, with the line's number
+    /// and place. It is for readers that need less than the whole object.
+    pub(crate) fn next_as<T>(
+        &mut self,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<(T, u64, Range<u64>)>> {
         while let Some(line) = self.lines.next()? {
             let place = line.place.clone();
-            match read(&line) {
-                Ok(object) => {
+            match read(&line, &parse) {
+                Ok(parsed) => {
                     if line.nulls {
                         let reason = "NUL bytes around it; what it says could be read";
                         self.damage.add(damaged(&line, reason.to_owned()));
                     }
                     let line = line.number;
                     self.read_to = place.end;
-                    return Ok(Some(Found {
-                        object,
-                        line,
-                        place,
-                    }));
+                    self.read_lines = line;
+                    return Ok(Some((parsed, line, place)));
                 }
                 Err(_) if !line.ended && !line.too_long => {
                     self.unfinished = true;
@@ -73,6 +87,7 @@ impl<'s> Reading<'s> {
                 Err(reason) => {
                     self.damage.add(damaged(&line, reason));
                     self.read_to = place.end;
+                    self.read_lines = line.number;
                 }
             }
         }
@@ -94,23 +109,27 @@ impl<'s> Reading<'s> {
 
     /// Counts a line that is an object, but cannot be understood.
     pub(crate) fn damaged(&mut self, found: &Found, reason: impl Into<String>) {
+        self.damaged_at(found.line, &found.place, reason);
+    }
+
+    /// Counts a line that is read, but cannot be understood, by its number and place.
+    pub(crate) fn damaged_at(&mut self, line: u64, place: &Range<u64>, reason: impl Into<String>) {
         self.damage.add(DamagedLine {
-            line: found.line,
-            byte: found.place.start,
-            bytes: found.place.end - found.place.start,
+            line,
+            byte: place.start,
+            bytes: place.end - place.start,
             reason: reason.into(),
         });
     }
 
     /// Returns what came of it.
     pub(crate) fn finish(self, session: String, state: Option<Json>) -> Told {
-        // A half line at the end is counted when it is whole.
-        let lines = self.lines.number() - u64::from(self.unfinished);
         Told {
             session,
             read_to: self.read_to,
             state,
-            lines,
+            // Half a line at the end, and blank ones, are counted when they are passed.
+            lines: self.read_lines,
             damage: self.damage,
             unknown: self.unknown,
             unfinished: self.unfinished,
@@ -127,12 +146,12 @@ fn damaged(line: &Line<'_>, reason: String) -> DamagedLine {
     }
 }
 
-fn read(line: &Line<'_>) -> Result<Object, String> {
+fn read<T>(line: &Line<'_>, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
     if line.too_long {
         return Err(format!("longer than {} MiB", MAX_LINE >> 20));
     }
     if line.bytes.is_empty() {
         return Err("nothing but NUL bytes".to_owned());
     }
-    Object::parse(&line.text())
+    parse(&line.text())
 }
