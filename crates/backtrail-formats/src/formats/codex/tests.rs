@@ -89,9 +89,11 @@ fn an_event_that_was_told_gives_way_to_the_item_that_comes_later() {
 
 #[test]
 fn the_oldest_rollouts_have_no_envelope() {
-    let mut rollout = Rollout::default();
-    rollout.path =
-        Some("rollout-2025-07-01T10-00-00-c3c4b301-27c8-4c70-b6e4-46b99fdf0236.jsonl".into());
+    let name = "rollout-2025-07-01T10-00-00-c3c4b301-27c8-4c70-b6e4-46b99fdf0236.jsonl";
+    let mut rollout = Rollout {
+        path: Some(name.into()),
+        ..Rollout::default()
+    };
     rollout
         .raw(r#"{"id":"c3c4b301-27c8-4c70-b6e4-46b99fdf0236","timestamp":"2025-07-01T10:00:00.000Z","instructions":null,"git":{}}"#)
         .raw(r#"{"record_type":"state"}"#)

@@ -209,6 +209,27 @@ fn a_sub_agent_that_copied_nothing_counts_all() {
 }
 
 #[test]
+fn a_sub_agent_without_any_sign_of_a_copy_counts_all() {
+    let source = json!({"subagent": {"other": "guardian"}});
+    let mut rollout = Rollout::new(json!({"source": source, "session_id": PARENT}));
+    rollout
+        .user("task")
+        .agent("1")
+        .count(10, 10)
+        .agent("2")
+        .count(30, 20);
+    let read = rollout.read();
+    assert_eq!(read.inputs(), [10, 20]);
+    let parent = Origin::Spawned {
+        session: Some(PARENT.to_owned()),
+        tool_use_id: None,
+    };
+    assert_eq!(read.origin(), parent);
+    let tags = read.gathered.main().unwrap().about.tags.clone();
+    assert_eq!(tags, Some(vec!["guardian".to_owned()]));
+}
+
+#[test]
 fn a_number_says_where_a_sub_agents_own_part_begins() {
     let mut rollout =
         Rollout::new(json!({"parent_thread_id": PARENT, "subagent_history_start_ordinal": 6}));

@@ -258,7 +258,7 @@ fn build(kind: u8, steps: &[Step]) -> Rollout {
         _ => json!({"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}}}),
     };
     let mut rollout = Rollout::new(head);
-    if kind % 3 == 0 {
+    if kind.is_multiple_of(3) {
         rollout.ordinal = Some(1);
     }
     let mut total = 0;

@@ -181,10 +181,12 @@ impl Read {
     }
 
     pub(super) fn used(&self) -> Vec<&Used> {
-        let used = |item| match item {
-            &Item::Used(ref used) => Some(used),
-            _ => None,
-        };
+        fn used(item: &Item) -> Option<&Used> {
+            match item {
+                Item::Used(used) => Some(used),
+                _ => None,
+            }
+        }
         self.items().iter().filter_map(used).collect()
     }
 
@@ -196,10 +198,12 @@ impl Read {
     }
 
     pub(super) fn summaries(&self) -> Vec<&Summarised> {
-        let summary = |item| match item {
-            &Item::Summarised(ref summarised) => Some(summarised),
-            _ => None,
-        };
+        fn summary(item: &Item) -> Option<&Summarised> {
+            match item {
+                Item::Summarised(summarised) => Some(summarised),
+                _ => None,
+            }
+        }
         self.items().iter().filter_map(summary).collect()
     }
 
