@@ -89,6 +89,14 @@ mod tests {
 
     use super::*;
 
+    /// Packs as an agent does, with a checksum at the end.
+    fn pack(content: &[u8]) -> Vec<u8> {
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.include_checksum(true).unwrap();
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
     /// Packs, and unpacks what `spoil` made of it.
     fn through(
         content: &[u8],
@@ -97,7 +105,7 @@ mod tests {
     ) -> Result<(Unpacked, Vec<u8>)> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rollout.jsonl.zst");
-        let mut packed = zstd::stream::encode_all(content, 3).unwrap();
+        let mut packed = pack(content);
         spoil(&mut packed);
         std::fs::write(&path, packed).unwrap();
         let mut into = tempfile::tempfile().unwrap();
@@ -122,7 +130,7 @@ mod tests {
 
     #[test]
     fn several_frames_are_one_content() {
-        let more = zstd::stream::encode_all(&b"more\n"[..], 3).unwrap();
+        let more = pack(b"more\n");
         let append = |packed: &mut Vec<u8>| packed.extend_from_slice(&more);
         let (unpacked, back) = through(b"one\n", MAX_UNPACKED, append).unwrap();
         assert_eq!((&back[..], unpacked.damage), (&b"one\nmore\n"[..], None));

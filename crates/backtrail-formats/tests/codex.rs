@@ -4,6 +4,12 @@
 //! The files are in `../shared/samples`, where that is; elsewhere the tests say loudly
 //! that they did not run.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "these are tests, of files that are only read"
+)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

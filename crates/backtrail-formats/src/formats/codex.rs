@@ -18,7 +18,6 @@ mod tokens;
 mod whole;
 
 #[cfg(test)]
-#[path = "codex/tests.rs"]
 mod tests;
 
 use std::path::{Path, PathBuf};

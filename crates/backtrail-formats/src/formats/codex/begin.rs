@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use backtrail::Timestamp;
-
 use super::inherited::Inherited;
 use super::names;
 use super::state::{From, State};
@@ -32,9 +30,13 @@ pub(super) fn begin(record: &Object, path: &Path, copied: Option<String>) -> (St
     };
     let began = head.time("timestamp").or_else(|| record.time("timestamp"));
     let directory = text(&head, "cwd").map(PathBuf::from);
+    let is_copy = copied.as_deref().is_some_and(|copied| copied != thread);
     let from = from(&head, &thread, copied);
     let mut state = State {
-        inherited: inherited(&head, &from, &thread, began),
+        inherited: match inherited(&head, &from) {
+            Some(inherited) => inherited,
+            None => Inherited::open(&thread, began, is_copy),
+        },
         has_directory: directory.is_some(),
         session,
         thread,
@@ -55,11 +57,8 @@ pub(super) fn begin(record: &Object, path: &Path, copied: Option<String>) -> (St
 /// Returns where a session comes from.
 fn from(head: &Object, thread: &str, copied: Option<String>) -> From {
     let forked = text(head, "forked_from_id").map(|id| names::safe(&id));
-    if let Some(parent) = spawned_by(head).or_else(|| subagent(head).and(forked.clone())) {
-        return match parent == thread {
-            true => From::Start,
-            false => From::Spawned(parent),
-        };
+    if let Some(parent) = spawned_by(head, forked.as_deref(), thread) {
+        return From::Spawned(parent);
     }
     let base = head.object("history_base");
     if let Some(base) = base
@@ -84,11 +83,25 @@ fn from(head: &Object, thread: &str, copied: Option<String>) -> From {
 }
 
 /// Returns the thread whose agent began this one.
-fn spawned_by(head: &Object) -> Option<String> {
-    let spawn = || subagent(head)?.object("thread_spawn");
-    let parent = text(head, "parent_thread_id");
-    let parent = parent.or_else(|| text(&spawn()?, "parent_thread_id"))?;
-    Some(names::safe(&parent))
+fn spawned_by(head: &Object, forked: Option<&str>, thread: &str) -> Option<String> {
+    let named = text(head, "parent_thread_id").or_else(|| {
+        let spawn = subagent(head)?.object("thread_spawn")?;
+        text(&spawn, "parent_thread_id")
+    });
+    let is_agent = || {
+        let source = head.string("thread_source");
+        subagent(head).is_some() || source.is_some_and(|source| source == "subagent")
+    };
+    let parent = match named {
+        Some(parent) => names::safe(&parent),
+        None if !is_agent() => return None,
+        // Where no more is said, there is the session that all of it belongs to.
+        None => match forked {
+            Some(parent) => parent.to_owned(),
+            None => names::safe(&text(head, "session_id")?),
+        },
+    };
+    (parent != thread).then_some(parent)
 }
 
 /// Returns what is said of a sub-agent: empty where it is only said that it is one.
@@ -99,17 +112,14 @@ fn subagent(head: &Object) -> Option<Object> {
         .then(|| source.object("subagent").unwrap_or_default())
 }
 
-/// Returns what of a rollout is copied.
-fn inherited(head: &Object, from: &From, thread: &str, began: Option<Timestamp>) -> Inherited {
+/// Returns what of a rollout is copied. `None`: that must show.
+fn inherited(head: &Object, from: &From) -> Option<Inherited> {
     if let Some(start) = head.number("subagent_history_start_ordinal") {
-        return Inherited::Before(start);
+        return Some(Inherited::Before(start));
     }
-    match from {
-        From::Start | From::Goes(..) => Inherited::Over,
-        // What is shared is in the other file.
-        _ if head.has("history_base") => Inherited::Over,
-        From::Copy(_) | From::Spawned(_) => Inherited::open(thread, began),
-    }
+    // Where what is shared is in the other file, nothing is copied.
+    let is_own = matches!(from, From::Start | From::Goes(..)) || head.has("history_base");
+    is_own.then_some(Inherited::Over)
 }
 
 /// Returns what kind of agent speaks.
@@ -125,9 +135,11 @@ fn tags(head: &Object) -> Option<Vec<String>> {
         .filter_map(field)
         .collect();
     if tags.is_empty() {
-        // A review, a compaction.
+        // A review, a compaction, a guardian.
         let source = head.object("source");
-        tags.extend(source.and_then(|source| text(&source, "subagent")));
+        let named = source.and_then(|source| text(&source, "subagent"));
+        let other = || text(&subagent(head)?, "other");
+        tags.extend(named.or_else(other).filter(|tag| tag.len() <= 128));
     }
     (!tags.is_empty()).then_some(tags)
 }

@@ -36,15 +36,18 @@ pub(super) struct Signs {
     before: Option<i64>,
     /// Whether turns have ids that tell their time.
     timed_turns: bool,
+    /// Whether anything shows that there is a copy at all.
+    is_copy: bool,
 }
 
 impl Inherited {
-    /// Begins a copy whose end must show.
-    pub(super) fn open(thread: &str, began: Option<Timestamp>) -> Self {
+    /// Begins what may be a copy, or surely is one, and whose end must show.
+    pub(super) fn open(thread: &str, began: Option<Timestamp>, is_copy: bool) -> Self {
         Self::Open(Signs {
             began: time_of(thread).or(began.map(Timestamp::as_millis)),
             before: None,
             timed_turns: false,
+            is_copy,
         })
     }
 
@@ -60,33 +63,59 @@ impl Inherited {
         at: Option<Timestamp>,
         payload: &Object,
     ) -> bool {
-        let copied = match self {
-            Self::Over => false,
-            Self::Before(start) => ordinal.is_none_or(|ordinal| ordinal < *start),
-            Self::Open(signs) => signs.cover(at.map(Timestamp::as_millis), payload),
+        let part = match self {
+            Self::Over => Part::Own,
+            Self::Before(start) if ordinal.is_none_or(|ordinal| ordinal < *start) => Part::Copied,
+            Self::Before(_) => Part::Own,
+            Self::Open(signs) => signs.part(at.map(Timestamp::as_millis), payload),
         };
-        if !copied {
+        if part == Part::Own {
             *self = Self::Over;
         }
-        copied
+        part == Part::Copied
     }
 }
 
+/// Which part a record is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Copied,
+    /// Own, as far as it shows: nothing says yet that anything was copied.
+    Unclear,
+    Own,
+}
+
 impl Signs {
-    fn cover(&mut self, at: Option<i64>, payload: &Object) -> bool {
+    fn part(&mut self, at: Option<i64>, payload: &Object) -> Part {
+        let before = self.before;
+        self.before = at.or(before);
         if let Some(turn) = turn_of(payload) {
             self.timed_turns = true;
-            self.before = at.or(self.before);
-            return self.began.is_none_or(|began| turn < began);
+            return match self.began.is_none_or(|began| turn < began) {
+                true => self.copied(),
+                false => Part::Own,
+            };
         }
-        let Some(at) = at else {
-            return true;
-        };
-        let before = self.before.replace(at);
         // A copy may have kept the times of what it copied.
-        let is_older = self.began.is_some_and(|began| at < began);
-        let pause = before.is_some_and(|before| at.saturating_sub(before) > PAUSE_MS);
-        self.timed_turns || is_older || !pause
+        if at.zip(self.began).is_some_and(|(at, began)| at < began) {
+            return self.copied();
+        }
+        let is_count = payload
+            .string("type")
+            .is_some_and(|kind| kind == "token_count");
+        if !self.is_copy {
+            return if is_count { Part::Own } else { Part::Unclear };
+        }
+        let pause = at.zip(before).map(|(at, before)| at.saturating_sub(before));
+        match pause.is_some_and(|pause| pause > PAUSE_MS) && !self.timed_turns {
+            true => Part::Own,
+            false => Part::Copied,
+        }
+    }
+
+    fn copied(&mut self) -> Part {
+        self.is_copy = true;
+        Part::Copied
     }
 }
 
