@@ -68,7 +68,7 @@ impl<'s> Reading<'s> {
                 }
                 Err(_) if !line.ended && !line.too_long => {
                     self.unfinished = true;
-                    return Ok(None);
+                    break;
                 }
                 Err(reason) => {
                     self.damage.add(damaged(&line, reason));
