@@ -136,3 +136,7 @@ fn read(line: &Line<'_>) -> Result<Object, String> {
     }
     Object::parse(&line.text())
 }
+
+#[cfg(test)]
+#[path = "reading_tests.rs"]
+mod tests;
