@@ -218,3 +218,7 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let last = bytes.iter().rposition(|byte| !is_blank(byte));
     &bytes[first..=last.unwrap_or(first)]
 }
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;

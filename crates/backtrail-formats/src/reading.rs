@@ -82,7 +82,7 @@ impl<'s> Reading<'s> {
                 }
                 Err(_) if !line.ended && !line.too_long => {
                     self.unfinished = true;
-                    return Ok(None);
+                    break;
                 }
                 Err(reason) => {
                     self.damage.add(damaged(&line, reason));
@@ -155,3 +155,7 @@ fn read<T>(line: &Line<'_>, parse: impl Fn(&str) -> Result<T, String>) -> Result
     }
     parse(&line.text())
 }
+
+#[cfg(test)]
+#[path = "reading_tests.rs"]
+mod tests;

@@ -64,6 +64,22 @@ pub fn check(format: &dyn Format, path: &str, bytes: &[u8], cut: usize) {
     }
 }
 
+/// Checks any bytes, cut in the middle and at a place that they choose.
+///
+/// # Panics
+///
+/// Where a promise does not hold.
+pub fn check_any(format: &dyn Format, path: &str, bytes: &[u8]) {
+    check(format, path, bytes, bytes.len() / 2);
+    let hash = blake3::hash(bytes);
+    let chosen = hash
+        .as_bytes()
+        .iter()
+        .take(4)
+        .fold(0, |all, byte| all << 8 | usize::from(*byte));
+    check(format, path, bytes, chosen % (bytes.len() + 1));
+}
+
 /// Checks what came of a file.
 fn check_sound(told: &Told, gathered: &Gathered, bytes: usize) {
     assert!(told.read_to <= bytes as u64);

@@ -119,7 +119,7 @@ fn read_lines(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
     while let Some(found) = reading.next()? {
         log.add(&found, &mut reading);
     }
-    let session = match log.session.take() {
+    let session = match log.session.clone() {
         Some(session) => key_of(&session),
         None => key_of(source.stem()),
     };
@@ -174,7 +174,8 @@ fn finish(
 ) -> Result<Told, ReadError> {
     let mut told = reading.finish(known.session.clone(), None);
     let (model, answered) = teller.into_parts();
-    if log.begun && !log.seen.is_full() {
+    // A file that has not said yet of which session it is will be read again.
+    if log.is_named && !log.seen.is_full() {
         let state = State {
             model,
             answered,

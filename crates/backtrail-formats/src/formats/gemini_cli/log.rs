@@ -66,8 +66,8 @@ pub(super) struct Log {
     behind: bool,
     /// Whether a line says something of lines before those that are known here.
     pub(super) revises: bool,
-    /// Whether there was any line.
-    pub(super) begun: bool,
+    /// Whether the file has said of which session it is.
+    pub(super) is_named: bool,
     pub(super) seen: Seen,
     pub(super) session: Option<String>,
     pub(super) is_agent: bool,
@@ -83,7 +83,7 @@ impl Log {
             by_id: HashMap::new(),
             behind: false,
             revises: false,
-            begun: false,
+            is_named: false,
             seen,
             session: None,
             is_agent: false,
@@ -95,7 +95,7 @@ impl Log {
     pub(super) fn behind(seen: Seen) -> Self {
         Self {
             behind: true,
-            begun: true,
+            is_named: true,
             ..Self::new(seen)
         }
     }
@@ -103,7 +103,6 @@ impl Log {
     /// Adds the next line.
     pub(super) fn add(&mut self, found: &Found, reading: &mut Reading<'_>) {
         let object = &found.object;
-        self.begun = true;
         if let Some(id) = object.string("$rewindTo") {
             self.revises |= self.behind;
             self.rewind(short(&id));
@@ -186,7 +185,10 @@ impl Log {
         if self.session.is_none() {
             let session = set.string("sessionId").filter(|id| !id.is_empty());
             self.session = session.map(|id| id.into_owned());
+            self.is_named |= self.session.is_some();
         }
+        // Whose sub-agent it is must be known from the beginning.
+        self.revises |= self.behind && set.has("kind");
         self.is_agent |= set.string("kind").as_deref() == Some("subagent");
         if let Some(messages) = set.list("messages") {
             // The list of a header that begins a file is mostly empty.

@@ -1,0 +1,87 @@
+use super::*;
+
+fn all(
+    bytes: &[u8],
+    from: u64,
+    number: u64,
+) -> Vec<(u64, std::ops::Range<u64>, String, bool, bool)> {
+    let source = Source::from_bytes("/x", bytes);
+    let mut lines = Lines::new(&source, from, number);
+    let mut found = Vec::new();
+    while let Some(line) = lines.next().unwrap() {
+        let text = line.text().into_owned();
+        found.push((
+            line.number,
+            line.place.clone(),
+            text,
+            line.nulls,
+            line.ended,
+        ));
+    }
+    found
+}
+
+#[test]
+fn lines_have_numbers_and_places_and_blank_ones_are_passed_over() {
+    let found = all(b"\xef\xbb\xbfone\n\n  \t\r\n two \r\nthree", 0, 0);
+    let expected = [
+        (1, 0..7, "one".to_owned(), false, true),
+        (4, 13..20, "two".to_owned(), false, true),
+        (5, 20..25, "three".to_owned(), false, false),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// F19: NUL blocks in the middle of a file after a power cut hide nothing behind them.
+#[test]
+fn f19_nul_blocks_do_not_hide_what_stands_around_them() {
+    let nuls = vec![0; 3 * BUFFER];
+    let text = [b"before\n", &nuls[..], b"glued\n", &nuls, b"\nafter\n"].concat();
+    let told: Vec<_> = all(&text, 0, 0)
+        .into_iter()
+        .map(|(_, _, text, nulls, _)| (text, nulls))
+        .collect();
+    let expected = [
+        ("before", false),
+        ("glued", true),
+        ("", true),
+        ("after", false),
+    ];
+    assert_eq!(told, expected.map(|(text, nulls)| (text.to_owned(), nulls)));
+}
+
+/// F8: a byte that is not UTF-8 costs itself and nothing else.
+#[test]
+fn f8_a_byte_that_is_not_utf_8_shows_as_such() {
+    let told = all(b"a\xffb\nc\n", 0, 0);
+    assert_eq!(
+        (told[0].2.as_str(), told[1].2.as_str()),
+        ("a\u{fffd}b", "c")
+    );
+}
+
+#[test]
+fn lines_longer_than_the_buffer_are_whole_and_the_next_ones_too() {
+    for len in [BUFFER - 1, BUFFER, BUFFER + 1, 5 * BUFFER + 7] {
+        let text = format!("{}\nshort\n{}\n", "x".repeat(len), "y".repeat(len));
+        let lens: Vec<_> = all(text.as_bytes(), 0, 0)
+            .iter()
+            .map(|line| line.2.len())
+            .collect();
+        assert_eq!(lens, [len, 5, len]);
+    }
+}
+
+#[test]
+fn going_on_within_a_line_that_had_no_end_counts_it_once() {
+    let whole = b"one\ntwo\n\nthree\n";
+    for from in [4, 7, 8, 9] {
+        let before = all(&whole[..from], 0, 0).len() as u64;
+        let blank = u64::from(from == 9);
+        let rest = all(whole, from as u64, before + blank);
+        assert_eq!(rest.last().map(|line| line.0), Some(4), "from {from}");
+    }
+    let source = Source::from_bytes("/x", "one  \ntwo");
+    assert!(source.can_go_on(0) && source.can_go_on(3) && source.can_go_on(6));
+    assert!(!source.can_go_on(2) && !source.can_go_on(8) && source.can_go_on(9));
+}

@@ -1,0 +1,12 @@
+//! Any bytes as a file of that agent: nothing panics, and reading it up to some byte and
+//! then on tells the same as reading it whole.
+
+#![no_main]
+
+use backtrail_formats::{ClaudeCode, testing};
+use libfuzzer_sys::fuzz_target;
+
+const PATH: &str =
+    "/home/me/.claude/projects/-shop/5c1d0c1e-0000-4000-8000-000000000001.jsonl";
+
+fuzz_target!(|data: &[u8]| testing::check_any(&ClaudeCode, PATH, data));

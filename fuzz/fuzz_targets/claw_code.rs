@@ -1,0 +1,12 @@
+//! Any bytes as a file of that agent: nothing panics, and reading it up to some byte and
+//! then on tells the same as reading it whole.
+
+#![no_main]
+
+use backtrail_formats::{ClawCode, testing};
+use libfuzzer_sys::fuzz_target;
+
+const PATH: &str =
+    "/home/me/shop/.claw/sessions/session-1794726326112-1.jsonl";
+
+fuzz_target!(|data: &[u8]| testing::check_any(&ClawCode, PATH, data));
