@@ -1,6 +1,6 @@
 //! `backtrail show`: the conversation as one would like to read it.
 
-mod changes;
+pub(super) mod changes;
 mod data;
 mod follow;
 mod glyphs;
@@ -11,7 +11,7 @@ mod sheet;
 mod spent;
 mod table;
 mod tell;
-mod tools;
+pub(super) mod tools;
 mod turns;
 mod wrap;
 

@@ -25,8 +25,8 @@ enum Places {
     /// Those that the redactor was given.
     Given,
     Lines,
-    /// The elements of the first list in the outermost object, from 1 on; 0 before it.
-    Elements,
+    /// The elements of one list in the outermost object, from 1 on; 0 beside it.
+    Elements(&'static str),
 }
 
 /// Passes JSON on, one value or many, and redacts its strings, knowing the names of those
@@ -81,12 +81,12 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Makes one for an object with a list in it: the places are the elements of its
-    /// lists, from 1 on, and 0 before the first.
-    pub fn elements(out: W, redactor: &'r mut Redactor) -> Self {
+    /// Makes one for an object with a list in it that is called `list`: the places are its
+    /// elements, from 1 on, and 0 beside it.
+    pub fn elements(out: W, redactor: &'r mut Redactor, list: &'static str) -> Self {
         redactor.at(0);
         Self {
-            places: Places::Elements,
+            places: Places::Elements(list),
             ..Self::new(out, redactor)
         }
     }
@@ -108,16 +108,21 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
 
     /// Takes in what stands outside strings.
     fn outside(&mut self, byte: u8) {
-        match (self.places, byte) {
-            (_, b'{' | b'[') => {
-                self.depth = self.depth.saturating_add(1);
-                if self.places == Places::Elements && self.depth == 2 && byte == b'[' {
-                    self.place = 0;
-                    self.next_place();
-                }
+        match byte {
+            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        let Places::Elements(list) = self.places else {
+            return;
+        };
+        match (byte, self.depth) {
+            (b'[', 2) if self.last.as_deref() == Some(list) => self.next_place(),
+            (b']', 1) => {
+                self.place = 0;
+                self.redactor.at(0);
             }
-            (_, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
-            (Places::Elements, b',') if self.depth == 2 => self.next_place(),
+            (b',', 2) if self.place > 0 => self.next_place(),
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use crate::text::{count, visible_path};
 
 /// The workspace of a session, and the turns of it that are on the line.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(in crate::commands) struct Changes {
     workspace: Option<Workspace>,
     turns: Vec<LogEntry>,
 }
@@ -19,7 +19,7 @@ const NAMED: usize = 4;
 impl Changes {
     /// Looks what is known. A conversation is read without its files, too: what cannot
     /// be found out is not told.
-    pub(super) fn find(store: &Store, reader: &SessionReader, info: &SessionInfo) -> Self {
+    pub(in crate::commands) fn find(store: &Store, reader: &SessionReader, info: &SessionInfo) -> Self {
         Self::look(store, reader, info).unwrap_or_default()
     }
 
@@ -44,7 +44,7 @@ impl Changes {
     }
 
     /// Says what the turn changed that has the records `from` to `to`.
-    pub(super) fn of_turn(&self, from: u64, to: u64) -> String {
+    pub(in crate::commands) fn of_turn(&self, from: u64, to: u64) -> String {
         let is_it = |entry: &&LogEntry| {
             let place = entry.after().session();
             place.is_some_and(|place| (from..=to).contains(&place.seq))
@@ -60,7 +60,7 @@ impl Changes {
     }
 
     /// Says what a run changed, by the checkpoint after it.
-    pub(super) fn of_run(&self, after: Option<CheckpointId>) -> String {
+    pub(in crate::commands) fn of_run(&self, after: Option<CheckpointId>) -> String {
         let (Some(workspace), Some(id)) = (&self.workspace, after) else {
             return String::new();
         };

@@ -131,7 +131,7 @@ fn output(result: &ToolResult) -> String {
 
 /// Returns what tells best what a tool was called with: the command, the path, what was
 /// looked for; else the whole input.
-fn telling(input: &str) -> String {
+pub(in crate::commands) fn telling(input: &str) -> String {
     let told = serde_json::from_str(input)
         .ok()
         .and_then(|value| told(&value));

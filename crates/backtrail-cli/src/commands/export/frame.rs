@@ -1,0 +1,188 @@
+//! What stands around the conversation on a page: its head with style and script, and the
+//! list of prompts.
+
+use std::io::{self, Write};
+
+use backtrail::{SessionInfo, Stats};
+
+use super::html::write_when;
+use super::markup::Html;
+use super::{sha256, title_of};
+use crate::text::{count, one_line, short_number};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// A prompt, to be jumped to.
+pub(super) struct Prompt {
+    pub(super) seq: u64,
+    pub(super) words: String,
+}
+
+/// Writes the page up to its first record.
+///
+/// It may load nothing and run nothing but the one style and the one script that are
+/// named by their digests: even text that was taken for markup could do nothing.
+pub(super) fn write_head(out: &mut dyn Write, info: &SessionInfo, stats: &Stats) -> io::Result<()> {
+    let title = title_of(info);
+    let title = one_line(title.as_deref().unwrap_or("untitled"), 300);
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; \
+         base-uri 'none'; form-action 'none'",
+        sha256::base64(STYLE),
+        sha256::base64(SCRIPT),
+    );
+    let mut html = Html::new();
+    html.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\"");
+    html.attr("content", &policy)
+        .raw(">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    html.raw("<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"color-scheme\" content=\"light dark\">\n");
+    html.raw("<meta name=\"generator\" content=\"backtrail\">\n<title>")
+        .text(&title);
+    html.raw("</title>\n<style>")
+        .raw(STYLE)
+        .raw("</style>\n</head>\n<body>\n");
+    write_bar(&mut html);
+    html.raw("<div id=\"page\">\n<main>\n<header class=\"head\"><h1>")
+        .text(&title)
+        .raw("</h1>\n");
+    write_facts(&mut html, info, stats);
+    html.raw("</header>\n");
+    out.write_all(html.as_str().as_bytes())
+}
+
+/// Writes the bar with search and buttons.
+fn write_bar(html: &mut Html) {
+    html.raw(
+        "<div id=\"bar\" role=\"toolbar\" aria-label=\"Page\">\n\
+         <a id=\"list\" class=\"button\" href=\"#prompts\" title=\"Prompts\" aria-label=\"Prompts\">☰</a>\n\
+         <form id=\"search\" role=\"search\"><input type=\"search\" placeholder=\"Search this session\" aria-label=\"Search\" \
+         autocomplete=\"off\" spellcheck=\"false\"><kbd>/</kbd><output></output>\
+         <button type=\"button\" id=\"back\" class=\"button\" title=\"Previous (Shift+Enter)\" aria-label=\"Previous\">↑</button>\
+         <button type=\"button\" id=\"on\" class=\"button\" title=\"Next (Enter)\" aria-label=\"Next\">↓</button></form>\n\
+         <button type=\"button\" id=\"only\" class=\"button\" title=\"Show only what matches\" aria-pressed=\"false\">only</button>\n\
+         <button type=\"button\" id=\"unfold\" class=\"button\" title=\"Unfold everything\" aria-pressed=\"false\">unfold</button>\n\
+         <button type=\"button\" id=\"theme\" class=\"button\" title=\"Light or dark\" aria-label=\"Light or dark\">◐</button>\n\
+         </div>\n",
+    );
+}
+
+fn write_facts(html: &mut Html, info: &SessionInfo, stats: &Stats) {
+    let mut facts: Vec<String> = Vec::new();
+    facts.extend(info.agent.as_deref().map(|agent| one_line(agent, 60)));
+    let mut models: Vec<String> = stats
+        .models
+        .iter()
+        .map(|model| one_line(model, 60))
+        .collect();
+    if let Some(model) = info.model.as_deref().filter(|_| models.is_empty()) {
+        models.push(one_line(model, 60));
+    }
+    facts.extend(models.into_iter().take(6));
+    let root = info.workspace_root.as_ref();
+    facts.extend(root.map(|root| one_line(&root.to_string_lossy(), 200)));
+    html.raw("<p>");
+    if info.created_at.is_some() {
+        write_when(html, info.created_at);
+        if info.updated_at != info.created_at {
+            html.raw(" – ");
+            write_when(html, info.updated_at);
+        }
+    }
+    html.raw("</p>\n");
+    write_list(html, &facts);
+    let mut facts = vec![
+        count(stats.turns, "turn"),
+        count(stats.messages.total, "message"),
+    ];
+    if stats.tool_calls > 0 {
+        facts.push(count(stats.tool_calls, "tool call"));
+    }
+    if stats.usage.total() > 0 {
+        facts.push(format!("{} tokens", short_number(stats.usage.total())));
+    }
+    facts.extend(stats.cost_usd.map(|cost| format!("${cost:.2}")));
+    facts.extend(
+        info.tags
+            .iter()
+            .map(|tag| format!("#{}", one_line(tag, 60))),
+    );
+    write_list(html, &facts);
+    html.raw("<p class=\"faint\"><code>")
+        .text(&info.id.to_string())
+        .raw("</code>");
+    if let Some(origin) = &info.forked_from {
+        html.raw(" · forked from <code>")
+            .text(&one_line(&origin.parent_session_id, 60))
+            .raw("</code>");
+    }
+    if let Some(by) = &info.spawned_by {
+        html.raw(" · begun by a call of <code>")
+            .text(&by.session_id.to_string())
+            .raw("</code>");
+    }
+    html.raw("</p>\n");
+}
+
+fn write_list(html: &mut Html, facts: &[String]) {
+    if facts.is_empty() {
+        return;
+    }
+    html.raw("<p class=\"facts\">");
+    for fact in facts {
+        html.raw("<span>").text(fact).raw("</span>");
+    }
+    html.raw("</p>\n");
+}
+
+/// Writes the page from its last record on.
+pub(super) fn write_foot(out: &mut dyn Write, prompts: &[Prompt], left: u64) -> io::Result<()> {
+    out.write_all(b"</main>\n<nav id=\"prompts\" aria-label=\"Prompts\"><h2>Prompts</h2>\n<ol>\n")?;
+    for prompt in prompts {
+        let mut html = Html::new();
+        html.raw("<li><a href=\"#r").number(prompt.seq).raw("\">");
+        match prompt.words.as_str() {
+            "" => html.raw("(no text)"),
+            words => html.text(words),
+        };
+        html.raw("</a></li>\n");
+        out.write_all(html.as_str().as_bytes())?;
+    }
+    let mut html = Html::new();
+    html.raw("</ol>");
+    if left > 0 {
+        html.raw("<p class=\"left\">and ")
+            .number(left)
+            .raw(" more</p>");
+    }
+    html.raw("</nav>\n</div>\n<script>")
+        .raw(SCRIPT)
+        .raw("</script>\n</body>\n</html>\n");
+    out.write_all(html.as_str().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn style_and_script_can_stand_in_a_page() {
+        for text in [STYLE, SCRIPT] {
+            let lower = text.to_ascii_lowercase();
+            assert!(!lower.contains("</") && !lower.contains("<!--"));
+            // Nothing is fetched from anywhere, and nothing is made of text but text.
+            for banned in [
+                "http:",
+                "https:",
+                "url(",
+                "@import",
+                "innerhtml",
+                "eval(",
+                "fetch(",
+                "insertadjacent",
+            ] {
+                assert!(!lower.contains(banned), "{banned}");
+            }
+        }
+    }
+}

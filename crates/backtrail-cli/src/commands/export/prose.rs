@@ -1,0 +1,291 @@
+//! Markdown as HTML, in which nothing is trusted: HTML within it is text, links go to
+//! where a browser may go without harm, and images are links.
+
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::diff;
+use super::markup::Html;
+
+/// A longer text is shown as it is.
+const LONGEST: usize = 256 << 10;
+
+/// What is deeper within quotations and lists is drawn no deeper.
+const DEEPEST: usize = 24;
+
+/// Writes Markdown.
+pub(super) fn write(out: &mut Html, text: &str) {
+    if text.len() > LONGEST {
+        out.raw("<div class=\"typed\">").text(text).raw("</div>");
+        return;
+    }
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut writer = Writer::new(out);
+    out_events(&mut writer, Parser::new_ext(text, options));
+    writer.finish();
+}
+
+fn out_events<'t>(writer: &mut Writer<'_>, events: impl Iterator<Item = Event<'t>>) {
+    for event in events {
+        writer.take(event);
+    }
+}
+
+struct Writer<'a> {
+    out: &'a mut Html,
+    /// What closes the tags that are open; empty for one that is not drawn.
+    open: Vec<&'static str>,
+    drawn: usize,
+    /// The text of a block of code, and its language.
+    code: Option<(String, String)>,
+    /// Where links lead that a browser shall not follow.
+    unsafe_links: Vec<String>,
+    alignments: Vec<Alignment>,
+    cell: usize,
+    in_head: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn new(out: &'a mut Html) -> Self {
+        Self {
+            out,
+            open: Vec::new(),
+            drawn: 0,
+            code: None,
+            unsafe_links: Vec::new(),
+            alignments: Vec::new(),
+            cell: 0,
+            in_head: false,
+        }
+    }
+
+    fn finish(&mut self) {
+        while let Some(close) = self.open.pop() {
+            self.out.raw(close);
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match &mut self.code {
+                Some((code, _)) => code.push_str(&text),
+                None => drop(self.out.text(&text)),
+            },
+            Event::Html(text) | Event::InlineHtml(text) => drop(self.out.text(&text)),
+            Event::Code(text) => drop(self.out.raw("<code>").text(&text).raw("</code>")),
+            Event::SoftBreak => drop(self.out.raw("\n")),
+            Event::HardBreak => drop(self.out.raw("<br>")),
+            Event::Rule => drop(self.out.raw("<hr>")),
+            Event::TaskListMarker(done) => {
+                self.out.raw(if done { "☑ " } else { "☐ " });
+            }
+            _ => {}
+        }
+    }
+
+    /// Opens a tag, unless it is too deep within others.
+    fn enter(&mut self, open: &'static str, close: &'static str) {
+        if self.drawn >= DEEPEST {
+            self.open.push("");
+            return;
+        }
+        self.drawn += 1;
+        self.out.raw(open);
+        self.open.push(close);
+    }
+
+    fn leave(&mut self) {
+        let close = self.open.pop().unwrap_or_default();
+        self.drawn -= usize::from(!close.is_empty());
+        self.out.raw(close);
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph => self.enter("<p>", "</p>"),
+            Tag::HtmlBlock => self.enter("<p class=\"typed\">", "</p>"),
+            Tag::Heading { level, .. } => match level {
+                HeadingLevel::H1 => self.enter("<h3>", "</h3>"),
+                HeadingLevel::H2 => self.enter("<h4>", "</h4>"),
+                HeadingLevel::H3 => self.enter("<h5>", "</h5>"),
+                _ => self.enter("<h6>", "</h6>"),
+            },
+            Tag::BlockQuote(_) => self.enter("<blockquote>", "</blockquote>"),
+            Tag::CodeBlock(kind) => {
+                let language = match kind {
+                    CodeBlockKind::Fenced(words) => words
+                        .split([' ', ','])
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((String::new(), language));
+            }
+            Tag::List(None) => self.enter("<ul>", "</ul>"),
+            Tag::List(Some(1)) => self.enter("<ol>", "</ol>"),
+            Tag::List(Some(first)) => {
+                self.enter("<ol", "</ol>");
+                if self.open.last().is_some_and(|close| !close.is_empty()) {
+                    self.out.attr("start", &first.to_string()).raw(">");
+                }
+            }
+            Tag::Item => self.enter("<li>", "</li>"),
+            Tag::Table(alignments) => {
+                self.alignments = alignments;
+                self.enter("<div class=\"wide\"><table>", "</tbody></table></div>");
+            }
+            Tag::TableHead => {
+                (self.cell, self.in_head) = (0, true);
+                self.enter("<thead><tr>", "</tr></thead><tbody>");
+            }
+            Tag::TableRow => {
+                self.cell = 0;
+                self.enter("<tr>", "</tr>");
+            }
+            Tag::TableCell => self.start_cell(),
+            Tag::Emphasis => self.enter("<em>", "</em>"),
+            Tag::Strong => self.enter("<strong>", "</strong>"),
+            Tag::Strikethrough => self.enter("<del>", "</del>"),
+            Tag::Link { dest_url, .. } => self.start_link(&dest_url),
+            Tag::Image { dest_url, .. } => {
+                self.start_link(&dest_url);
+                self.out.text("image: ");
+            }
+            _ => self.enter("", ""),
+        }
+    }
+
+    fn start_cell(&mut self) {
+        let right = self.alignments.get(self.cell) == Some(&Alignment::Right);
+        self.cell += 1;
+        match (self.in_head, right) {
+            (true, true) => self.enter("<th class=\"right\">", "</th>"),
+            (true, false) => self.enter("<th>", "</th>"),
+            (false, true) => self.enter("<td class=\"right\">", "</td>"),
+            (false, false) => self.enter("<td>", "</td>"),
+        }
+    }
+
+    fn start_link(&mut self, to: &str) {
+        if !is_harmless(to) {
+            self.unsafe_links.push(to.to_owned());
+            self.enter("", "");
+            return;
+        }
+        self.unsafe_links.push(String::new());
+        self.enter("<a", "</a>");
+        if self.open.last().is_some_and(|close| !close.is_empty()) {
+            self.out
+                .attr("href", to)
+                .raw(" rel=\"noopener noreferrer\" target=\"_blank\">");
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::CodeBlock => {
+                if let Some((code, language)) = self.code.take() {
+                    write_code(self.out, &code, &language);
+                }
+            }
+            TagEnd::Link | TagEnd::Image => {
+                self.leave();
+                let to = self.unsafe_links.pop().unwrap_or_default();
+                if !to.is_empty() {
+                    self.out
+                        .raw(" <span class=\"faint\">(")
+                        .text(&to)
+                        .raw(")</span>");
+                }
+            }
+            TagEnd::TableHead => {
+                self.in_head = false;
+                self.leave();
+            }
+            _ => self.leave(),
+        }
+    }
+}
+
+/// Writes a block of code; one of changes in their colours.
+fn write_code(out: &mut Html, code: &str, language: &str) {
+    let code = code.strip_suffix('\n').unwrap_or(code);
+    if matches!(language, "diff" | "patch") || diff::is_diff(code) {
+        diff::write_patch(out, code);
+        return;
+    }
+    out.raw("<pre");
+    if !language.is_empty() {
+        out.attr("data-language", language);
+    }
+    out.raw("><code>").text(code).raw("</code></pre>");
+}
+
+/// Returns whether a browser may go there.
+fn is_harmless(to: &str) -> bool {
+    let begins = |scheme: &str| {
+        let begin = to.get(..scheme.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+    };
+    begins("https://") || begins("http://") || begins("mailto:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn html(text: &str) -> String {
+        let mut out = Html::new();
+        write(&mut out, text);
+        out.as_str().to_owned()
+    }
+
+    #[test]
+    fn markdown_becomes_what_it_means() {
+        assert_eq!(
+            html(
+                "# a\n\n- *b*\n- `c<`\n\n3. x\n\n|a|b|\n|-|-:|\n|1|2|\n\n```rust\nfn x<T>() {}\n```"
+            ),
+            "<h3>a</h3><ul><li><em>b</em></li><li><code>c&lt;</code></li></ul><ol start=\"3\"><li>x</li></ol>\
+             <div class=\"wide\"><table><thead><tr><th>a</th><th class=\"right\">b</th></tr></thead><tbody>\
+             <tr><td>1</td><td class=\"right\">2</td></tr></tbody></table></div>\
+             <pre data-language=\"rust\"><code>fn x&lt;T&gt;() {}</code></pre>"
+        );
+    }
+
+    #[test]
+    fn nothing_in_it_is_markup_and_links_are_harmless() {
+        assert_eq!(
+            html(
+                "<b onclick=x>a</b> [l](javascript:alert(1)) [m](https://a/?\"x) ![i](data:text/html,x)"
+            ),
+            "<p>&lt;b onclick=x&gt;a&lt;/b&gt; l <span class=\"faint\">(javascript:alert(1))</span> \
+             <a href=\"https://a/?&quot;x\" rel=\"noopener noreferrer\" target=\"_blank\">m</a> \
+             image: i <span class=\"faint\">(data:text/html,x)</span></p>"
+        );
+        for text in [
+            "<script>",
+            "<!-- x",
+            "<![CDATA[x]]>",
+            "<?x?>",
+            "&lt;script&gt;",
+            "<https://a><x:y>",
+        ] {
+            let html = html(text);
+            assert!(
+                !html.contains("<script") && !html.contains("<!") && !html.contains("<?"),
+                "{html}"
+            );
+        }
+    }
+
+    #[test]
+    fn tags_are_closed_however_deep_they_are() {
+        let deep = html(&format!("{}x", "> ".repeat(5000)));
+        assert_eq!(deep.matches("<blockquote>").count(), DEEPEST);
+        assert_eq!(deep.matches("</blockquote>").count(), DEEPEST);
+    }
+}

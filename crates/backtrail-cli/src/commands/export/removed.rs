@@ -1,0 +1,117 @@
+//! What `--redact` removed, and where.
+
+use std::collections::BTreeSet;
+
+use backtrail::SessionReader;
+use backtrail_formats::Redactor;
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::text::count;
+use crate::ui::Ui;
+
+/// So many places are named at most.
+const NAMED: usize = 8;
+
+/// What was removed.
+pub(super) struct Removed {
+    /// What the places are.
+    unit: &'static str,
+    kinds: Vec<Kind>,
+}
+
+struct Kind {
+    name: &'static str,
+    count: u64,
+    /// In order; 0 is what is known of the session beside its records.
+    places: BTreeSet<u64>,
+}
+
+impl Removed {
+    /// The places are those of records.
+    pub(super) fn in_records(redactor: &Redactor) -> Self {
+        Self::new(redactor, "record")
+    }
+
+    /// The places are lines.
+    pub(super) fn in_lines(redactor: &Redactor) -> Self {
+        Self::new(redactor, "line")
+    }
+
+    /// The places are messages, counted from 1 on: their records are looked up.
+    pub(super) fn in_messages(redactor: &Redactor, reader: &SessionReader) -> Result<Self> {
+        let mut removed = Self::new(redactor, "record");
+        let mut wanted: BTreeSet<u64> = removed
+            .kinds
+            .iter()
+            .flat_map(|kind| &kind.places)
+            .copied()
+            .collect();
+        let mut found = vec![(0, 0)];
+        wanted.remove(&0);
+        let (mut records, mut message) = (reader.records()?, 0);
+        while let (Some(last), Some(record)) = (wanted.last(), records.next()?) {
+            message += u64::from(record.stored_message_json().is_some());
+            if message > *last {
+                break;
+            }
+            if record.stored_message_json().is_some() && wanted.contains(&message) {
+                found.push((message, record.seq()));
+            }
+        }
+        for kind in &mut removed.kinds {
+            let is_here = |(message, _): &&(u64, u64)| kind.places.contains(message);
+            kind.places = found.iter().filter(is_here).map(|(_, seq)| *seq).collect();
+        }
+        Ok(removed)
+    }
+
+    fn new(redactor: &Redactor, unit: &'static str) -> Self {
+        let kinds = redactor.findings().map(|found| Kind {
+            name: found.kind,
+            count: found.count,
+            places: found.places.clone(),
+        });
+        Self {
+            unit,
+            kinds: kinds.collect(),
+        }
+    }
+
+    pub(super) fn tell(&self, ui: &Ui) {
+        if self.kinds.is_empty() {
+            ui.status("removed: nothing; no secret was found");
+        }
+        for kind in &self.kinds {
+            let places = self.places(&kind.places);
+            ui.status(&format!(
+                "removed: {} ({places})",
+                count(kind.count, kind.name)
+            ));
+        }
+    }
+
+    fn places(&self, places: &BTreeSet<u64>) -> String {
+        let mut words = Vec::new();
+        if places.contains(&0) {
+            words.push("the head".to_owned());
+        }
+        let numbers: Vec<u64> = places.iter().copied().filter(|place| *place > 0).collect();
+        let named: Vec<String> = numbers.iter().take(NAMED).map(u64::to_string).collect();
+        if !named.is_empty() {
+            let unit = if numbers.len() == 1 { "" } else { "s" };
+            words.push(format!("{}{unit} {}", self.unit, named.join(", ")));
+        }
+        if numbers.len() > NAMED {
+            words.push(format!("and {} more", numbers.len() - NAMED));
+        }
+        words.join(", ").replace(", and", " and")
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let name = format!("{}s", self.unit);
+        let kind =
+            |kind: &Kind| json!({"kind": kind.name, "count": kind.count, &name: kind.places});
+        self.kinds.iter().map(kind).collect()
+    }
+}
