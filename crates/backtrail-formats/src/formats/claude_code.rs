@@ -68,6 +68,15 @@ impl Format for ClaudeCode {
             .is_some_and(|extension| extension == "jsonl")
     }
 
+    fn follows(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("agent-"))
+    }
+
+    fn joins(&self) -> bool {
+        true
+    }
+
     fn recognises(&self, source: &Source) -> bool {
         recognise::recognises(source)
     }

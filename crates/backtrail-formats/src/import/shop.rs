@@ -71,13 +71,13 @@ impl<'s> Shop<'s> {
         self.home.is_some_and(|home| home.was_deleted(id))
     }
 
-    /// Takes a session for whoever asks first.
-    pub(super) fn claim(&self, id: &SessionId) -> bool {
-        lock(&self.busy).insert(id.clone())
-    }
-
-    pub(super) fn release(&self, id: &SessionId) {
-        lock(&self.busy).remove(id);
+    /// Takes a session for whoever asks first, until the claim is dropped.
+    pub(super) fn claim(&self, id: &SessionId) -> Option<Claim<'_>> {
+        let is_free = lock(&self.busy).insert(id.clone());
+        is_free.then(|| Claim {
+            busy: &self.busy,
+            id: id.clone(),
+        })
     }
 
     pub(super) fn is_busy(&self, id: &SessionId) -> bool {
@@ -109,6 +109,18 @@ impl<'s> Shop<'s> {
             None => tempfile::tempfile(),
         };
         made.map_err(|error| Error::io("cannot unpack aside", &std::env::temp_dir(), error))
+    }
+}
+
+/// A session that somebody is taking in.
+pub(super) struct Claim<'s> {
+    busy: &'s Mutex<HashSet<SessionId>>,
+    id: SessionId,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        lock(self.busy).remove(&self.id);
     }
 }
 

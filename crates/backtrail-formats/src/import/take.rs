@@ -308,7 +308,12 @@ impl File<'_> {
         modified.unwrap_or_else(|| std::time::SystemTime::now().into())
     }
 
-    fn read(&self, content: &Source, mode: Mode, resume: Option<&Resume>) -> Result<Read> {
+    fn read<'r>(
+        &'r self,
+        content: &'r Source,
+        mode: Mode,
+        resume: Option<&Resume>,
+    ) -> Result<Read<'r>> {
         let format = self.found.format;
         let (last_pass, modified) = (self.last_pass, self.modified());
         let mut weave = Weave::new(self.shop, format, content, mode, last_pass, modified);
@@ -353,7 +358,7 @@ impl File<'_> {
     fn finish(
         &self,
         told: Told,
-        woven: Woven,
+        woven: Woven<'_>,
         before: Option<&Before>,
         mut note: ReadingNote,
         mut from: u64,
@@ -362,6 +367,7 @@ impl File<'_> {
             mut main,
             others,
             name,
+            claim: _claim,
         } = woven;
         // What the session was known by before, where the cache did not know it.
         let known = match before {
@@ -550,8 +556,8 @@ impl ReadingNote {
     }
 }
 
-enum Read {
-    Told(Told, Box<Woven>),
+enum Read<'w> {
+    Told(Told, Box<Woven<'w>>),
     /// It is not known whose it is.
     Nothing(Told),
     /// It is one of several files of this session.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use backtrail::{SessionId, SessionReader, Store, Timestamp};
 
 use super::names::{branch_id, other_id, session_id};
-use super::shop::{Shop, find_place, find_source, tells_item};
+use super::shop::{Claim, Shop, find_place, find_source, tells_item};
 use super::strand::{Birth, Comparing, State, Strand, Verdict};
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -51,7 +51,7 @@ pub(super) struct Weave<'w> {
     name: String,
     /// The session of the file's own conversation.
     main: Option<SessionId>,
-    claimed: Option<SessionId>,
+    claim: Option<Claim<'w>>,
     strands: BTreeMap<Which, Strand>,
     present: Which,
     pub(super) stop: Option<Stop>,
@@ -81,7 +81,7 @@ impl<'w> Weave<'w> {
             last_pass,
             name: String::new(),
             main: None,
-            claimed: None,
+            claim: None,
             strands: BTreeMap::new(),
             present: Which::Main,
             stop: None,
@@ -354,7 +354,7 @@ impl<'w> Weave<'w> {
     }
 
     /// Ends what was told: returns the strands, the file's own first.
-    pub(super) fn finish(&mut self, name: &str) -> Result<Woven> {
+    pub(super) fn finish(&mut self, name: &str) -> Result<Woven<'w>> {
         if self.main.is_none() {
             self.session(name)?;
         }
@@ -386,23 +386,18 @@ impl<'w> Weave<'w> {
             main,
             others,
             name: self.name.clone(),
+            claim: self.claim.take(),
         })
     }
 }
 
 /// What a file told.
-pub(super) struct Woven {
+pub(super) struct Woven<'w> {
     pub(super) main: Strand,
     pub(super) others: Vec<Strand>,
     pub(super) name: String,
-}
-
-impl Drop for Weave<'_> {
-    fn drop(&mut self) {
-        if let Some(claimed) = &self.claimed {
-            self.shop.release(claimed);
-        }
-    }
+    /// Nobody else takes the session in until this is dropped.
+    pub(super) claim: Option<Claim<'w>>,
 }
 
 fn all_keys(store: &Store, id: &SessionId) -> Result<HashSet<String>> {
@@ -429,10 +424,10 @@ impl Sink for Weave<'_> {
             } => id.clone(),
             Mode::Whole { .. } => session_id(agent, name),
         };
-        if !self.shop.claim(&id) {
+        self.claim = self.shop.claim(&id);
+        if self.claim.is_none() {
             return self.stop(Stop::Later);
         }
-        self.claimed = Some(id.clone());
         if self.shop.was_deleted(&id) {
             return self.stop(Stop::Deleted);
         }
