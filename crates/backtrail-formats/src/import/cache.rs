@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use backtrail::SessionId;
+use backtrail::{SessionId, Store};
 use serde::{Deserialize, Serialize};
 
 use super::found::Stamp;
@@ -63,15 +63,42 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Reads what is known. What is missing or damaged is not known.
-    pub(super) fn load(derived: &Path) -> Self {
-        let path = derived.join(NAME);
+    /// Reads what is known. What is missing or damaged is found out from the sessions.
+    pub(super) fn load(store: &Store) -> Self {
+        let path = store.root().join("derived").join(NAME);
         let files = fs::read(&path).ok().and_then(|bytes| read(&bytes));
-        Self {
+        let mut cache = Self {
             path,
+            changed: files.is_none(),
             files: files.unwrap_or_default(),
-            changed: false,
+        };
+        if cache.changed {
+            // A session that cannot be read is compared with its file when that is read.
+            for id in store.sessions().unwrap_or_default() {
+                cache.learn(store, &id).ok();
+            }
         }
+        cache
+    }
+
+    /// Learns from a session which files it holds. When they were read is not known any
+    /// more: they are compared with what is held.
+    fn learn(&mut self, store: &Store, id: &SessionId) -> backtrail::Result<()> {
+        let reader = store.read_session(id)?;
+        for trail in 0..reader.info()?.trails {
+            let Ok(mut records) = reader.trail_records(trail, 0) else {
+                continue;
+            };
+            while let Some(found) = records.next()? {
+                let source = found.record.source();
+                if let Some(source) = source.filter(|source| source.held_by.is_none()) {
+                    let mut known = Known::new(Stamp::default(), id.clone());
+                    known.place = Some((trail, found.record.seq(), found.byte));
+                    self.set(&source.path, known);
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn get(&self, path: &Path) -> Option<&Known> {

@@ -20,7 +20,7 @@ pub(super) struct Found {
 }
 
 /// What tells whether a file changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Stamp {
     pub(super) len: u64,
     pub(super) modified_ns: i128,

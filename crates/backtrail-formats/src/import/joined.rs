@@ -9,11 +9,12 @@ use std::path::Path;
 
 use backtrail::{KeptSource, SessionReader, Timestamp};
 
+use super::strand::earliest;
 use super::take::ReadingNote;
 use crate::error::{Error, Result};
 use crate::format::{Format, ReadError};
 use crate::source::Source;
-use crate::told::{About, Item, Sink, Thread, Told};
+use crate::told::{About, Item, Sink, Thread, Told, Which};
 
 /// What a file tells by itself.
 pub(super) struct Probed {
@@ -23,7 +24,10 @@ pub(super) struct Probed {
 
 /// Reads a file for what it counts alone.
 pub(super) fn probe(format: &dyn Format, content: &Source) -> Result<Probed> {
-    let mut first = First(None);
+    let mut first = First {
+        at: None,
+        is_main: true,
+    };
     let told = match format.read(content, None, &mut first) {
         Ok(told) => told,
         Err(ReadError::Failed(error)) => return Err(error),
@@ -34,19 +38,23 @@ pub(super) fn probe(format: &dyn Format, content: &Source) -> Result<Probed> {
     };
     Ok(Probed {
         told,
-        first_at: first.0,
+        first_at: first.at,
     })
 }
 
-/// Notes when the first thing was said.
-struct First(Option<Timestamp>);
+/// Notes when the first thing was said in the file's own conversation.
+struct First {
+    at: Option<Timestamp>,
+    is_main: bool,
+}
 
 impl Sink for First {
     fn session(&mut self, _name: &str) -> Result<()> {
         Ok(())
     }
 
-    fn thread(&mut self, _thread: &Thread) -> Result<()> {
+    fn thread(&mut self, thread: &Thread) -> Result<()> {
+        self.is_main = thread.which == Which::Main;
         Ok(())
     }
 
@@ -60,10 +68,9 @@ impl Sink for First {
             Item::Used(used) => used.at,
             Item::Summarised(summarised) => summarised.at,
         };
-        self.0 = match (self.0, at) {
-            (Some(first), Some(at)) => Some(first.min(at)),
-            (first, at) => first.or(at),
-        };
+        if self.is_main {
+            self.at = earliest(self.at, at);
+        }
         Ok(())
     }
 
@@ -115,6 +122,13 @@ pub(super) fn parts(reader: &SessionReader, file: &File<'_>) -> Result<Vec<Part>
     }
     parts.sort_by(|(a, a_path, _), (b, b_path, _)| (a, a_path).cmp(&(b, b_path)));
     Ok(parts.into_iter().map(|(.., part)| part).collect())
+}
+
+/// Returns whether a file is one object per line: only such files
+/// can be put one behind the other.
+pub(super) fn can_be_joined(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "jsonl")
 }
 
 /// Writes the parts one behind the other.

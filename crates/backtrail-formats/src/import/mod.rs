@@ -105,8 +105,7 @@ pub fn import(
         Some(store) if !options.dry_run && !found.found.is_empty() => Some(store.stage()?),
         _ => None,
     };
-    let derived = store.map(|store| store.root().join("derived"));
-    let cache = derived.as_deref().map(Cache::load).unwrap_or_default();
+    let cache = store.map(Cache::load).unwrap_or_default();
     let sessions = match store {
         Some(store) => store.sessions()?.into_iter().collect(),
         None => HashSet::new(),

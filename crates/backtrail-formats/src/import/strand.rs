@@ -305,7 +305,7 @@ impl Strand {
         };
         let at = told.or(self.last_at).or(self.about.began);
         let at = at.or_else(|| Timestamp::from_millis(0));
-        self.first_at = self.first_at.or(told);
+        self.first_at = earliest(self.first_at, told);
         self.last_at = told.or(self.last_at);
         at.unwrap_or_else(|| std::time::SystemTime::now().into())
     }
@@ -387,6 +387,14 @@ impl Strand {
             intake.flush()?;
         }
         Ok(())
+    }
+}
+
+/// Returns the earlier of two times, as far as they are known.
+pub(super) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use backtrail::{SessionId, SessionReader, Store, Timestamp};
 
+use super::joined::can_be_joined;
 use super::names::{branch_id, other_id, session_id};
 use super::shop::{Claim, Shop, find_place, find_source, tells_item};
 use super::strand::{Birth, Comparing, State, Strand, Verdict};
@@ -97,14 +98,14 @@ impl<'w> Weave<'w> {
     /// Returns whether other files tell parts of this session. Names that are made up are
     /// given to more than one session.
     fn is_one_of_several(&self, reader: &SessionReader) -> Result<bool> {
-        if !self.format.joins() || uuid::Uuid::try_parse(&self.name).is_err() {
+        let path = self.source.path();
+        let may_join = self.format.joins() && can_be_joined(path);
+        if !may_join || uuid::Uuid::try_parse(&self.name).is_err() {
             return Ok(false);
         }
-        let sources = reader.sources()?;
-        let is_other = |kept: &backtrail::KeptSource| {
-            kept.held_by.is_none() && kept.path != self.source.path()
-        };
-        Ok(sources.iter().any(is_other))
+        let mut others = reader.sources()?;
+        others.retain(|kept| kept.held_by.is_none() && kept.path != path);
+        Ok(!others.is_empty() && others.iter().all(|kept| can_be_joined(&kept.path)))
     }
 
     fn stop<T>(&mut self, stop: Stop) -> Result<T> {
