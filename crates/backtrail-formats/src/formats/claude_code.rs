@@ -254,8 +254,9 @@ impl Next {
                 }
             }
         }
-        if entry.kind.is_chained() && !entry.side {
-            self.tips.push(entry, TIPS)?;
+        match entry.kind.is_chained() && !entry.side {
+            true => self.tips.push(entry, TIPS)?,
+            false => self.tips.forget(entry.uuid),
         }
         let mut node = Node::new(entry, line, place);
         if node.is_read_again() {

@@ -334,9 +334,13 @@ impl Tree {
 
     /// Returns where the main line stands.
     pub(super) fn tips(&self, most: usize) -> Tips {
-        let is_tip = |node: &&Node| node.owner == MAIN && node.epoch == self.epoch;
-        let tips = self.nodes.iter().rev().filter(is_tip);
-        let mut uuids: Vec<u64> = tips.filter_map(|node| node.uuid).take(most).collect();
+        // Where a uuid is that of several lines, what comes next hangs on the last.
+        let is_last = |at: usize, uuid: &u64| self.by_uuid.get(uuid) == Some(&(at as u32));
+        let is_tip = |node: &Node| node.owner == MAIN && node.epoch == self.epoch;
+        let tips = self.nodes.iter().enumerate().rev();
+        let tips = tips.filter(|(_, node)| is_tip(node));
+        let uuids = tips.filter_map(|(at, node)| node.uuid.filter(|uuid| is_last(at, uuid)));
+        let mut uuids: Vec<u64> = uuids.take(most).collect();
         uuids.reverse();
         Tips {
             uuids,
@@ -395,6 +399,7 @@ impl Tips {
         }
         self.any = true;
         if !current {
+            self.forget(entry.uuid);
             let quiet = matches!(entry.kind, Kind::Passive | Kind::Agent);
             return quiet.then_some(());
         }
@@ -410,5 +415,10 @@ impl Tips {
             self.uuids.push(uuid);
         }
         Some(())
+    }
+
+    /// Takes out a line whose uuid another one has now, that is not on the line.
+    pub(super) fn forget(&mut self, uuid: Option<u64>) {
+        self.uuids.retain(|tip| Some(*tip) != uuid);
     }
 }
