@@ -22,6 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use entry::{Entry, Kind, scan};
+use flat::Flat;
 use names::Naming;
 use state::{Seen, State, TIPS};
 use teller::{Teller, line_hash};
@@ -81,13 +82,17 @@ impl Format for ClaudeCode {
         if let Some(resume) = resume {
             return go_on(source, resume, sink);
         }
-        let Some(flat) = flat::flatten(source)? else {
-            return Ok(read_all(source, sink)?);
+        let whole = match flat::flatten(source)? {
+            Flat::No => return Ok(read_all(source, sink)?),
+            Flat::Half => read_all(source, sink)?,
+            Flat::Records(records) => Told {
+                read_to: source.len(),
+                ..read_all(&records, sink)?
+            },
         };
         Ok(Told {
-            read_to: source.len(),
             state: None,
-            ..read_all(&flat, sink)?
+            ..whole
         })
     }
 }

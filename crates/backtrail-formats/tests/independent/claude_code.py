@@ -114,14 +114,14 @@ def count(path):
             sessions.append(record["sessionId"])
         own = [record] if is_message(record) else []
         if queued(record):
-            messages.add(("uuid", record.get("uuid")))
+            messages.add(("uuid", record.get("uuid"), json.dumps(record, sort_keys=True)))
         for said in own + nested(record):
             uuid = said.get("uuid")
             # Another line with the same uuid is another message.
             name = json.dumps(said, sort_keys=True) if said is record else ""
             messages.add(("uuid", uuid, name) if uuid else ("line", n))
-            calls |= {b.get("id") for b in blocks(said, "tool_use")}
-            results |= {b.get("tool_use_id") for b in blocks(said, "tool_result")}
+            calls |= {b["id"] for b in blocks(said, "tool_use") if "id" in b}
+            results |= {b["tool_use_id"] for b in blocks(said, "tool_result") if "tool_use_id" in b}
             message = said["message"]
             usage = message.get("usage")
             if said["type"] == "assistant" and isinstance(usage, dict):
@@ -131,6 +131,7 @@ def count(path):
     return {
         "session": stem if UUID.match(stem) else (sessions or [None])[0],
         "messages": len(messages),
+        "uuids": sorted({name[1] for name in messages if name[0] == "uuid" and name[1]}),
         "calls": len(calls),
         "results": len(results),
         "tokens": [sum(u.get(name) or 0 for u in used.values()) for name in COUNTERS],

@@ -223,6 +223,9 @@ fn read_in_parts(text: &[u8], cuts: &[usize]) -> u32 {
             read_to: told.read_to,
             state,
         });
+        if resume.is_none() {
+            gathered = Gathered::default();
+        }
         let before = gathered.clone();
         match ClaudeCode.read(&source, resume.as_ref(), &mut gathered) {
             Ok(next) => {

@@ -185,6 +185,8 @@ pub(super) struct Memory {
     /// How many messages the next summary keeps.
     pub(super) keep: u64,
     agents: Vec<Agent>,
+    /// The messages of sub-agents that were told last.
+    nested: Vec<u64>,
     /// Lines of sidechains whose agent has no id, and the agent.
     sides: Vec<(u64, String)>,
 }
@@ -258,6 +260,16 @@ impl Memory {
     pub(super) fn agent_of(&self, id: u64) -> (u64, bool) {
         let known = self.agents.iter().find(|agent| agent.id == id);
         (known.map_or(0, |agent| agent.last), known.is_none())
+    }
+
+    /// Keeps that a message of a sub-agent was told.
+    pub(super) fn nested(&mut self, uuid: u64) {
+        push(&mut self.nested, uuid, 48);
+    }
+
+    /// Returns whether a message of a sub-agent was told lately.
+    pub(super) fn is_nested(&self, uuid: u64) -> bool {
+        self.nested.contains(&uuid)
     }
 
     /// Keeps that a line of a sidechain is this agent's.

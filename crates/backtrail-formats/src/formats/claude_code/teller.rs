@@ -284,19 +284,25 @@ impl<'t> Teller<'t> {
     /// Returns the messages of a sub-agent that were not told yet. Its progress carries
     /// all of them again and again.
     fn new_messages(&mut self, data: &Object, agent: &str) -> Vec<Object> {
-        let (known, is_new) = self.memory.agent_of(hash(agent));
+        let (known, _) = self.memory.agent_of(hash(agent));
         let all = data.list("normalizedMessages").unwrap_or_default();
         let all: Vec<Object> = all.iter().filter_map(Object::of).collect();
         let uuid = |said: &Object| said.string("uuid").map(|uuid| hash(&uuid));
         let told = all.iter().rposition(|said| uuid(said) == Some(known));
         let mut new: Vec<Object> = match told {
             Some(at) => all.into_iter().skip(at + 1).collect(),
-            None if is_new => all,
-            None => Vec::new(),
+            None => {
+                let was_told =
+                    |said: &Object| uuid(said).is_some_and(|uuid| self.memory.is_nested(uuid));
+                all.into_iter().filter(|said| !was_told(said)).collect()
+            }
         };
         if let Some(last) = data.object("message") {
             let last_uuid = uuid(&last);
-            let there = last_uuid == Some(known) || new.iter().any(|said| uuid(said) == last_uuid);
+            let was_told = last_uuid.is_some_and(|uuid| self.memory.is_nested(uuid));
+            let there = was_told
+                || last_uuid == Some(known)
+                || new.iter().any(|said| uuid(said) == last_uuid);
             if last_uuid.is_none() || !there {
                 new.push(last);
             }
@@ -348,6 +354,7 @@ impl<'t> Teller<'t> {
             known.model = hash(&model);
             about.model = Some(model);
         }
+        self.memory.nested(hash(item.key()));
         if about != About::default() {
             self.sink.about(about)?;
         }
