@@ -128,8 +128,11 @@ def count(path):
                 if message.get("model") != "<synthetic>":
                     used[message.get("id") or said.get("requestId") or ("line", n)] = usage
     stem = os.path.basename(path).rsplit(".", 1)[0]
+    session = stem if UUID.match(stem) else (sessions or [None])[0]
+    if "/subagents/" in path:
+        session = path.split("/subagents/")[0].rsplit("/", 1)[-1]
     return {
-        "session": stem if UUID.match(stem) else (sessions or [None])[0],
+        "session": session,
         "messages": len(messages),
         "uuids": sorted({name[1] for name in messages if name[0] == "uuid" and name[1]}),
         "calls": len(calls),
