@@ -16,6 +16,8 @@ mod tree;
 #[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
+mod speed_tests;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, HashSet};
@@ -65,8 +67,7 @@ impl Format for ClaudeCode {
     }
 
     fn is_session_name(&self, path: &Path) -> bool {
-        path.extension()
-            .is_some_and(|extension| extension == "jsonl")
+        names::is_session_name(path)
     }
 
     fn recognises(&self, source: &Source) -> bool {

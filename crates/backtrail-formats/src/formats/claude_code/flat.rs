@@ -9,7 +9,7 @@ use crate::lines::Lines;
 use crate::source::Source;
 
 /// The largest file that is taken apart.
-const MAX: u64 = 256 << 20;
+const MAX: u64 = 64 << 20;
 
 /// What a file without lines holds.
 pub(super) enum Flat {

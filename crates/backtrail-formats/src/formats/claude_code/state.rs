@@ -1,5 +1,7 @@
 //! What is kept of a reading, so that the next one goes on: small, however long the file.
 
+use std::collections::HashSet;
+
 use backtrail::Json;
 use serde::{Deserialize, Serialize};
 
@@ -189,6 +191,9 @@ pub(super) struct Memory {
     nested: Vec<u64>,
     /// Lines of sidechains whose agent has no id, and the agent.
     sides: Vec<(u64, String)>,
+    /// The files of outputs that were read in this reading.
+    #[serde(skip)]
+    outputs: HashSet<String>,
 }
 
 /// A sub-agent of whom something was told.
@@ -215,6 +220,12 @@ impl Memory {
     pub(super) fn tool(&self, id: u64) -> Option<&str> {
         let call = self.calls.iter().rev().find(|call| call.0 == id)?;
         Some(&call.1)
+    }
+
+    /// Returns whether the file of an output is read for the first time. A file that is
+    /// named again and again is not read as often.
+    pub(super) fn is_new_output(&mut self, file: &str) -> bool {
+        self.outputs.insert(file.to_owned())
     }
 
     /// Keeps what a sub-agent was asked.

@@ -3,7 +3,7 @@
 //! All that it remembers from line to line is its [`Memory`]: so a reading that goes on
 //! tells what a reading of the whole would have told.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::entry::{Kind, hash};
@@ -29,6 +29,8 @@ pub(super) struct Teller<'t> {
     present: Option<Which>,
     /// Branches of which something was told, and their keys.
     begun: Vec<Option<String>>,
+    /// The keys of lines at which branches leave, by where they stand.
+    left_at: HashMap<u64, Option<String>>,
     /// What was told of sub-agents.
     agents: HashSet<u64>,
 }
@@ -49,6 +51,7 @@ impl<'t> Teller<'t> {
             main,
             memory,
             begun: Vec::new(),
+            left_at: HashMap::new(),
             agents: HashSet::new(),
         })
     }
@@ -193,10 +196,7 @@ impl<'t> Teller<'t> {
         let name = begun.unwrap_or_else(|| key.clone());
         let after = branch.after.and_then(|at| nodes.get(at as usize));
         let after = match after.filter(|_| is_new) {
-            Some(after) => match key_at(after, self.source)? {
-                Some(key) => After::Key(key),
-                None => After::Nothing,
-            },
+            Some(after) => self.key_at(after)?.map_or(After::Nothing, After::Key),
             None => After::Nothing,
         };
         self.switch(&Thread {
@@ -216,6 +216,19 @@ impl<'t> Teller<'t> {
             Some(item) => self.sink.item(item),
             None => Ok(()),
         }
+    }
+
+    /// Returns the key of a line, which many branches may leave at.
+    fn key_at(&mut self, node: &Node) -> Result<Option<String>> {
+        if let Some(key) = self.left_at.get(&node.at) {
+            return Ok(key.clone());
+        }
+        let key = match record_at(node, self.source)? {
+            Some(record) => Some(key_of(&record, node, self.source)?),
+            None => None,
+        };
+        self.left_at.insert(node.at, key.clone());
+        Ok(key)
     }
 
     /// Tells once more what a branch of a branch goes on from.
@@ -423,17 +436,11 @@ fn key_of(record: &Object, node: &Node, source: &Source) -> Result<String> {
     })
 }
 
-fn key_at(node: &Node, source: &Source) -> Result<Option<String>> {
-    match record_at(node, source)? {
-        Some(record) => key_of(&record, node, source).map(Some),
-        None => Ok(None),
-    }
-}
-
 fn record_at(node: &Node, source: &Source) -> Result<Option<Object>> {
-    let mut lines = Lines::new(source, node.at, 0);
-    let line = lines.next()?;
-    Ok(line.and_then(|line| Object::parse(&line.text()).ok()))
+    let bytes = source.read_range(node.at..node.end)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let is_around = |c: char| c.is_ascii_whitespace() || matches!(c, '\0' | '\u{feff}');
+    Ok(Object::parse(text.trim_matches(is_around)).ok())
 }
 
 /// Returns a number for what stands in a place, without the line break.
