@@ -16,12 +16,15 @@ mod tree;
 #[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
+mod speed_tests;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use entry::{Entry, Kind, scan};
+use flat::Flat;
 use names::Naming;
 use state::{Seen, State, TIPS};
 use teller::{Teller, line_hash};
@@ -64,8 +67,7 @@ impl Format for ClaudeCode {
     }
 
     fn is_session_name(&self, path: &Path) -> bool {
-        path.extension()
-            .is_some_and(|extension| extension == "jsonl")
+        names::is_session_name(path)
     }
 
     fn follows(&self, path: &Path) -> bool {
@@ -90,13 +92,17 @@ impl Format for ClaudeCode {
         if let Some(resume) = resume {
             return go_on(source, resume, sink);
         }
-        let Some(flat) = flat::flatten(source)? else {
-            return Ok(read_all(source, sink)?);
+        let whole = match flat::flatten(source)? {
+            Flat::No => return Ok(read_all(source, sink)?),
+            Flat::Half => read_all(source, sink)?,
+            Flat::Records(records) => Told {
+                read_to: source.len(),
+                ..read_all(&records, sink)?
+            },
         };
         Ok(Told {
-            read_to: source.len(),
             state: None,
-            ..read_all(&flat, sink)?
+            ..whole
         })
     }
 }
@@ -263,8 +269,9 @@ impl Next {
                 }
             }
         }
-        if entry.kind.is_chained() && !entry.side {
-            self.tips.push(entry, TIPS)?;
+        match entry.kind.is_chained() && !entry.side {
+            true => self.tips.push(entry, TIPS)?,
+            false => self.tips.forget(entry.uuid),
         }
         let mut node = Node::new(entry, line, place);
         if node.is_read_again() {

@@ -67,18 +67,21 @@ impl Writer {
         } else {
             ""
         };
-        let _ = writeln!(
-            self.text,
+        writeln!(self.text,
             r#"{{"parentUuid":{parent},"isSidechain":false,{session}"uuid":"{uuid}","timestamp":"2026-01-02T03:04:{:02}.000Z",{rest}}}"#,
             n % 60
-        );
+        ).unwrap();
         self.chain.push(uuid);
     }
 
     fn assistant(&mut self, n: usize, step: &Step, fresh: bool) {
         self.responses += u32::from(fresh);
         let call = format!("t{n}");
-        let name = if step.chance % 2 == 0 { "Task" } else { "Bash" };
+        let name = if step.chance.is_multiple_of(2) {
+            "Task"
+        } else {
+            "Bash"
+        };
         let rest = format!(
             r#""type":"assistant","message":{{"id":"r{}","role":"assistant","model":"m{}","content":[{{"type":"tool_use","id":"{call}","name":"{name}","input":{{"prompt":"p{n}"}}}}],"usage":{{"input_tokens":1,"output_tokens":{n}}}}}"#,
             self.responses,
@@ -106,11 +109,10 @@ impl Writer {
             0 => format!(r#""agentId":"g{}","#, step.chance % 2),
             _ => String::new(),
         };
-        let _ = writeln!(
-            self.text,
+        writeln!(self.text,
             r#"{{"parentUuid":{parent},"isSidechain":true,{agent}"uuid":"u{n}","type":"user","message":{{"role":"user","content":"p{}"}}}}"#,
             n.saturating_sub(2)
-        );
+        ).unwrap();
         self.sides.push(format!("u{n}"));
     }
 
@@ -164,10 +166,11 @@ impl Writer {
             }
             18 => {
                 let kind = ["custom-title", "ai-title", "summary"][usize::from(step.chance % 3)];
-                let _ = writeln!(
+                writeln!(
                     self.text,
                     r#"{{"type":"{kind}","customTitle":"a{n}","aiTitle":"b{n}","summary":"c{n}"}}"#
-                );
+                )
+                .unwrap();
             }
             _ => {
                 let odd = [
@@ -176,7 +179,7 @@ impl Writer {
                     "",
                     "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"no uuid\"}}",
                 ];
-                let _ = writeln!(self.text, "{}", odd[usize::from(step.chance % 4)]);
+                writeln!(self.text, "{}", odd[usize::from(step.chance % 4)]).unwrap();
             }
         }
     }
@@ -223,6 +226,9 @@ fn read_in_parts(text: &[u8], cuts: &[usize]) -> u32 {
             read_to: told.read_to,
             state,
         });
+        if resume.is_none() {
+            gathered = Gathered::default();
+        }
         let before = gathered.clone();
         match ClaudeCode.read(&source, resume.as_ref(), &mut gathered) {
             Ok(next) => {

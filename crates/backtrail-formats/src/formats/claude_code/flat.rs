@@ -9,30 +9,41 @@ use crate::lines::Lines;
 use crate::source::Source;
 
 /// The largest file that is taken apart.
-const MAX: u64 = 256 << 20;
+const MAX: u64 = 64 << 20;
 
-/// Returns the records of such a file as lines. `None` where the file has lines.
-pub(super) fn flatten(source: &Source) -> Result<Option<Source>> {
-    let first = match Lines::new(source, 0, 0).next()? {
-        Some(line) if line.ended && !line.too_long => Object::parse(&line.text()).ok(),
-        Some(line) => {
-            let begins = line.bytes.first();
-            (begins == Some(&b'{'))
-                .then(|| Object::parse(&line.text()).ok())
-                .flatten()
-        }
-        None => None,
+/// What a file without lines holds.
+pub(super) enum Flat {
+    /// The file has lines.
+    No,
+    /// It has none, and may be half written: what there is can be read as lines only.
+    Half,
+    /// Its records, as lines.
+    Records(Source),
+}
+
+/// Finds out whether a file has lines.
+pub(super) fn flatten(source: &Source) -> Result<Flat> {
+    let mut lines = Lines::new(source, 0, 0);
+    let Some(first) = lines.next()?.filter(|line| !line.too_long) else {
+        return Ok(Flat::No);
     };
-    let is_line = first.as_ref().is_some_and(|first| !first.has("loglines"));
-    let head = source.read_range(0..16)?;
-    let begins = head.trim_ascii_start().first();
-    if is_line || !matches!(begins, Some(b'{' | b'[')) || source.len() > MAX {
-        return Ok(None);
+    let is_line = match Object::parse(&first.text()) {
+        Ok(first) => !first.has("loglines"),
+        // A line that is damaged has a whole one behind it.
+        Err(_) => {
+            !matches!(first.bytes.first(), Some(b'{' | b'['))
+                || lines
+                    .next()?
+                    .is_some_and(|line| Object::parse(&line.text()).is_ok())
+        }
+    };
+    if is_line || source.len() > MAX {
+        return Ok(Flat::No);
     }
     let bytes = source.read_range(0..source.len())?;
     let text = String::from_utf8_lossy(&bytes);
     let Ok(json) = Json::new(text.trim().to_owned()) else {
-        return Ok(None);
+        return Ok(Flat::Half);
     };
     let records = match Object::of(&json) {
         Some(object) => object.list("loglines").unwrap_or_else(|| vec![json]),
@@ -43,5 +54,5 @@ pub(super) fn flatten(source: &Source) -> Result<Option<Source>> {
         lines.push_str(record.as_str());
         lines.push('\n');
     }
-    Ok(Some(Source::from_bytes(source.path(), lines)))
+    Ok(Flat::Records(Source::from_bytes(source.path(), lines)))
 }

@@ -113,13 +113,13 @@ fn read_usage(usage: &Object) -> Usage {
     read
 }
 
-fn user(record: &Object, message: &Object, memory: &Memory, source: &Source) -> Message {
+fn user(record: &Object, message: &Object, memory: &mut Memory, source: &Source) -> Message {
     let mut told = Message::new(Role::User, content(message));
     for block in &mut told.blocks {
         if let Block::ToolResult(result) = block {
             told.role = Role::Tool;
             result.tool_name = memory.tool(hash(&result.tool_use_id)).map(Text::from);
-            add_full_output(result, source);
+            add_full_output(result, memory, source);
         }
     }
     let origin = record.object("origin");
@@ -238,11 +238,12 @@ fn media(kind: String, object: &Object) -> Option<Block> {
 }
 
 /// Adds what a tool gave back in full, where the record says that it is in a file.
-fn add_full_output(result: &mut ToolResult, source: &Source) {
+fn add_full_output(result: &mut ToolResult, memory: &mut Memory, source: &Source) {
     if !result.output.as_str().contains("<persisted-output>") {
         return;
     }
-    let Some(name) = file_of(result.output.as_str()) else {
+    let name = file_of(result.output.as_str());
+    let Some(name) = name.filter(|name| memory.is_new_output(name)) else {
         return;
     };
     let path = format!("{}/tool-results/{name}", source.stem());

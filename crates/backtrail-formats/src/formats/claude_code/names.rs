@@ -30,6 +30,20 @@ pub(super) fn places(environment: &Environment) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns whether a file in one of the places is a session: among what belongs to a
+/// session, only the files of its sub-agents are.
+pub(super) fn is_session_name(path: &Path) -> bool {
+    let is_lines = path
+        .extension()
+        .is_some_and(|extension| extension == "jsonl");
+    let below = |name: &str| path.iter().any(|part| part == name);
+    let is_agent = || {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("agent-"))
+    };
+    is_lines && !below("tool-results") && (!below("subagents") || is_agent())
+}
+
 /// How a file's session is named.
 #[derive(Debug)]
 pub(super) enum Naming {

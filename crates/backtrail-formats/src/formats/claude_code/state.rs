@@ -1,5 +1,7 @@
 //! What is kept of a reading, so that the next one goes on: small, however long the file.
 
+use std::collections::HashSet;
+
 use backtrail::Json;
 use serde::{Deserialize, Serialize};
 
@@ -185,8 +187,13 @@ pub(super) struct Memory {
     /// How many messages the next summary keeps.
     pub(super) keep: u64,
     agents: Vec<Agent>,
+    /// The messages of sub-agents that were told last.
+    nested: Vec<u64>,
     /// Lines of sidechains whose agent has no id, and the agent.
     sides: Vec<(u64, String)>,
+    /// The files of outputs that were read in this reading.
+    #[serde(skip)]
+    outputs: HashSet<String>,
 }
 
 /// A sub-agent of whom something was told.
@@ -213,6 +220,12 @@ impl Memory {
     pub(super) fn tool(&self, id: u64) -> Option<&str> {
         let call = self.calls.iter().rev().find(|call| call.0 == id)?;
         Some(&call.1)
+    }
+
+    /// Returns whether the file of an output is read for the first time. A file that is
+    /// named again and again is not read as often.
+    pub(super) fn is_new_output(&mut self, file: &str) -> bool {
+        self.outputs.insert(file.to_owned())
     }
 
     /// Keeps what a sub-agent was asked.
@@ -258,6 +271,16 @@ impl Memory {
     pub(super) fn agent_of(&self, id: u64) -> (u64, bool) {
         let known = self.agents.iter().find(|agent| agent.id == id);
         (known.map_or(0, |agent| agent.last), known.is_none())
+    }
+
+    /// Keeps that a message of a sub-agent was told.
+    pub(super) fn nested(&mut self, uuid: u64) {
+        push(&mut self.nested, uuid, 48);
+    }
+
+    /// Returns whether a message of a sub-agent was told lately.
+    pub(super) fn is_nested(&self, uuid: u64) -> bool {
+        self.nested.contains(&uuid)
     }
 
     /// Keeps that a line of a sidechain is this agent's.

@@ -3,7 +3,7 @@
 //! All that it remembers from line to line is its [`Memory`]: so a reading that goes on
 //! tells what a reading of the whole would have told.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::entry::{Kind, hash};
@@ -29,6 +29,8 @@ pub(super) struct Teller<'t> {
     present: Option<Which>,
     /// Branches of which something was told, and their keys.
     begun: Vec<Option<String>>,
+    /// The keys of lines at which branches leave, by where they stand.
+    left_at: HashMap<u64, Option<String>>,
     /// What was told of sub-agents.
     agents: HashSet<u64>,
 }
@@ -49,6 +51,7 @@ impl<'t> Teller<'t> {
             main,
             memory,
             begun: Vec::new(),
+            left_at: HashMap::new(),
             agents: HashSet::new(),
         })
     }
@@ -193,10 +196,7 @@ impl<'t> Teller<'t> {
         let name = begun.unwrap_or_else(|| key.clone());
         let after = branch.after.and_then(|at| nodes.get(at as usize));
         let after = match after.filter(|_| is_new) {
-            Some(after) => match key_at(after, self.source)? {
-                Some(key) => After::Key(key),
-                None => After::Nothing,
-            },
+            Some(after) => self.key_at(after)?.map_or(After::Nothing, After::Key),
             None => After::Nothing,
         };
         self.switch(&Thread {
@@ -216,6 +216,19 @@ impl<'t> Teller<'t> {
             Some(item) => self.sink.item(item),
             None => Ok(()),
         }
+    }
+
+    /// Returns the key of a line, which many branches may leave at.
+    fn key_at(&mut self, node: &Node) -> Result<Option<String>> {
+        if let Some(key) = self.left_at.get(&node.at) {
+            return Ok(key.clone());
+        }
+        let key = match record_at(node, self.source)? {
+            Some(record) => Some(key_of(&record, node, self.source)?),
+            None => None,
+        };
+        self.left_at.insert(node.at, key.clone());
+        Ok(key)
     }
 
     /// Tells once more what a branch of a branch goes on from.
@@ -284,19 +297,25 @@ impl<'t> Teller<'t> {
     /// Returns the messages of a sub-agent that were not told yet. Its progress carries
     /// all of them again and again.
     fn new_messages(&mut self, data: &Object, agent: &str) -> Vec<Object> {
-        let (known, is_new) = self.memory.agent_of(hash(agent));
+        let (known, _) = self.memory.agent_of(hash(agent));
         let all = data.list("normalizedMessages").unwrap_or_default();
         let all: Vec<Object> = all.iter().filter_map(Object::of).collect();
         let uuid = |said: &Object| said.string("uuid").map(|uuid| hash(&uuid));
         let told = all.iter().rposition(|said| uuid(said) == Some(known));
         let mut new: Vec<Object> = match told {
             Some(at) => all.into_iter().skip(at + 1).collect(),
-            None if is_new => all,
-            None => Vec::new(),
+            None => {
+                let was_told =
+                    |said: &Object| uuid(said).is_some_and(|uuid| self.memory.is_nested(uuid));
+                all.into_iter().filter(|said| !was_told(said)).collect()
+            }
         };
         if let Some(last) = data.object("message") {
             let last_uuid = uuid(&last);
-            let there = last_uuid == Some(known) || new.iter().any(|said| uuid(said) == last_uuid);
+            let was_told = last_uuid.is_some_and(|uuid| self.memory.is_nested(uuid));
+            let there = was_told
+                || last_uuid == Some(known)
+                || new.iter().any(|said| uuid(said) == last_uuid);
             if last_uuid.is_none() || !there {
                 new.push(last);
             }
@@ -348,6 +367,7 @@ impl<'t> Teller<'t> {
             known.model = hash(&model);
             about.model = Some(model);
         }
+        self.memory.nested(hash(item.key()));
         if about != About::default() {
             self.sink.about(about)?;
         }
@@ -416,17 +436,11 @@ fn key_of(record: &Object, node: &Node, source: &Source) -> Result<String> {
     })
 }
 
-fn key_at(node: &Node, source: &Source) -> Result<Option<String>> {
-    match record_at(node, source)? {
-        Some(record) => key_of(&record, node, source).map(Some),
-        None => Ok(None),
-    }
-}
-
 fn record_at(node: &Node, source: &Source) -> Result<Option<Object>> {
-    let mut lines = Lines::new(source, node.at, 0);
-    let line = lines.next()?;
-    Ok(line.and_then(|line| Object::parse(&line.text()).ok()))
+    let bytes = source.read_range(node.at..node.end)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let is_around = |c: char| c.is_ascii_whitespace() || matches!(c, '\0' | '\u{feff}');
+    Ok(Object::parse(text.trim_matches(is_around)).ok())
 }
 
 /// Returns a number for what stands in a place, without the line break.

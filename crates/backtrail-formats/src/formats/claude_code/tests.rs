@@ -1,10 +1,13 @@
 //! What is told of files of Claude Code.
 
+use std::path::PathBuf;
+
 use backtrail::{Block, Role};
 
 use super::ClaudeCode;
 use crate::format::{Format, Resume};
 use crate::gathered::Gathered;
+use crate::places::Environment;
 use crate::source::Source;
 use crate::told::{After, Item, Origin, Told, Which};
 
@@ -370,6 +373,31 @@ fn sub_agents_have_files_of_their_own() {
     // Older ones lie beside the sessions, and their lines name the caller's.
     let (gathered, _) = read_as("/p/agent-old.jsonl", &line);
     assert_eq!(gathered.session, "s/agent/old");
+}
+
+#[test]
+fn sessions_are_told_from_what_lies_beside_them() {
+    let is_session = |path: &str| ClaudeCode.is_session_name(path.as_ref());
+    assert!(is_session("/h/.claude/projects/-w/0b1c.jsonl"));
+    assert!(is_session(
+        "/h/.claude/projects/-w/0b1c/subagents/x/agent-1.jsonl"
+    ));
+    assert!(!is_session(
+        "/h/.claude/projects/-w/0b1c/subagents/x/journal.jsonl"
+    ));
+    assert!(!is_session(
+        "/h/.claude/projects/-w/0b1c/tool-results/t1.jsonl"
+    ));
+    assert!(!is_session("/h/.claude/projects/-w/sessions-index.json"));
+    let places = |environment: Environment| ClaudeCode.places(&environment);
+    let home = Environment::new("/h");
+    let usual = ["/h/.claude/projects", "/h/.config/claude/projects"];
+    assert_eq!(places(home.clone()), usual.map(PathBuf::from));
+    let set = home.with("CLAUDE_CONFIG_DIR", "/a, /b,");
+    assert_eq!(
+        places(set),
+        ["/a/projects", "/b/projects"].map(PathBuf::from)
+    );
 }
 
 #[test]

@@ -20,8 +20,8 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) const MAIN: u32 = 0;
 /// The epoch of a line that nothing new may hang on.
 const STALE: u32 = u32::MAX;
-/// How many lines branches of branches may tell again.
-const MAX_REPEATED: usize = 20_000;
+/// How many bytes branches of branches may tell again.
+const MAX_REPEATED: u64 = 32 << 20;
 
 /// A line that is of interest.
 #[derive(Debug, Clone)]
@@ -87,6 +87,8 @@ pub(super) struct Branch {
     pub(super) before: Vec<u32>,
     /// Its own lines that something is told of.
     own: Vec<u32>,
+    /// How long all of them are.
+    bytes: u64,
     /// Whether anything was said in it by the user or the model.
     pub(super) spoken: bool,
     epoch: u32,
@@ -190,11 +192,11 @@ impl Tree {
         let on_path = self.path();
         let mut told_in_epoch: HashMap<u32, u32> = HashMap::new();
         let mut repeated = 0;
-        for index in 0..self.nodes.len() {
+        for (index, on_path) in on_path.into_iter().enumerate() {
             if self.nodes[index].side || !self.nodes[index].kind.is_chained() {
                 continue;
             }
-            if on_path[index] || self.is_absorbed(index, MAIN) {
+            if on_path || self.is_absorbed(index, MAIN) {
                 self.append_main(index);
                 let node = &self.nodes[index];
                 if node.kind.is_told() {
@@ -255,7 +257,7 @@ impl Tree {
         }
     }
 
-    fn append_branch(&mut self, index: usize, told: &HashMap<u32, u32>, repeated: &mut usize) {
+    fn append_branch(&mut self, index: usize, told: &HashMap<u32, u32>, repeated: &mut u64) {
         let parent = self.parent(index);
         let owner = parent.map_or(NONE, |parent| parent.owner);
         let branch = match (parent, self.branches.get(owner as usize)) {
@@ -291,11 +293,12 @@ impl Tree {
         line.spoken |= node.kind.is_told() && !node.meta && node.kind != Kind::Summary;
         if node.kind.is_told() {
             line.own.push(index as u32);
+            line.bytes += node.end - node.at;
         }
     }
 
     /// Begins a branch with a line.
-    fn new_branch(&mut self, index: usize, told: &HashMap<u32, u32>, repeated: &mut usize) -> u32 {
+    fn new_branch(&mut self, index: usize, told: &HashMap<u32, u32>, repeated: &mut u64) -> u32 {
         let mut branch = Branch::default();
         if let Some(parent) = self.parent(index) {
             let at = self.nodes[index].parent;
@@ -308,9 +311,9 @@ impl Tree {
                     let node = &self.nodes[**line as usize];
                     **line <= at || (parent.epoch != STALE && node.epoch == parent.epoch)
                 };
-                let before = other.before.len() + other.own.len();
-                if *repeated + before <= MAX_REPEATED {
-                    *repeated += before;
+                if *repeated + other.bytes <= MAX_REPEATED {
+                    *repeated += other.bytes;
+                    branch.bytes = other.bytes;
                     let own = other.own.iter().filter(upto);
                     branch.before = other.before.iter().chain(own).copied().collect();
                 }
@@ -334,9 +337,13 @@ impl Tree {
 
     /// Returns where the main line stands.
     pub(super) fn tips(&self, most: usize) -> Tips {
-        let is_tip = |node: &&Node| node.owner == MAIN && node.epoch == self.epoch;
-        let tips = self.nodes.iter().rev().filter(is_tip);
-        let mut uuids: Vec<u64> = tips.filter_map(|node| node.uuid).take(most).collect();
+        // Where a uuid is that of several lines, what comes next hangs on the last.
+        let is_last = |at: usize, uuid: &u64| self.by_uuid.get(uuid) == Some(&(at as u32));
+        let is_tip = |node: &Node| node.owner == MAIN && node.epoch == self.epoch;
+        let tips = self.nodes.iter().enumerate().rev();
+        let tips = tips.filter(|(_, node)| is_tip(node));
+        let uuids = tips.filter_map(|(at, node)| node.uuid.filter(|uuid| is_last(at, uuid)));
+        let mut uuids: Vec<u64> = uuids.take(most).collect();
         uuids.reverse();
         Tips {
             uuids,
@@ -395,6 +402,7 @@ impl Tips {
         }
         self.any = true;
         if !current {
+            self.forget(entry.uuid);
             let quiet = matches!(entry.kind, Kind::Passive | Kind::Agent);
             return quiet.then_some(());
         }
@@ -410,5 +418,10 @@ impl Tips {
             self.uuids.push(uuid);
         }
         Some(())
+    }
+
+    /// Takes out a line whose uuid another one has now, that is not on the line.
+    pub(super) fn forget(&mut self, uuid: Option<u64>) {
+        self.uuids.retain(|tip| Some(*tip) != uuid);
     }
 }

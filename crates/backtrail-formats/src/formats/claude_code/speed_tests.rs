@@ -1,0 +1,97 @@
+//! How fast files are read:
+//! `cargo test --release -p backtrail-formats claude_code_speed -- --ignored --nocapture`.
+//!
+//! `BACKTRAIL_SPEED_FILE` names a file to read in place of a made one.
+
+use std::time::Instant;
+
+use super::ClaudeCode;
+use super::entry::scan;
+use crate::error::Result;
+use crate::format::Format;
+use crate::reading::Reading;
+use crate::source::Source;
+use crate::told::{About, Item, Sink, Thread};
+
+/// A sink that only counts.
+#[derive(Default)]
+struct Counter(u64);
+
+impl Sink for Counter {
+    fn session(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn thread(&mut self, _thread: &Thread) -> Result<()> {
+        Ok(())
+    }
+
+    fn about(&mut self, _about: About) -> Result<()> {
+        Ok(())
+    }
+
+    fn item(&mut self, _item: Item) -> Result<()> {
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn back_to(&mut self, _key: Option<&str>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Makes a file of about so many bytes: prompts, calls and what they gave back.
+fn made(bytes: usize) -> String {
+    let output = "fn main() {\\n    println!(\\\"hello\\\");\\n}\\n".repeat(60);
+    let mut text = String::with_capacity(bytes + 8_192);
+    let mut n = 0;
+    while text.len() < bytes {
+        let up = n * 3;
+        let parent = if n == 0 {
+            "null".to_owned()
+        } else {
+            format!("\"u{}\"", up - 1)
+        };
+        text.push_str(&format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"cwd":"/w","sessionId":"s","version":"2.1.0","type":"user","message":{{"role":"user","content":"go on with {n}"}},"uuid":"u{up}","timestamp":"2026-01-02T03:04:05.000Z"}}
+{{"parentUuid":"u{up}","isSidechain":false,"cwd":"/w","sessionId":"s","version":"2.1.0","message":{{"model":"claude-x","id":"m{n}","type":"message","role":"assistant","content":[{{"type":"tool_use","id":"t{n}","name":"Read","input":{{"file_path":"/w/src/main.rs","limit":{n}}}}}],"usage":{{"input_tokens":3,"output_tokens":5,"cache_creation_input_tokens":7,"cache_read_input_tokens":11}}}},"requestId":"r{n}","type":"assistant","uuid":"u{}","timestamp":"2026-01-02T03:04:06.000Z"}}
+{{"parentUuid":"u{}","isSidechain":false,"cwd":"/w","sessionId":"s","version":"2.1.0","type":"user","message":{{"role":"user","content":[{{"tool_use_id":"t{n}","type":"tool_result","content":"{output}"}}]}},"uuid":"u{}","timestamp":"2026-01-02T03:04:07.000Z","toolUseResult":{{"stdout":"{output}","stderr":""}}}}
+"#,
+            up + 1,
+            up + 1,
+            up + 2,
+        ));
+        n += 1;
+    }
+    text
+}
+
+#[test]
+#[ignore = "measures"]
+fn claude_code_speed() {
+    let source = match std::env::var_os("BACKTRAIL_SPEED_FILE") {
+        Some(path) => Source::open(path.as_ref()).unwrap(),
+        None => Source::from_bytes("/p/s.jsonl", made(200 << 20)),
+    };
+    let mb = source.len() as f64 / 1e6;
+    for _ in 0..3 {
+        let start = Instant::now();
+        let mut reading = Reading::new(&source, 0, 0);
+        let mut lines = 0;
+        while reading.next_as(|text| scan(text, false)).unwrap().is_some() {
+            lines += 1;
+        }
+        let tree = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let mut counter = Counter::default();
+        ClaudeCode.read(&source, None, &mut counter).unwrap();
+        let all = start.elapsed().as_secs_f64();
+        eprintln!(
+            "{mb:.0} MB, {lines} lines, {} items: tree {:.0} MB/s, both {:.0} MB/s, telling {:.0} MB/s",
+            counter.0,
+            mb / tree,
+            mb / all,
+            mb / (all - tree),
+        );
+    }
+}
