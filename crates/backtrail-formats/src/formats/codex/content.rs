@@ -111,9 +111,17 @@ fn string_output(json: &Json) -> (Json, bool) {
         let code = metadata.float("exit_code");
         return (inner.clone(), code.is_some_and(|code| code != 0.0));
     }
-    let failed = exit_code(&text).is_some_and(|code| code != 0);
+    let failed = FAILURES.iter().any(|begin| text.starts_with(begin))
+        || exit_code(&text).is_some_and(|code| code != 0);
     (json.clone(), failed)
 }
+
+/// How outputs begin of commands that were not run to their end.
+const FAILURES: [&str; 3] = [
+    "failed in sandbox",
+    "execution error: ",
+    "failed to parse function arguments",
+];
 
 /// Returns the exit code that stands above the output of a command.
 fn exit_code(text: &str) -> Option<i64> {
