@@ -73,10 +73,10 @@ impl Format for Codex {
     }
 
     fn recognises(&self, source: &Source) -> bool {
-        let head = source.head();
-        if whole::is_whole(&head) {
+        if whole::is_whole(source) {
             return true;
         }
+        let head = source.head();
         let mut lines = head.split(|byte| *byte == b'\n');
         let first: Vec<_> = lines
             .by_ref()
@@ -95,7 +95,7 @@ impl Format for Codex {
     ) -> Result<Told, ReadError> {
         match resume {
             Some(resume) => go_on(source, resume, sink),
-            None if whole::is_whole(&source.head()) => Ok(whole::read(source, sink)?),
+            None if whole::is_whole(source) => Ok(whole::read(source, sink)?),
             None => read_all(source, sink),
         }
     }

@@ -135,8 +135,11 @@ def read(path):
             out["calls"] += 1
         elif kind in RESULTS:
             out["results"] += 1
-            code = re.match(r'\{"output":.*"exit_code":(-?\d+)', str(item.get("output")), re.S)
+            said = str(item.get("output"))
+            code = re.match(r'\{"output":.*"exit_code":(-?\d+)', said, re.S)
+            code = code or re.match(r"(?:(?!Output:).)*exited with code (-?\d+)", said, re.S)
             out["failed"] += bool(code) and int(code.group(1)) != 0
+            out["failed"] += said.startswith(("failed in sandbox", "execution error"))
     of = lambda *kinds: sum(e["kind"] in kinds for e, _ in events)
     if out["prompts"] == 0 and not start:
         out["prompts"] = of("user_message", "UserMessage")

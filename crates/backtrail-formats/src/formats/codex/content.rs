@@ -100,27 +100,40 @@ fn output_of_parts(json: &Json) -> (Json, bool) {
 /// Reads an output that is a string. Commands were wrapped in JSON with their exit code
 /// once, and later began with lines that tell it.
 fn string_output(json: &Json) -> (Json, bool) {
-    let Some(text) = text_of(json) else {
-        return (json.clone(), false);
-    };
-    if text.starts_with("{\"output\":")
-        && let Some(wrapped) = Object::parse(&text).ok()
-        && let (Some(inner), Some(metadata)) = (wrapped.get("output"), wrapped.object("metadata"))
-        && is_string(inner)
+    // Outputs are most of a rollout: they are looked at as they stand in it.
+    let inside = json.as_str().trim_start_matches('"');
+    if inside.starts_with("{\\\"output\\\":")
+        && let Some(unwrapped) = unwrap(json)
     {
-        let code = metadata.float("exit_code");
-        return (inner.clone(), code.is_some_and(|code| code != 0.0));
+        return unwrapped;
     }
-    let failed = exit_code(&text).is_some_and(|code| code != 0);
+    let failed = FAILURES.iter().any(|begin| inside.starts_with(begin))
+        || exit_code(inside).is_some_and(|code| code != 0);
     (json.clone(), failed)
 }
 
-/// Returns the exit code that stands above the output of a command.
-fn exit_code(text: &str) -> Option<i64> {
+/// Takes an output out of the JSON in a string.
+fn unwrap(json: &Json) -> Option<(Json, bool)> {
+    let wrapped = Object::parse(&text_of(json)?).ok()?;
+    let code = wrapped.object("metadata")?.float("exit_code");
+    let output = wrapped.get("output").filter(|output| is_string(output))?;
+    Some((output.clone(), code.is_some_and(|code| code != 0.0)))
+}
+
+/// How outputs begin of commands that were not run to their end.
+const FAILURES: [&str; 3] = [
+    "failed in sandbox",
+    "execution error: ",
+    "failed to parse function arguments",
+];
+
+/// Returns the exit code that stands above the output of a command, in its JSON.
+fn exit_code(inside: &str) -> Option<i64> {
     const MARKS: [&str; 2] = ["Exit code: ", "Process exited with code "];
-    for line in text.lines().take(6).take_while(|line| *line != "Output:") {
+    let lines = inside.split("\\n").take(6);
+    for line in lines.take_while(|line| *line != "Output:") {
         if let Some(code) = MARKS.iter().find_map(|mark| line.strip_prefix(mark)) {
-            return code.trim().parse().ok();
+            return code.trim_end_matches('"').trim().parse().ok();
         }
     }
     None

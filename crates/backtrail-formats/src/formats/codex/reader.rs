@@ -210,7 +210,8 @@ impl<'a> Reader<'a> {
             "item_completed" => self.completed(record, payload),
             "token_count" => self.token_count(record, payload),
             "thread_rolled_back" => self.take_back(payload.number("num_turns").unwrap_or(0)),
-            "thread_name_updated" => self.renamed(payload),
+            "thread_name_updated" if !record.copied => self.renamed(payload),
+            "thread_name_updated" => Ok(None),
             kind if is_silent(kind) => Ok(None),
             kind => Ok(Some(format!("event_msg/{kind}"))),
         }

@@ -393,3 +393,24 @@ fn compactions_are_summaries_and_embed_nothing() {
     assert!(summaries[2].contains("encrypted") && !summaries[2].contains("AAAA"));
     assert_eq!(read.items().len(), 3);
 }
+
+#[test]
+fn a_packed_rollout_says_what_it_said_before() {
+    let home = tempfile::tempdir().unwrap();
+    let name = format!("rollout-2026-09-02T09-10-00-{THREAD}.jsonl");
+    let mut rollout = Rollout::plain();
+    rollout.user("one").agent("1").count(10, 10);
+    rollout.path = Some(home.path().join(&name));
+    let packed = home.path().join(name + ".zst");
+    let bytes = zstd::stream::encode_all(rollout.text().as_bytes(), 3).unwrap();
+    std::fs::write(&packed, bytes).unwrap();
+    let mut file = tempfile::tempfile().unwrap();
+    let unpacked = crate::unpack(&packed, &mut file).unwrap();
+    assert_eq!(unpacked.damage, None);
+    let source = Source::from_file(&packed, file).unwrap();
+    assert!(Codex.recognises(&source) && Codex.is_session_name(&packed));
+    let mut gathered = Gathered::default();
+    let told = Codex.read(&source, None, &mut gathered).unwrap();
+    let plain = rollout.read();
+    assert_eq!((gathered, told), (plain.gathered, plain.told));
+}

@@ -11,20 +11,27 @@ use crate::lines::MAX_LINE;
 use crate::source::Source;
 use crate::told::{DamagedLine, Damages, Sink, Told};
 
-/// Returns whether a file begins like one of these: `{"session":{…},"items":[…]}`.
-pub(super) fn is_whole(head: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(head);
-    let after = |text: &str, token: &str| Some(text.trim_start().strip_prefix(token)?.to_owned());
-    let begin = after(&text, "{")
-        .and_then(|rest| after(&rest, "\"session\""))
-        .and_then(|rest| after(&rest, ":"))
-        .and_then(|rest| after(&rest, "{"));
-    begin.is_some_and(|rest| {
-        let session = rest.split('}').next().unwrap_or_default();
-        session.contains("\"id\"")
-            && session.contains("\"timestamp\"")
-            && rest.contains("\"items\"")
-    })
+/// Returns whether a file is one of these: `{"session":{…},"items":[…]}`.
+pub(super) fn is_whole(source: &Source) -> bool {
+    // Most files are told apart by their first bytes.
+    let begin = source.read_range(0..256).unwrap_or_default();
+    after_begin(&String::from_utf8_lossy(&begin)).is_some() && {
+        let head = source.head();
+        after_begin(&String::from_utf8_lossy(&head)).is_some_and(|rest| {
+            let session = rest.split('}').next().unwrap_or_default();
+            session.contains("\"id\"")
+                && session.contains("\"timestamp\"")
+                && rest.contains("\"items\"")
+        })
+    }
+}
+
+/// Returns what follows where the session begins.
+fn after_begin(text: &str) -> Option<&str> {
+    let tokens = ["{", "\"session\"", ":", "{"];
+    tokens
+        .into_iter()
+        .try_fold(text, |text, token| text.trim_start().strip_prefix(token))
 }
 
 /// Reads one.
