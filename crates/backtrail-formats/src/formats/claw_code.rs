@@ -96,7 +96,10 @@ impl Format for ClawCode {
 /// own.
 fn is_record(object: &Object) -> bool {
     match object.string("type").as_deref() {
-        Some("session_meta") => object.number("version").is_none_or(|version| version == 1),
+        Some("session_meta") => {
+            let is_first = object.number("version").is_none_or(|version| version == 1);
+            is_first && (object.has("session_id") || object.has("created_at_ms"))
+        }
         Some("message") => object
             .object("message")
             .is_some_and(|said| said.has("blocks")),
