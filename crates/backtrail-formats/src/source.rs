@@ -130,15 +130,21 @@ impl Source {
     /// Returns whether a file that was read up to a byte can be read on from there: nothing
     /// was added to a line that had no line break when it was read.
     pub fn can_go_on(&self, read_to: u64) -> bool {
-        let mut at = read_to;
-        while !self.begins_line(at) && at < self.len {
-            let mut next = [0];
-            match self.read_at(&mut next, at) {
-                Ok(1) if next[0].is_ascii_whitespace() => at += 1,
-                _ => return false,
-            }
+        if self.begins_line(read_to) {
+            return true;
         }
-        true
+        let mut rest = [0; 4096];
+        let Ok(read) = self.read_at(&mut rest, read_to) else {
+            return false;
+        };
+        let rest = &rest[..read];
+        let end = rest
+            .iter()
+            .position(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+        match end {
+            Some(end) => rest[end] == b'\n',
+            None => read_to + read as u64 >= self.len,
+        }
     }
 
     /// Returns a file of this name in a directory so many levels above this one.

@@ -159,22 +159,17 @@ fn check(format: &dyn Format, seed: &Path, number: u64, bytes: &[u8]) {
 #[test]
 fn every_seed_is_recognised_by_its_reader_alone_and_read_without_damage() {
     for format in formats() {
-        if format.support().versions.is_empty() {
-            eprintln!("SKIPPED: {} is not read yet", format.name());
-            continue;
-        }
         for seed in seeds(format) {
             let source = Source::open(&seed).expect("it can be read");
-            for other in formats() {
-                let is_it = other.name() == format.name();
-                assert_eq!(
-                    other.recognises(&source),
-                    is_it,
-                    "{}: {}",
-                    other.name(),
-                    seed.display()
-                );
+            for other in formats().filter(|other| other.name() != format.name()) {
+                let claims = other.recognises(&source);
+                assert!(!claims, "{}: {}", other.name(), seed.display());
             }
+            if format.support().versions.is_empty() {
+                eprintln!("SKIPPED: {} is not read yet", format.name());
+                continue;
+            }
+            assert!(format.recognises(&source), "{}", seed.display());
             let bytes = std::fs::read(&seed).expect("it can be read");
             let (told, gathered) = testing::read(format, &seed.to_string_lossy(), &bytes)
                 .unwrap_or_else(|error| panic!("{}: {error}", seed.display()));

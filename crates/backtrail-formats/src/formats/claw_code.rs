@@ -79,13 +79,16 @@ impl Format for ClawCode {
         }
         let head = source.head();
         let is_lines = first_object(&head).is_some_and(|first| is_record(&first));
-        if !is_lines && is_object(&head) {
-            // One that lines were appended to is lines, its first one being long.
-            if let Ok(object) = Object::parse(&whole(source)?) {
-                return read_object(source, &object, sink);
-            }
+        if is_lines || !is_object(&head) {
+            return read_lines(source, sink);
         }
-        read_lines(source, sink)
+        if let Ok(object) = Object::parse(&whole(source)?) {
+            return read_object(source, &object, sink);
+        }
+        // Lines were appended to it. It is read whole all the same when it has grown.
+        let mut told = read_lines(source, sink)?;
+        told.state = None;
+        Ok(told)
     }
 }
 
@@ -93,7 +96,10 @@ impl Format for ClawCode {
 /// own.
 fn is_record(object: &Object) -> bool {
     match object.string("type").as_deref() {
-        Some("session_meta") => object.number("version").is_none_or(|version| version == 1),
+        Some("session_meta") => {
+            let is_first = object.number("version").is_none_or(|version| version == 1);
+            is_first && (object.has("session_id") || object.has("created_at_ms"))
+        }
         Some("message") => object
             .object("message")
             .is_some_and(|said| said.has("blocks")),
@@ -339,10 +345,13 @@ fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, 
 
 fn finish(reading: Reading<'_>, state: State) -> Told {
     let mut told = reading.finish(state.session.clone(), None);
-    told.state = state_of(&State {
-        lines: told.lines,
-        ..state
-    });
+    // Of a file of which nothing was read, nobody knows what it will be.
+    if told.read_to > 0 {
+        told.state = state_of(&State {
+            lines: told.lines,
+            ..state
+        });
+    }
     told
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pieces::{Seen, first_object, key_of, state_of, top_fields};
 use crate::format::{Format, ReadError, Resume, Support};
-use crate::json::Object;
+use crate::json::{Object, text_of};
 use crate::places::Environment;
 use crate::reading::Reading;
 use crate::source::Source;
@@ -228,7 +228,7 @@ fn project_root(source: &Source) -> Option<PathBuf> {
     let projects = source.above(chats + 2, "projects.json")?;
     let projects = Object::parse(&String::from_utf8_lossy(&projects)).ok()?;
     let projects = projects.object("projects")?;
-    let is_it = |(path, _): &(&str, &Json)| projects.string(path).as_deref() == Some(name);
+    let is_it = |(_, json): &(&str, &Json)| text_of(json).is_some_and(|id| id == name);
     projects
         .fields()
         .find(is_it)
@@ -246,7 +246,7 @@ fn read_about(object: &Object, about: &mut About) {
     }
     about.began = about.began.or_else(|| object.time("startTime"));
     let directories = object.list("directories").unwrap_or_default();
-    if let Some(directory) = directories.first().and_then(crate::json::text_of) {
+    if let Some(directory) = directories.first().and_then(text_of) {
         about.directory = Some(PathBuf::from(directory.as_str()));
     }
 }

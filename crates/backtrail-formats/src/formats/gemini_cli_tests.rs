@@ -219,6 +219,16 @@ fn a_saved_chat_is_a_session_that_grows() {
 }
 
 #[test]
+fn a_message_said_and_taken_back_thousands_of_times_takes_no_square_of_time() {
+    let step = said("a", "user", "again") + "\n{\"$rewindTo\":\"a\"}";
+    let text = format!("{HEADER}\n{}", (step + "\n").repeat(20_000));
+    assert_eq!(texts(&gathered(&text)).len(), 0);
+    let text = lines(&[&said("n", "info", "note")]);
+    let text = text + &"{\"$set\":{\"messages\":[]}}\n".repeat(20_000);
+    assert_eq!(texts(&gathered(&text)), ["note"]);
+}
+
+#[test]
 fn a_sub_agent_was_begun_by_the_session_whose_directory_it_lies_in() {
     let text = lines(&[&said("a", "user", "dig")]).replace("\"main\"", "\"subagent\"");
     let path = "/g/tmp/shop/chats/parent-7/agent-9.jsonl";

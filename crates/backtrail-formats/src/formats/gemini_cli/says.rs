@@ -1,6 +1,7 @@
 //! What a message says.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking, ToolResult, ToolUse, Usage};
 
@@ -51,7 +52,8 @@ pub(super) struct Teller<'s> {
     model: Option<String>,
     /// The calls of the last reply whose results were told with it.
     answered: Vec<String>,
-    keys: HashSet<[u8; 8]>,
+    /// The keys that were made, and how often each was.
+    keys: HashMap<[u8; 8], u64>,
     /// The key of what was told last.
     pub(super) last: Option<String>,
     count: u64,
@@ -63,7 +65,7 @@ impl<'s> Teller<'s> {
             session,
             model,
             answered,
-            keys: HashSet::new(),
+            keys: HashMap::new(),
             last: None,
             count: 0,
         }
@@ -77,16 +79,19 @@ impl<'s> Teller<'s> {
     /// Makes a key of an id and what is said under it: said anew, it is another.
     pub(super) fn key(&mut self, id: &str, json: &str) -> String {
         let key = format!("{}~{}", key_of(id), hash_of(json, 8));
-        let is_new = |keys: &mut HashSet<[u8; 8]>, key: &str| {
-            let mut short = [0; 8];
-            short.copy_from_slice(&blake3::hash(key.as_bytes()).as_bytes()[..8]);
-            keys.insert(short)
-        };
-        if is_new(&mut self.keys, &key) {
-            return key;
+        let first = short(&key);
+        loop {
+            let count = self.keys.entry(first).or_default();
+            *count += 1;
+            if *count == 1 {
+                return key;
+            }
+            let again = format!("{key}~{count}");
+            if let Entry::Vacant(vacant) = self.keys.entry(short(&again)) {
+                vacant.insert(1);
+                return again;
+            }
         }
-        let mut again = (2u64..).map(|n| format!("{key}~{n}"));
-        again.find(|key| is_new(&mut self.keys, key)).unwrap_or(key)
     }
 
     /// Tells a message, and returns how many it became.
@@ -120,11 +125,9 @@ impl<'s> Teller<'s> {
         let (results, said): (Vec<_>, Vec<_>) = blocks(record, &HashSet::new())
             .into_iter()
             .partition(|block| matches!(block, Block::ToolResult(_)));
+        let answered: HashSet<&str> = self.answered.iter().map(String::as_str).collect();
         let is_told = |block: &Block| match block {
-            Block::ToolResult(result) => self
-                .answered
-                .iter()
-                .any(|id| *id == result.tool_use_id.as_str()),
+            Block::ToolResult(result) => answered.contains(result.tool_use_id.as_str()),
             _ => false,
         };
         let results: Vec<Block> = results
@@ -193,6 +196,12 @@ impl<'s> Teller<'s> {
         said.at = calls.iter().filter_map(|call| call.time("timestamp")).max();
         self.say(said, record, sink)
     }
+}
+
+fn short(key: &str) -> [u8; 8] {
+    let mut short = [0; 8];
+    short.copy_from_slice(&blake3::hash(key.as_bytes()).as_bytes()[..8]);
+    short
 }
 
 /// Returns all that a message says, in an order of its own: what it is known by.
