@@ -41,8 +41,10 @@ pub(crate) fn hostile_session(cli: &Cli, pieces: &[String]) -> String {
     let mut lines = Vec::new();
     for (n, piece) in pieces.iter().enumerate() {
         let id = format!("t{n}{piece}");
+        // What is known of a record has no line breaks.
+        let named = format!("x{}", piece.replace(char::is_control, " "));
         lines.push(json!({"role": "user", "text": piece}));
-        lines.push(json!({"type": "message", "model": piece, "response_id": piece, "message": {"role": "assistant", "blocks": [
+        lines.push(json!({"type": "message", "model": named, "response_id": named, "message": {"role": "assistant", "blocks": [
             {"type": "text", "text": piece},
             {"type": "thinking", "thinking": piece},
             {"type": "tool_use", "id": id, "name": piece, "input": {piece: piece, "list": [piece, {piece: 1}],
@@ -77,7 +79,12 @@ pub(crate) fn hostile_session(cli: &Cli, pieces: &[String]) -> String {
         ],
         input.as_bytes(),
     );
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let refused: Vec<&str> = ran
+        .stdout
+        .lines()
+        .filter(|line| !line.contains("\"ok\":true"))
+        .collect();
+    assert_eq!(ran.code, 0, "{refused:#?}");
     let id = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
     let tagged = cli.run(&["tag", &id, "a<b>'\""]);
     assert!(tagged.code == 0 || tagged.code == 2, "{tagged:#?}");
@@ -295,7 +302,7 @@ fn secretive(cli: &Cli) -> String {
             {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": format!("curl -H 'Authorization: token {key}'"), "password": "Zx9-kLm2_Qw7rT"}},
         ]}}),
         json!({"type": "message", "message": {"role": "tool", "blocks": [{"type": "tool_result", "tool_use_id": "t1", "tool_name": "bash", "output": format!("{{\"k\":\"{key}\"}}")}]}}),
-        json!({"type": "compaction", "summary": format!("They used {key}.")}),
+        json!({"type": "compaction", "keep": 3, "summary": format!("They used {key}.")}),
     ];
     let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let ran = cli.run_with(
