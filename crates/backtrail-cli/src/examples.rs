@@ -67,6 +67,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "export",
         &[
+            ("export latest --to html -o talk.html --redact", ""),
             ("export latest --to markdown -o talk.md", ""),
             ("export c81f --to v1", "for older programs"),
         ],

@@ -2,6 +2,7 @@
 //!
 //! It only reads, takes no lock, and goes on whatever it finds.
 
+mod agents;
 mod files;
 mod store;
 
@@ -21,7 +22,8 @@ use crate::ui::{BOLD, Ui, unwritable};
 
 /// Look whether everything is well, and say what to do where it is not
 ///
-/// It only reads. Exit code 1: something was found, and the command that helps stands below it.
+/// It only reads. Exit code 1: something was found, and the command that helps stands below
+/// it. Agents that delete their own history are warned of.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
@@ -29,12 +31,16 @@ pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let (dir, _) = home::store_dir(global.store.as_deref())?;
     let checks = look(&dir, global, ui);
     let found = checks.iter().filter(|check| !check.ok).count() as u64;
+    let warnings = checks.iter().filter(|check| check.is_warning()).count() as u64;
     if ui.json() {
         let rows: Vec<Value> = checks.iter().map(Check::to_json).collect();
         ui.print_json(&json!({"ok": found == 0, "checks": rows}))?;
     } else {
         print(&checks, ui).map_err(|error| unwritable(&error))?;
         match found {
+            0 if warnings > 0 => {
+                ui.status(&format!("all is well, with {}", count(warnings, "warning")));
+            }
             0 => ui.status("all is well"),
             n => ui.status(&format!("{} to look after", count(n, "thing"))),
         }
@@ -70,6 +76,18 @@ impl Check {
         }
     }
 
+    /// Something that is no fault of the store's, and should be known.
+    fn warning(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            ok: true,
+            ..Self::found(name, message, hint)
+        }
+    }
+
+    fn is_warning(&self) -> bool {
+        self.ok && self.hint.is_some()
+    }
+
     fn to_json(&self) -> Value {
         let Self {
             name,
@@ -77,7 +95,8 @@ impl Check {
             message,
             hint,
         } = self;
-        json!({"name": name, "ok": ok, "message": message, "hint": hint})
+        let warning = self.is_warning();
+        json!({"name": name, "ok": ok, "warning": warning, "message": message, "hint": hint})
     }
 }
 
@@ -105,6 +124,7 @@ fn look(dir: &Path, global: &Global, ui: &Ui) -> Vec<Check> {
             let what = format!("there is none yet in {}", tilde(dir));
             checks.push(Check::fine("store", what));
             if !dir.exists() {
+                checks.extend(agents::checks(ui));
                 return checks;
             }
         }
@@ -114,6 +134,7 @@ fn look(dir: &Path, global: &Global, ui: &Ui) -> Vec<Check> {
     if let Ok(Some(store)) = &store {
         checks.extend(store::checks(store, ui));
     }
+    checks.extend(agents::checks(ui));
     checks
 }
 
@@ -142,7 +163,11 @@ fn print(checks: &[Check], ui: &Ui) -> std::io::Result<()> {
     const INDENT: usize = 4 + 2 + 11 + 2;
     let mut out = ui.out();
     for check in checks {
-        let state = if check.ok { "ok" } else { "look" };
+        let state = match check.ok {
+            true if check.is_warning() => "warn",
+            true => "ok",
+            false => "look",
+        };
         let message = visible(&check.message).replace('\n', " ");
         let message = behind(INDENT, &message, ui.width());
         writeln!(

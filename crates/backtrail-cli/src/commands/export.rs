@@ -5,6 +5,7 @@ mod frame;
 mod html;
 mod markup;
 mod prose;
+mod queue;
 mod removed;
 mod sha256;
 mod tool;

@@ -33,7 +33,7 @@ fn whoever_has_read_enough_may_go() {
     let ran = cli.run_with(&["record", "--durability", "os"], input.as_bytes());
     assert_eq!(ran.code, 0);
     // All of these print more than a pipe holds.
-    let cases: [&[&str]; 8] = [
+    let cases: [&[&str]; 9] = [
         &["show", "latest"],
         &["show", "latest", "--json"],
         &["show", "latest", "--follow"],
@@ -42,6 +42,7 @@ fn whoever_has_read_enough_may_go() {
         &["export", "latest", "--to", "v1"],
         &["export", "latest", "--to", "json"],
         &["export", "latest", "--to", "markdown"],
+        &["export", "latest", "--to", "html"],
     ];
     for args in cases {
         assert_eq!(

@@ -16,7 +16,8 @@ fn doctor(cli: &Cli) -> Value {
     assert_eq!(ran.code, i32::from(!ok), "{ran:#?}");
     for check in report["checks"].as_array().unwrap() {
         let hint = check["hint"].as_str();
-        assert_eq!(check["ok"] == false, hint.is_some(), "{check}");
+        let is_told = check["ok"] == false || check["warning"] == true;
+        assert_eq!(is_told, hint.is_some(), "{check}");
     }
     // The same in words.
     let words = cli.run(&["doctor"]);
@@ -148,4 +149,53 @@ fn no_store_is_too_broken_to_look_at() {
     let cli = Cli::new();
     std::fs::write(cli.store(), "a file").unwrap();
     doctor(&cli);
+}
+
+#[test]
+fn agents_that_delete_their_history_are_warned_of() {
+    let cli = used();
+    let home = cli.work();
+    let run = |args: &[&str]| crate::kit::finish(cli.command(args).env("HOME", &home), b"");
+    let projects = home.join(".claude/projects/-a");
+    std::fs::create_dir_all(&projects).unwrap();
+    std::fs::write(projects.join("1.jsonl"), "{}").unwrap();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(29 * 86_400 + 60);
+    let file = std::fs::File::options()
+        .write(true)
+        .open(projects.join("1.jsonl"))
+        .unwrap();
+    file.set_modified(old).unwrap();
+    std::fs::write(projects.join("2.jsonl"), "{}").unwrap();
+
+    let ran = run(&["doctor"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let line = "warn  agents       Claude Code deletes sessions after 30 days (its default); the oldest of 2 is 29 days old";
+    assert!(ran.stdout.contains(line), "{}", ran.stdout);
+    assert!(ran.stdout.contains("backtrail import"), "{}", ran.stdout);
+    assert_eq!(ran.stderr, "all is well, with 1 warning\n");
+    let report = run(&["doctor", "--json"]).json();
+    let last = report["checks"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["name"], &last["ok"], &last["warning"]),
+        (&"agents".into(), &true.into(), &true.into())
+    );
+
+    let settings = home.join(".claude/settings.json");
+    for (text, words) in [
+        (
+            r#"{"cleanupPeriodDays":7}"#,
+            "deletes sessions after 7 days (~/.claude/settings.json)",
+        ),
+        (r#"{"cleanupPeriodDays":0}"#, "writes no sessions at all"),
+        ("{\u{1b}", "cannot be told from ~/.claude/settings.json"),
+        (
+            r#"{"cleanupPeriodDays":99999}"#,
+            "Claude Code keeps its sessions",
+        ),
+    ] {
+        std::fs::write(&settings, text).unwrap();
+        let ran = run(&["doctor"]);
+        assert!(ran.stdout.contains(words), "{text}: {}", ran.stdout);
+        assert!(!ran.stdout.contains('\u{1b}'));
+    }
 }

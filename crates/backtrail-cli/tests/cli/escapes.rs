@@ -97,10 +97,12 @@ fn an_export_is_data_and_what_is_said_of_it_is_not() {
             ran.stdout
         );
     }
-    let ran = cli.run(&["export", &id, "--to", "markdown"]);
-    assert_clean(&ran, "markdown is to be read");
-    assert!(ran.stdout.contains("owned"), "what it says is there");
-    assert_eq!(ran.stderr, "");
+    for format in ["markdown", "html"] {
+        let ran = cli.run(&["export", &id, "--to", format]);
+        assert_clean(&ran, "it is to be read");
+        assert!(ran.stdout.contains("owned"), "what it says is there");
+        assert_eq!(ran.stderr, "");
+    }
     let name = "\u{1b}[31mred.md";
     let ran = cli.run(&["export", &id, "--to", "markdown", "-o", name]);
     assert_eq!(ran.code, 0);

@@ -392,7 +392,9 @@ fn markdown_reads_well() {
         "\
 # a talk
 
-`<session>` · <day> <time>
+`<session>` · <day> <time> · `<work>`
+
+1 turn · 1 tool call · 1,540 tokens · $0.01
 
 ## 1 · system · <day> <time>
 
@@ -425,6 +427,8 @@ src
 One folder: src.
 
 ## 6 · compaction
+
+*in place of 4 messages, the model is told:*
 
 They looked.
 "

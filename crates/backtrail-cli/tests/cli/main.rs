@@ -15,6 +15,8 @@ mod disk;
 mod doctor;
 mod escapes;
 mod examples;
+mod export;
+mod export_browser;
 mod find;
 mod follow;
 mod fork_into;

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use backtrail::{SessionInfo, Stats};
+use backtrail::{SessionInfo, Stats, Timestamp};
 
 use super::html::write_when;
 use super::markup::Html;
@@ -84,7 +84,8 @@ fn write_facts(html: &mut Html, info: &SessionInfo, stats: &Stats) {
     html.raw("<p>");
     if info.created_at.is_some() {
         write_when(html, info.created_at);
-        if info.updated_at != info.created_at {
+        let minute = |at: Option<Timestamp>| at.map(|at| at.as_millis() / 60_000);
+        if minute(info.updated_at) != minute(info.created_at) {
             html.raw(" – ");
             write_when(html, info.updated_at);
         }
@@ -140,12 +141,14 @@ pub(super) fn write_foot(out: &mut dyn Write, prompts: &[Prompt], left: u64) -> 
     out.write_all(b"</main>\n<nav id=\"prompts\" aria-label=\"Prompts\"><h2>Prompts</h2>\n<ol>\n")?;
     for prompt in prompts {
         let mut html = Html::new();
-        html.raw("<li><a href=\"#r").number(prompt.seq).raw("\">");
+        html.raw("<li><a href=\"#r")
+            .number(prompt.seq)
+            .raw("\"><span>");
         match prompt.words.as_str() {
             "" => html.raw("(no text)"),
             words => html.text(words),
         };
-        html.raw("</a></li>\n");
+        html.raw("</span></a></li>\n");
         out.write_all(html.as_str().as_bytes())?;
     }
     let mut html = Html::new();

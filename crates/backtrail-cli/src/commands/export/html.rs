@@ -2,7 +2,6 @@
 //! on. It is written as the records come; what is held back waits for the result of a
 //! tool call, within bounds.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use backtrail::{
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
 use super::prose;
+use super::queue::Queue;
 use super::tool::{self, Call, MOST, Outcome};
 use super::{Export, title_of};
 use crate::commands::short;
@@ -23,9 +23,6 @@ use crate::shell::command_line;
 use crate::text::{count, grouped, one_line, short_number};
 use crate::ui::unwritable;
 
-/// No more is held back.
-const MOST_HELD: usize = 256;
-const MOST_HELD_BYTES: usize = 16 << 20;
 /// No more prompts are listed beside the page.
 const MOST_PROMPTS: usize = 5000;
 
@@ -54,7 +51,7 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
             damaged = so_far;
         }
     }
-    page.finish().map_err(broken)?;
+    page.end_turn(export).map_err(broken)?;
     let (prompts, left_out) = (page.prompts, page.prompts_left);
     frame::write_foot(out, &prompts, left_out).map_err(broken)?;
     let places = unreadable + records.damage().count();
@@ -70,14 +67,8 @@ enum Voice {
     Assistant,
 }
 
-/// Something that is not yet written.
-enum Held {
-    Html(Html),
-    Call(Call, Option<Outcome>),
-}
-
 struct Page<'a> {
-    out: &'a mut dyn Write,
+    queue: Queue<'a>,
     store: &'a Store,
     changes: Changes,
     /// The session, as commands name it.
@@ -89,8 +80,6 @@ struct Page<'a> {
     turn: u64,
     /// The response that was last seen: what it used is told once.
     response: Option<String>,
-    held: VecDeque<Held>,
-    held_bytes: usize,
     prompts: Vec<Prompt>,
     prompts_left: u64,
 }
@@ -98,7 +87,7 @@ struct Page<'a> {
 impl<'a> Page<'a> {
     fn new(out: &'a mut dyn Write, store: &'a Store, changes: Changes, info: &SessionInfo) -> Self {
         Self {
-            out,
+            queue: Queue::new(out),
             store,
             changes,
             name: short(&info.id).to_owned(),
@@ -107,8 +96,6 @@ impl<'a> Page<'a> {
             last: 0,
             turn: 0,
             response: None,
-            held: VecDeque::new(),
-            held_bytes: 0,
             prompts: Vec::new(),
             prompts_left: 0,
         }
@@ -127,7 +114,7 @@ impl<'a> Page<'a> {
     ) -> io::Result<()> {
         let seq = record.seq();
         match (record.kind(), message) {
-            (RecordKind::Message, Some(message)) => self.message(record, &message)?,
+            (RecordKind::Message, Some(message)) => self.message(record, &message, export)?,
             (RecordKind::Message, None) => self.note(&format!("record {seq} cannot be read"))?,
             (RecordKind::Compaction, _) => self.compaction(record, export)?,
             (RecordKind::Run, _) => match record.run() {
@@ -146,11 +133,17 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    fn message(&mut self, record: &RecordRef<'_>, message: &Message) -> io::Result<()> {
+    fn message(
+        &mut self,
+        record: &RecordRef<'_>,
+        message: &Message,
+        export: &mut Export<'_>,
+    ) -> io::Result<()> {
         let is_prompt = message.is_prompt();
         let mut anchored = false;
         if is_prompt {
             self.results(record, message, &mut anchored)?;
+            self.end_turn(export)?;
             return self.prompt(record, message);
         }
         match &message.role {
@@ -170,7 +163,6 @@ impl<'a> Page<'a> {
 
     /// Writes a prompt: it begins a turn.
     fn prompt(&mut self, record: &RecordRef<'_>, message: &Message) -> io::Result<()> {
-        self.end_turn()?;
         let seq = record.seq();
         self.turn += 1;
         self.begun = Some(seq);
@@ -236,9 +228,7 @@ impl<'a> Page<'a> {
                 Block::ToolUse(call) => {
                     let call = Call::new(call, &more);
                     self.anchor(seq, anchored)?;
-                    self.held_bytes += call.len();
-                    self.held.push_back(Held::Call(call, None));
-                    self.bound()?;
+                    self.queue.wait(call)?;
                 }
                 Block::ToolResult(result) => {
                     let anchor = (!std::mem::replace(anchored, true)).then_some(seq);
@@ -380,16 +370,9 @@ impl<'a> Page<'a> {
         more: &str,
     ) -> io::Result<()> {
         let outcome = Outcome::new(result, anchor, more);
-        let waits = |held: &&mut Held| match held {
-            Held::Call(call, None) => call.id == *result.tool_use_id,
-            _ => false,
+        let Some(outcome) = self.queue.answer(&result.tool_use_id, outcome)? else {
+            return Ok(());
         };
-        self.held_bytes += outcome.body.len();
-        if let Some(Held::Call(_, slot)) = self.held.iter_mut().find(waits) {
-            *slot = Some(outcome);
-            self.release()?;
-            return self.bound();
-        }
         let mut html = Html::new();
         let name = result.tool_name.as_deref().unwrap_or("tool");
         outcome.write_alone(&mut html, name);
@@ -431,7 +414,7 @@ impl<'a> Page<'a> {
     }
 
     fn compaction(&mut self, record: &RecordRef<'_>, export: &mut Export<'_>) -> io::Result<()> {
-        self.end_turn()?;
+        self.end_turn(export)?;
         let seq = record.seq();
         let mut html = Html::new();
         html.raw("<section class=\"compaction\" id=\"r")
@@ -515,70 +498,20 @@ impl<'a> Page<'a> {
         self.put(html)
     }
 
-    fn end_turn(&mut self) -> io::Result<()> {
-        self.release_all()?;
+    fn end_turn(&mut self, export: &mut Export<'_>) -> io::Result<()> {
+        self.queue.release_all()?;
         self.voice = Voice::Nobody;
         let Some(from) = self.begun.take() else {
             return Ok(());
         };
         match self.changes.of_turn(from, self.last).as_str() {
             "" => Ok(()),
-            changed => self.note(changed),
+            changed => self.note(&export.text(changed)),
         }
     }
 
-    fn finish(&mut self) -> io::Result<()> {
-        self.end_turn()
-    }
-
-    /// Writes, or holds back behind what waits.
     fn put(&mut self, html: Html) -> io::Result<()> {
-        if self.held.is_empty() {
-            return self.out.write_all(html.as_str().as_bytes());
-        }
-        self.held_bytes += html.len();
-        self.held.push_back(Held::Html(html));
-        self.bound()
-    }
-
-    /// Writes everything where too much waits.
-    fn bound(&mut self) -> io::Result<()> {
-        match self.held.len() > MOST_HELD || self.held_bytes > MOST_HELD_BYTES {
-            true => self.release_all(),
-            false => Ok(()),
-        }
-    }
-
-    /// Writes what waits for no result any more.
-    fn release(&mut self) -> io::Result<()> {
-        while let Some(held) = self.held.pop_front() {
-            if matches!(held, Held::Call(_, None)) {
-                self.held.push_front(held);
-                return Ok(());
-            }
-            self.write_held(&held)?;
-        }
-        self.held_bytes = 0;
-        Ok(())
-    }
-
-    fn release_all(&mut self) -> io::Result<()> {
-        while let Some(held) = self.held.pop_front() {
-            self.write_held(&held)?;
-        }
-        self.held_bytes = 0;
-        Ok(())
-    }
-
-    fn write_held(&mut self, held: &Held) -> io::Result<()> {
-        match held {
-            Held::Html(html) => self.out.write_all(html.as_str().as_bytes()),
-            Held::Call(call, outcome) => {
-                let mut html = Html::new();
-                call.write(&mut html, outcome.as_ref());
-                self.out.write_all(html.as_str().as_bytes())
-            }
-        }
+        self.queue.put(html)
     }
 }
 

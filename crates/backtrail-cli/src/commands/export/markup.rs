@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_text_is_cut_between_lines_and_never_within_a_character() {
         assert_eq!(cut("abc", 3), ("abc", 0));
-        assert_eq!(cut("ab\ncdef", 5), ("ab", 5));
+        assert_eq!(cut("ab\ncdef", 3), ("ab", 5));
         assert_eq!(cut("ééé", 3), ("é", 4));
         assert_eq!(cut("a\nbcdefgh", 6), ("a\nbcde", 3));
     }

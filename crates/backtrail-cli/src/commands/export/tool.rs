@@ -198,22 +198,22 @@ const PATHS: [&str; 5] = ["file_path", "path", "filePath", "filename", "notebook
 
 fn write_fields(out: &mut Html, fields: &Fields, more: &str) -> Option<(u64, u64)> {
     let mut told: Vec<&str> = Vec::new();
-    let mut changes = None;
-    let path = PATHS
+    let mut edit = Html::new();
+    let has_path = PATHS
         .iter()
-        .find(|name| fields.get(name).is_some_and(|json| text_of(json).is_some()));
-    if let Some(done) = write_edits(out, fields, more) {
-        changes = Some(done);
+        .any(|name| fields.get(name).and_then(text_of).is_some());
+    let content = CONTENTS
+        .iter()
+        .find(|name| fields.get(name).and_then(text_of).is_some());
+    let mut changes = write_edits(&mut edit, fields, more);
+    if changes.is_some() {
         told.extend(EDITS.iter().flat_map(|(old, new)| [*old, *new]));
         told.push("edits");
-    } else if let (Some(_), Some(name)) = (
-        path,
-        CONTENTS.iter().find(|name| fields.get(name).is_some()),
-    ) {
+    } else if let Some(name) = content.filter(|_| has_path) {
         let content = fields.get(name).and_then(text_of).unwrap_or_default();
         let (shown, left) = cut(&content, MOST);
-        diff::write_change(out, "", shown);
-        write_left(out, left, more);
+        diff::write_change(&mut edit, "", shown);
+        write_left(&mut edit, left, more);
         changes = Some((content.lines().count() as u64, 0));
         told.push(name);
     }
@@ -226,6 +226,7 @@ fn write_fields(out: &mut Html, fields: &Fields, more: &str) -> Option<(u64, u64
     if !list.is_empty() {
         out.raw("<dl>").html(&list).raw("</dl>");
     }
+    out.html(&edit);
     changes
 }
 

@@ -20,7 +20,7 @@ fn edits_are_shown_as_changes_whichever_agent_made_them() {
         r#""{\"path\":\"x\",\"oldText\":\"a\",\"newText\":\"b\"}""#,
     ] {
         let (html, changes) = input(json);
-        assert!(html.starts_with(changed), "{json}: {html}");
+        assert!(html.ends_with(changed), "{json}: {html}");
         assert!(html.contains("<dd><code>x</code></dd>"), "{html}");
         assert_eq!(changes, Some((1, 1)));
     }

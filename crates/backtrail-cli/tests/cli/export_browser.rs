@@ -1,0 +1,155 @@
+//! A page of hostile text in a real browser: nothing of it runs, nothing is fetched, and
+//! the page's own script does. Where there is no Chromium, this says so and proves nothing.
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::export::{HOSTILE, hostile_session};
+use crate::kit::Cli;
+
+fn chromium() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path)
+        .flat_map(|dir| names.map(|name| dir.join(name)))
+        .find(|path| path.is_file());
+    if found.is_none() {
+        eprintln!(
+            "SKIPPED: there is no Chromium here; whether a page is harmless in a browser was not tried"
+        );
+    }
+    found
+}
+
+/// Opens a page and returns what became of it.
+fn dom(chromium: &Path, cli: &Cli, address: &str) -> String {
+    let profile = cli.work().join("profile");
+    let output = Command::new(chromium)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--virtual-time-budget=5000",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(address)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        dom.contains("</html>"),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    dom
+}
+
+/// Counts who connects to a port of this machine.
+fn listen() -> (u16, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let seen = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&seen);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            count.fetch_add(1, Ordering::SeqCst);
+            drop(stream.map(|mut stream| stream.read(&mut [0; 64])));
+        }
+    });
+    (port, seen)
+}
+
+#[test]
+fn a_hostile_page_does_nothing_in_a_browser() {
+    let Some(chromium) = chromium() else {
+        return;
+    };
+    let (port, seen) = listen();
+    let cli = Cli::new();
+    let pieces = HOSTILE.map(|piece| piece.replace("PORT", &port.to_string()));
+    let id = hostile_session(&cli, &pieces);
+    let ran = cli.run(&["export", &id, "--to", "html", "-o", "page.html"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let file = cli.work().join("page.html");
+    let dom = dom(&chromium, &cli, &format!("file://{}#r5", file.display()));
+    let title = dom
+        .split("<title>")
+        .nth(1)
+        .unwrap()
+        .split("</title>")
+        .next()
+        .unwrap();
+    assert!(
+        title.starts_with("x&lt;script&gt;"),
+        "the title was changed to {title}"
+    );
+    for banned in [
+        "<iframe",
+        "<svg",
+        "<math",
+        "<link",
+        "<base",
+        "<noscript",
+        "<object",
+        "<embed",
+        "<use",
+        " onerror=",
+        " onload=",
+    ] {
+        let in_markup = dom.split('<').any(|tag| {
+            let tag = format!("<{}", tag.split('>').next().unwrap_or_default());
+            let unquoted: String = tag.split('"').step_by(2).collect();
+            unquoted.contains(banned)
+        });
+        assert!(!in_markup, "{banned}");
+    }
+    assert_eq!(dom.matches("<script").count(), 1);
+    assert_eq!(dom.matches("<style").count(), 1);
+    assert_eq!(dom.matches("<form").count(), 1);
+    assert_eq!(seen.load(Ordering::SeqCst), 0, "somebody was called");
+    // The page's own script runs: its digest is right.
+    assert!(
+        dom.contains("<body class=\"script"),
+        "the script did not run"
+    );
+}
+
+#[test]
+fn a_link_to_a_record_unfolds_what_it_is_in() {
+    let Some(chromium) = chromium() else {
+        return;
+    };
+    let cli = Cli::new();
+    let id = cli.talk();
+    assert_eq!(
+        cli.run(&["export", &id, "--to", "html", "-o", "page.html"])
+            .code,
+        0
+    );
+    let file = cli.work().join("page.html");
+    let plain = dom(&chromium, &cli, &format!("file://{}", file.display()));
+    assert!(
+        plain.contains("<details class=\"tool\">"),
+        "folded at first"
+    );
+    let there = dom(&chromium, &cli, &format!("file://{}#r4", file.display()));
+    assert!(
+        there.contains("<details class=\"tool\" open=\"\">"),
+        "{there}"
+    );
+    assert!(
+        !there.contains(" UTC</time>"),
+        "times are those of the reader"
+    );
+}
