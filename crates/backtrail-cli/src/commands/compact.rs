@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use backtrail::Compaction;
 use serde_json::json;
 
-use super::recovery::before_speaking;
-use super::{Answer, locked_hint, require_store, resolve, short};
+use super::{Answer, locked_hint, require_store, resolve, short, speak_in};
 use crate::args::Global;
 use crate::error::Result;
 use crate::input::read_text;
@@ -37,10 +36,8 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let summary = read_text(&args.summary_file, "the summary")?;
-    before_speaking(&store, &id, ui);
-    let session = store
-        .open_session(&id)
-        .map_err(|error| locked_hint(error, &id))?;
+    let session = speak_in(&store, &id, None, ui).map_err(|error| locked_hint(error, &id))?;
+    let id = session.id().clone();
     let done = session.compact(&Compaction::new(summary).keep(args.keep))?;
     session.close()?;
     if ui.json() {

@@ -8,6 +8,7 @@ mod prose;
 mod queue;
 mod removed;
 mod sha256;
+mod source;
 mod tool;
 
 use std::borrow::Cow;
@@ -258,27 +259,14 @@ fn write(format: Format, export: &mut Export<'_>, out: &mut dyn Write) -> Result
         agent => match &mut export.redactor {
             Some(redactor) => {
                 let mut out = JsonRedactor::lines(out, redactor);
-                export_source(export.reader, agent, &mut out)?;
+                let told =
+                    source::write(export.store, export.reader, agent.as_str(), true, &mut out)?;
                 out.finish().map_err(|error| unwritable(&error))?;
-                Ok(Vec::new())
+                Ok(told)
             }
-            None => export_source(export.reader, agent, out),
+            None => source::write(export.store, export.reader, agent.as_str(), false, out),
         },
     }
-}
-
-/// Writes what the session was taken in from, byte for byte.
-fn export_source(
-    reader: &SessionReader,
-    agent: Format,
-    _out: &mut dyn Write,
-) -> Result<Vec<String>> {
-    let what = format!(
-        "session {} was not taken in from {}",
-        short(reader.id()),
-        agent.as_str()
-    );
-    Err(CommandError::invalid(what).hint("write it as html, markdown or json"))
 }
 
 /// Writes a new file, whole or not at all.

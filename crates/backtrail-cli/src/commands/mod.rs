@@ -45,7 +45,10 @@ pub(crate) mod verify;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use backtrail::{ErrorKind, GapBecause, HistoryGap, SessionId, Store, StoreOptions};
+use backtrail::{
+    Durability, ErrorKind, ForkOptions, GapBecause, HistoryGap, Session, SessionId, Store,
+    StoreOptions,
+};
 
 use crate::args::{Args, Command, Global};
 use crate::error::{CommandError, Result};
@@ -232,6 +235,34 @@ impl Point {
 fn short(id: &SessionId) -> &str {
     let is_uuid = id.as_str().len() == 36 && id.as_str().split('-').count() == 5;
     if is_uuid { id.prefix(8) } else { id.as_str() }
+}
+
+/// Opens a session to speak in it. One that another agent keeps goes on in a fork.
+fn speak_in(
+    store: &Store,
+    id: &SessionId,
+    durability: Option<Durability>,
+    ui: &Ui,
+) -> backtrail::Result<Session> {
+    recovery::before_speaking(store, id, ui);
+    let Some(agent) = store.read_session(id)?.info()?.belongs_to else {
+        return match durability {
+            Some(durability) => store.open_session_with(id, durability),
+            None => store.open_session(id),
+        };
+    };
+    let options = match durability {
+        Some(durability) => ForkOptions::new().durability(durability),
+        None => ForkOptions::new(),
+    };
+    let fork = store.fork_session(id, &options)?;
+    ui.status(&format!(
+        "session {} belongs to {}; this goes on in a fork of it: {}",
+        short(id),
+        one_line(&agent, 60),
+        fork.id()
+    ));
+    Ok(fork)
 }
 
 /// Finds the session that a reference means; a wrong one brings up the nearest.

@@ -10,8 +10,9 @@ use backtrail::{
 use serde_json::json;
 
 use super::here::{joined_session, too_wide};
-use super::recovery::before_speaking;
-use super::{Answer, locked_hint, open_or_create_store, require_files_store, resolve, short};
+use super::{
+    Answer, locked_hint, open_or_create_store, require_files_store, resolve, short, speak_in,
+};
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
@@ -258,13 +259,9 @@ impl<'a> Recorder<'a> {
     }
 
     fn open(&mut self) -> backtrail::Result<Session> {
-        if let Some(id) = &self.id {
-            before_speaking(&self.store, id, self.ui);
-        }
-        let session = match (&self.id, self.durability) {
-            (Some(id), Some(durability)) => self.store.open_session_with(id, durability)?,
-            (Some(id), None) => self.store.open_session(id)?,
-            (None, durability) => self.create(self.new_session(durability))?,
+        let session = match &self.id {
+            Some(id) => speak_in(&self.store, id, self.durability, self.ui)?,
+            None => self.create(self.new_session(self.durability))?,
         };
         for aside in session.set_aside() {
             let what = if aside.never_acknowledged {

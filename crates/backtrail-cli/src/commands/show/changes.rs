@@ -19,7 +19,11 @@ const NAMED: usize = 4;
 impl Changes {
     /// Looks what is known. A conversation is read without its files, too: what cannot
     /// be found out is not told.
-    pub(in crate::commands) fn find(store: &Store, reader: &SessionReader, info: &SessionInfo) -> Self {
+    pub(in crate::commands) fn find(
+        store: &Store,
+        reader: &SessionReader,
+        info: &SessionInfo,
+    ) -> Self {
         Self::look(store, reader, info).unwrap_or_default()
     }
 
