@@ -57,7 +57,7 @@ impl Node {
             at: place.start,
             end: place.end,
             number,
-            kind: entry.kind.clone(),
+            kind: entry.kind,
             owner: NONE,
             again: false,
             side: entry.side,
