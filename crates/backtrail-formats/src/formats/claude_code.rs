@@ -6,6 +6,7 @@
 
 mod entry;
 mod flat;
+mod lent;
 mod message;
 mod names;
 mod recognise;

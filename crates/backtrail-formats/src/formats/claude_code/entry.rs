@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::LazyLock;
 
-use backtrail::Text;
 use memchr::memmem::Finder;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+use super::lent::{Key, string};
 
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,20 +238,6 @@ static PROGRESS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("_prog
 fn is_true(value: Option<&RawValue>) -> bool {
     value.is_some_and(|raw| raw.get() == "true")
 }
-
-/// Returns a string, lent where it has no escapes.
-fn string(value: &RawValue) -> Option<Cow<'_, str>> {
-    let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return Some(Cow::Borrowed(inner));
-    }
-    let text: Text = serde_json::from_str(value.get()).ok()?;
-    Some(Cow::Owned(text.as_str().to_owned()))
-}
-
-/// A field's name, lent where it has no escapes.
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Reads an object field by field: `$field` of each `$name`, the first where it stands
 /// more than once.
