@@ -6,6 +6,7 @@
 
 mod entry;
 mod flat;
+mod lent;
 mod message;
 mod names;
 mod recognise;
@@ -110,9 +111,9 @@ impl Format for ClaudeCode {
 /// The first reading of a file.
 struct Whole {
     tree: Tree,
-    /// Where lines with a uuid that something is told of stand first, and what lines had
-    /// the same one.
-    told: HashMap<u64, std::ops::Range<u64>>,
+    /// The first line with each uuid that something is told of, and what lines had the
+    /// same one.
+    told: HashMap<u64, u32>,
     repeats: HashMap<u64, HashSet<u64>>,
     session: Option<String>,
     copied: Option<String>,
@@ -139,8 +140,13 @@ impl Whole {
         if let Some(uuid) = entry.uuid.filter(|_| entry.kind.is_told()) {
             if let Some(first) = self.told.get(&uuid) {
                 let lines = self.repeats.entry(uuid).or_default();
-                if lines.is_empty() {
-                    lines.insert(line_hash(first.clone(), source)?);
+                if let Some(first) = self
+                    .tree
+                    .nodes
+                    .get(*first as usize)
+                    .filter(|_| lines.is_empty())
+                {
+                    lines.insert(line_hash(first.at..first.end, source)?);
                 }
                 // The same line once more says nothing new.
                 if !lines.insert(line_hash(place.clone(), source)?) {
@@ -148,7 +154,8 @@ impl Whole {
                 }
                 again = true;
             } else {
-                self.told.insert(uuid, place.clone());
+                let at = u32::try_from(self.tree.nodes.len()).unwrap_or(u32::MAX);
+                self.told.insert(uuid, at);
             }
         }
         self.tree.add(entry, line, &place);
@@ -299,13 +306,12 @@ fn begin(source: &Source, read_to: u64) -> Read<Option<u64>> {
 
 /// Counts what is not known and what cannot be understood.
 fn count(reading: &mut Reading<'_>, entry: &Entry, line: u64, place: &std::ops::Range<u64>) {
-    match &entry.kind {
-        Kind::Unknown(kind) => reading.unknown(kind),
-        Kind::Broken => {
-            let reason = "it says that it is a message, and has none";
-            reading.damaged_at(line, place, reason);
-        }
-        _ => {}
+    if let Some(kind) = &entry.unknown {
+        reading.unknown(kind);
+    }
+    if entry.kind == Kind::Broken {
+        let reason = "it says that it is a message, and has none";
+        reading.damaged_at(line, place, reason);
     }
 }
 

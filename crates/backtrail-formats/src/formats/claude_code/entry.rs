@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::LazyLock;
 
-use backtrail::Text;
 use memchr::memmem::Finder;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::lent::{Key, string};
+
 /// What a line is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// What the user said, a tool gave back or the agent said in the user's name.
     User,
@@ -33,22 +34,22 @@ pub(super) enum Kind {
     /// Known, and of no interest.
     Nothing,
     /// Not known.
-    Unknown(String),
+    Unknown,
     /// A message without a message.
     Broken,
 }
 
 impl Kind {
     /// Returns whether records of this kind are part of the tree.
-    pub(super) fn is_chained(&self) -> bool {
+    pub(super) fn is_chained(self) -> bool {
         !matches!(
             self,
-            Self::About | Self::Nothing | Self::Unknown(_) | Self::Broken
+            Self::About | Self::Nothing | Self::Unknown | Self::Broken
         )
     }
 
     /// Returns whether something in a conversation is told of it.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_told(self) -> bool {
         matches!(
             self,
             Self::User | Self::Assistant | Self::Summary | Self::Queued
@@ -71,6 +72,8 @@ pub(super) enum Parent {
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
+    /// What it calls itself, where that is not known.
+    pub(super) unknown: Option<String>,
     pub(super) uuid: Option<u64>,
     pub(super) parent: Parent,
     /// The message whose call a tool's result answers.
@@ -143,7 +146,9 @@ pub(super) fn scan(text: &str, want_session: bool) -> Result<Entry, String> {
         let fork: Fork<'_> = serde_json::from_str(raw.get()).ok()?;
         owned(fork.session)
     });
+    let unknown = (kind == Kind::Unknown).then(|| owned(raw.kind));
     Ok(Entry {
+        unknown: unknown.map(|name| name.unwrap_or_else(|| "(no type)".to_owned())),
         uuid: hashed(raw.uuid),
         parent: match raw.parent {
             None => Parent::Absent,
@@ -186,7 +191,7 @@ struct Raw<'a> {
 impl<'a> Raw<'a> {
     fn kind(&self) -> Kind {
         let Some(name) = self.kind.and_then(string) else {
-            return Kind::Unknown("(no type)".to_owned());
+            return Kind::Unknown;
         };
         let is_object = self.message.is_some_and(|raw| raw.get().starts_with('{'));
         match name.as_ref() {
@@ -203,7 +208,7 @@ impl<'a> Raw<'a> {
             "attachment" | "progress" => Kind::Passive,
             "summary" | "custom-title" | "ai-title" | "relocated" => Kind::About,
             name if KNOWN.contains(&name) => Kind::Nothing,
-            name => Kind::Unknown(name.to_owned()),
+            _ => Kind::Unknown,
         }
     }
 
@@ -233,20 +238,6 @@ static PROGRESS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("_prog
 fn is_true(value: Option<&RawValue>) -> bool {
     value.is_some_and(|raw| raw.get() == "true")
 }
-
-/// Returns a string, lent where it has no escapes.
-fn string(value: &RawValue) -> Option<Cow<'_, str>> {
-    let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return Some(Cow::Borrowed(inner));
-    }
-    let text: Text = serde_json::from_str(value.get()).ok()?;
-    Some(Cow::Owned(text.as_str().to_owned()))
-}
-
-/// A field's name, lent where it has no escapes.
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Reads an object field by field: `$field` of each `$name`, the first where it stands
 /// more than once.

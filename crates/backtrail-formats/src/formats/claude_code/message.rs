@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use serde_json::value::RawValue;
+
 use backtrail::{Block, Fields, Json, Media, Message, Role, Text, ToolResult, Usage};
 
 use super::entry::hash;
+use super::lent::{self, Lent};
 use super::state::Memory;
-use crate::json::{Object, list_of, text_of};
 use crate::source::Source;
 use crate::told::Said;
 
@@ -38,7 +40,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Makes a message of a record of the user's or the model's.
-pub(super) fn said(record: &Object, key: String, memory: &mut Memory, source: &Source) -> Said {
+pub(super) fn said(record: &Lent<'_>, key: String, memory: &mut Memory, source: &Source) -> Said {
     let message = record.object("message").unwrap_or_default();
     let mut said = match record.string("type").as_deref() {
         Some("assistant") => assistant(record, &message, key, memory),
@@ -49,7 +51,7 @@ pub(super) fn said(record: &Object, key: String, memory: &mut Memory, source: &S
 }
 
 /// Makes a message of a prompt that waited in a queue.
-pub(super) fn queued(record: &Object, key: String) -> Option<Said> {
+pub(super) fn queued(record: &Lent<'_>, key: String) -> Option<Said> {
     let attachment = record.object("attachment")?;
     if attachment.string("type").as_deref() != Some("queued_command") {
         return None;
@@ -65,7 +67,7 @@ pub(super) fn queued(record: &Object, key: String) -> Option<Said> {
     Some(said)
 }
 
-fn assistant(record: &Object, message: &Object, key: String, memory: &mut Memory) -> Said {
+fn assistant(record: &Lent<'_>, message: &Lent<'_>, key: String, memory: &mut Memory) -> Said {
     let mut told = Message::new(Role::Assistant, content(message));
     for block in &told.blocks {
         if let Block::ToolUse(call) = block {
@@ -93,14 +95,14 @@ fn assistant(record: &Object, message: &Object, key: String, memory: &mut Memory
 fn remember(memory: &mut Memory, id: &Text, name: &Text, input: &Json) {
     memory.call(hash(id), name);
     if matches!(name.as_str(), "Task" | "Agent") {
-        let prompt = Object::of(input).and_then(|input| input.text("prompt"));
+        let prompt = Lent::parse(input.as_str()).and_then(|input| input.text("prompt"));
         if let Some(prompt) = prompt {
             memory.task(hash(prompt.trim()), id);
         }
     }
 }
 
-fn read_usage(usage: &Object) -> Usage {
+fn read_usage(usage: &Lent<'_>) -> Usage {
     let count = |name: &str| usage.number(name).unwrap_or(0);
     let mut read = Usage::new(count("input_tokens"), count("output_tokens"))
         .cache_creation(count("cache_creation_input_tokens"))
@@ -113,7 +115,7 @@ fn read_usage(usage: &Object) -> Usage {
     read
 }
 
-fn user(record: &Object, message: &Object, memory: &mut Memory, source: &Source) -> Message {
+fn user(record: &Lent<'_>, message: &Lent<'_>, memory: &mut Memory, source: &Source) -> Message {
     let mut told = Message::new(Role::User, content(message));
     for block in &mut told.blocks {
         if let Block::ToolResult(result) = block {
@@ -156,61 +158,67 @@ pub(super) fn first_text(message: &Message) -> Option<&str> {
     })
 }
 
-fn content(message: &Object) -> Vec<Block> {
+fn content(message: &Lent<'_>) -> Vec<Block> {
     message.get("content").map(blocks).unwrap_or_default()
 }
 
 /// Reads a content: a text, or a list of blocks.
-fn blocks(content: &Json) -> Vec<Block> {
-    match content.as_str().as_bytes().first() {
-        Some(b'[') => match list_of(content) {
-            Some(list) => list.into_iter().map(block).collect(),
-            None => vec![Block::Other(content.clone())],
-        },
+fn blocks(content: &RawValue) -> Vec<Block> {
+    match content.get().as_bytes().first() {
+        Some(b'[') => {
+            let list: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+            list.into_iter().filter_map(block).collect()
+        }
         Some(b'n') => Vec::new(),
-        _ => vec![block(content.clone())],
+        _ => block(content).into_iter().collect(),
     }
 }
 
-fn block(json: Json) -> Block {
-    if let Some(text) = text_of(&json) {
-        return Block::text(text);
+fn block(json: &RawValue) -> Option<Block> {
+    if json.get().starts_with('"') {
+        let text: Text = serde_json::from_str(json.get()).ok()?;
+        return Some(Block::text(text));
     }
-    match json.parse::<Block>() {
-        Ok(Block::Other(other)) => foreign_block(&other).unwrap_or(Block::Other(other)),
-        Ok(block) => block,
-        Err(_) => Block::Other(json),
+    let other = || serde_json::from_str(json.get()).ok();
+    match Lent::parse(json.get()) {
+        Some(object) => foreign_block(&object).or_else(other),
+        None => other(),
     }
 }
 
 /// Reads a block that the provider writes otherwise than Backtrail does.
-fn foreign_block(json: &Json) -> Option<Block> {
-    let mut object = Object::of(json)?;
-    let kind = object.string("type")?.into_owned();
-    match kind.as_str() {
-        "tool_result" => tool_result(&mut object).map(Block::ToolResult),
-        "image" | "document" => media(kind, &object),
+fn foreign_block(object: &Lent<'_>) -> Option<Block> {
+    match object.string("type")?.as_ref() {
+        "tool_result" => tool_result(object).map(Block::ToolResult),
+        kind @ ("image" | "document") => media(kind.to_owned(), object),
         _ => None,
     }
 }
 
-fn tool_result(object: &mut Object) -> Option<ToolResult> {
-    let tool_use_id = object.text("tool_use_id")?;
-    let output = match object.take("content") {
-        Some(content) if content.as_str() != "null" => content,
-        _ => Json::new("\"\"").ok()?,
+fn tool_result(object: &Lent<'_>) -> Option<ToolResult> {
+    let content = object
+        .get("content")
+        .filter(|content| content.get() != "null");
+    let output = match content {
+        Some(content) => lent::json(content)?,
+        None => Json::new("\"\"").ok()?,
     };
     let mut extra = Fields::default();
     for (name, value) in object.fields() {
-        if !matches!(
-            name,
-            "type" | "tool_use_id" | "is_error" | "tool_name" | "output"
-        ) {
-            extra.push(name, value.clone());
+        let known = [
+            "type",
+            "tool_use_id",
+            "is_error",
+            "tool_name",
+            "content",
+            "output",
+        ];
+        if !known.contains(&name) {
+            extra.push(name, lent::json(value)?);
         }
     }
     Some(ToolResult {
-        tool_use_id,
+        tool_use_id: object.text("tool_use_id")?,
         tool_name: None,
         output,
         is_error: object.is_true("is_error"),
@@ -218,10 +226,10 @@ fn tool_result(object: &mut Object) -> Option<ToolResult> {
     })
 }
 
-fn media(kind: String, object: &Object) -> Option<Block> {
+fn media(kind: String, object: &Lent<'_>) -> Option<Block> {
     let source = object.object("source")?;
     let (media_type, data) = match source.string("type")?.as_ref() {
-        "base64" => (source.text("media_type")?, source.get("data")?.clone()),
+        "base64" => (source.text("media_type")?, lent::json(source.get("data")?)?),
         "url" => {
             let url = source.text("url")?;
             let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;

@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::entry::{Kind, hash};
+use super::lent::Lent;
 use super::message::{self, fit};
 use super::state::Memory;
 use super::tree::{Branch, MAIN, Node};
 use crate::error::Result;
-use crate::json::Object;
 use crate::lines::Lines;
 use crate::source::Source;
 use crate::told::{About, After, Item, Origin, Said, Sink, Summarised, Thread, Which};
@@ -78,7 +78,7 @@ impl<'t> Teller<'t> {
             let Some(node) = wanted.next_if(|node| node.at == line.place.start) else {
                 continue;
             };
-            if let Ok(record) = Object::parse(&line.text()) {
+            if let Some(record) = Lent::parse(&line.text()) {
                 self.tell_line(&record, node, nodes, branches)?;
             }
         }
@@ -87,7 +87,7 @@ impl<'t> Teller<'t> {
 
     fn tell_line(
         &mut self,
-        record: &Object,
+        record: &Lent<'_>,
         node: &Node,
         nodes: &[Node],
         branches: &[Branch],
@@ -123,7 +123,7 @@ impl<'t> Teller<'t> {
         self.switch(&main)
     }
 
-    fn tell_main(&mut self, record: &Object, node: &Node) -> Result<()> {
+    fn tell_main(&mut self, record: &Lent<'_>, node: &Node) -> Result<()> {
         self.switch_to_main()?;
         let mut about = About::default();
         if !self.memory.directory {
@@ -153,7 +153,7 @@ impl<'t> Teller<'t> {
         item.map_or(Ok(()), |item| self.sink.item(item))
     }
 
-    fn tell_title(&mut self, record: &Object) -> Result<()> {
+    fn tell_title(&mut self, record: &Lent<'_>) -> Result<()> {
         let (rank, field) = match record.string("type").as_deref() {
             Some("custom-title") => (3, "customTitle"),
             Some("ai-title") => (2, "aiTitle"),
@@ -185,7 +185,7 @@ impl<'t> Teller<'t> {
 
     fn tell_branch(
         &mut self,
-        record: &Object,
+        record: &Lent<'_>,
         node: &Node,
         nodes: &[Node],
         branch: &Branch,
@@ -223,7 +223,8 @@ impl<'t> Teller<'t> {
         if let Some(key) = self.left_at.get(&node.at) {
             return Ok(key.clone());
         }
-        let key = match record_at(node, self.source)? {
+        let line = line_at(node, self.source)?;
+        let key = match Lent::parse(&line) {
             Some(record) => Some(key_of(&record, node, self.source)?),
             None => None,
         };
@@ -239,7 +240,8 @@ impl<'t> Teller<'t> {
             .iter()
             .filter_map(|at| nodes.get(*at as usize))
         {
-            let Some(record) = record_at(node, self.source)? else {
+            let line = line_at(node, self.source)?;
+            let Some(record) = Lent::parse(&line) else {
                 continue;
             };
             let key = key_of(&record, node, self.source)?;
@@ -251,7 +253,7 @@ impl<'t> Teller<'t> {
     }
 
     /// Tells a line of a sidechain.
-    fn tell_side(&mut self, record: &Object, node: &Node) -> Result<()> {
+    fn tell_side(&mut self, record: &Lent<'_>, node: &Node) -> Result<()> {
         let key = key_of(record, node, self.source)?;
         let agent = match record.string("agentId").filter(|id| !id.is_empty()) {
             Some(id) => fit(&id),
@@ -269,7 +271,7 @@ impl<'t> Teller<'t> {
     }
 
     /// Tells what a sub-agent said, as it is carried by its caller's progress.
-    fn tell_progress(&mut self, record: &Object, node: &Node) -> Result<()> {
+    fn tell_progress(&mut self, record: &Lent<'_>, node: &Node) -> Result<()> {
         let Some(data) = record.object("data") else {
             return Ok(());
         };
@@ -296,17 +298,20 @@ impl<'t> Teller<'t> {
 
     /// Returns the messages of a sub-agent that were not told yet. Its progress carries
     /// all of them again and again.
-    fn new_messages(&mut self, data: &Object, agent: &str) -> Vec<Object> {
+    fn new_messages<'a>(&self, data: &Lent<'a>, agent: &str) -> Vec<Lent<'a>> {
         let (known, _) = self.memory.agent_of(hash(agent));
         let all = data.list("normalizedMessages").unwrap_or_default();
-        let all: Vec<Object> = all.iter().filter_map(Object::of).collect();
-        let uuid = |said: &Object| said.string("uuid").map(|uuid| hash(&uuid));
+        let all: Vec<Lent<'a>> = all
+            .iter()
+            .filter_map(|said| Lent::parse(said.get()))
+            .collect();
+        let uuid = |said: &Lent<'_>| said.string("uuid").map(|uuid| hash(&uuid));
         let told = all.iter().rposition(|said| uuid(said) == Some(known));
-        let mut new: Vec<Object> = match told {
+        let mut new: Vec<Lent<'a>> = match told {
             Some(at) => all.into_iter().skip(at + 1).collect(),
             None => {
                 let was_told =
-                    |said: &Object| uuid(said).is_some_and(|uuid| self.memory.is_nested(uuid));
+                    |said: &Lent<'_>| uuid(said).is_some_and(|uuid| self.memory.is_nested(uuid));
                 all.into_iter().filter(|said| !was_told(said)).collect()
             }
         };
@@ -327,7 +332,7 @@ impl<'t> Teller<'t> {
         &mut self,
         agent: &str,
         call: Option<&str>,
-        outer: &Object,
+        outer: &Lent<'_>,
         item: Item,
     ) -> Result<()> {
         let id = hash(agent);
@@ -375,14 +380,14 @@ impl<'t> Teller<'t> {
     }
 }
 
-fn directory(record: &Object, field: &str) -> Option<PathBuf> {
+fn directory(record: &Lent<'_>, field: &str) -> Option<PathBuf> {
     let path = record.string(field).filter(|path| !path.is_empty())?;
     Some(PathBuf::from(path.into_owned()))
 }
 
 /// Makes what is told of a line.
 fn item_of(
-    record: &Object,
+    record: &Lent<'_>,
     node: &Node,
     key: String,
     memory: &mut Memory,
@@ -398,7 +403,7 @@ fn item_of(
     }
 }
 
-fn summary(record: &Object, key: String, memory: &mut Memory, source: &Source) -> Summarised {
+fn summary(record: &Lent<'_>, key: String, memory: &mut Memory, source: &Source) -> Summarised {
     let Said { at, message, .. } = message::said(record, key.clone(), memory, source);
     Summarised {
         key,
@@ -411,7 +416,7 @@ fn summary(record: &Object, key: String, memory: &mut Memory, source: &Source) -
 }
 
 /// Returns how many messages a compact boundary keeps.
-fn kept(record: &Object, memory: &Memory) -> u64 {
+fn kept(record: &Lent<'_>, memory: &Memory) -> u64 {
     let Some(compact) = record.object("compactMetadata") else {
         return 0;
     };
@@ -424,7 +429,7 @@ fn kept(record: &Object, memory: &Memory) -> u64 {
 }
 
 /// Returns what names a line: its uuid, else its number.
-fn key_of(record: &Object, node: &Node, source: &Source) -> Result<String> {
+fn key_of(record: &Lent<'_>, node: &Node, source: &Source) -> Result<String> {
     let uuid = record.string("uuid").filter(|uuid| !uuid.is_empty());
     Ok(match uuid {
         None => format!("line-{}", node.number),
@@ -436,11 +441,12 @@ fn key_of(record: &Object, node: &Node, source: &Source) -> Result<String> {
     })
 }
 
-fn record_at(node: &Node, source: &Source) -> Result<Option<Object>> {
+/// Returns a line once more.
+fn line_at(node: &Node, source: &Source) -> Result<String> {
     let bytes = source.read_range(node.at..node.end)?;
     let text = String::from_utf8_lossy(&bytes);
     let is_around = |c: char| c.is_ascii_whitespace() || matches!(c, '\0' | '\u{feff}');
-    Ok(Object::parse(text.trim_matches(is_around)).ok())
+    Ok(text.trim_matches(is_around).to_owned())
 }
 
 /// Returns a number for what stands in a place, without the line break.

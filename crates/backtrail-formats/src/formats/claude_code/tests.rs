@@ -154,6 +154,24 @@ fn going_back_to_the_beginning_shares_nothing() {
 }
 
 #[test]
+fn a_hook_at_the_beginning_of_a_resumed_session_cuts_nothing_off() {
+    let hook = r#"{"parentUuid":null,"isSidechain":false,"sessionId":"s","type":"attachment","attachment":{"type":"hook_success"},"uuid":"h1"}
+"#;
+    let text = [
+        user("u1", None, "first"),
+        assistant("a1", "u1", "r1", TEXT),
+        hook.to_owned(),
+        user("u2", Some("h1"), "second"),
+        // Its parent is not in the file.
+        user("u3", Some("elsewhere"), "third"),
+    ]
+    .concat();
+    let (gathered, _) = read(&text);
+    assert_eq!(main_keys(&gathered), ["u1", "a1", "u2", "u3"]);
+    assert_eq!(gathered.threads.len(), 1);
+}
+
+#[test]
 fn a_compact_boundary_keeps_what_came_before() {
     let boundary = r#"{"parentUuid":null,"logicalParentUuid":"a1","isSidechain":false,"type":"system","subtype":"compact_boundary","uuid":"b","compactMetadata":{"preservedSegment":{"headUuid":"u1","tailUuid":"a1"}}}
 {"parentUuid":"b","isSidechain":false,"type":"user","isCompactSummary":true,"message":{"role":"user","content":"So far."},"uuid":"c"}

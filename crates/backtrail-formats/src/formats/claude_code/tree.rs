@@ -57,7 +57,7 @@ impl Node {
             at: place.start,
             end: place.end,
             number,
-            kind: entry.kind.clone(),
+            kind: entry.kind,
             owner: NONE,
             again: false,
             side: entry.side,
@@ -370,13 +370,14 @@ fn is_solid(entry: &Entry) -> bool {
     }
 }
 
-/// Returns whether a line that says it has no parent may begin a conversation. A
-/// response, the result of a tool and a compact boundary cannot.
+/// Returns whether a line that says it has no parent is believed. What the user says may
+/// begin a conversation anew. Hooks that run when one is resumed say so too, and do not.
 fn believes_null(entry: &Entry) -> bool {
     match entry.kind {
-        Kind::Boundary | Kind::Summary => false,
         Kind::User => !entry.result,
-        _ => true,
+        // No response begins one: the file is not to be believed at all.
+        Kind::Assistant => true,
+        _ => false,
     }
 }
 
