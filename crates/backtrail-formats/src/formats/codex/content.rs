@@ -165,7 +165,7 @@ fn kinds(payload: &Object) -> Option<Vec<Text>> {
 }
 
 /// How texts begin that Codex writes in the user's name.
-const INJECTED: [&str; 24] = [
+const INJECTED: &[&str] = &[
     "<environment_context>",
     "<environments_instructions>",
     "<user_instructions>",
@@ -185,11 +185,15 @@ const INJECTED: [&str; 24] = [
     "<plugins_instructions>",
     "<apps_instructions>",
     "<hook_prompt",
+    "<hook_context>",
+    "<external_context",
     "<goal_context>",
     "<codex_internal_context",
     "<token_budget>",
     "<recommended_plugins>",
     "Another language model started to solve this problem",
+    "Warning: apply_patch was requested via exec_command",
+    "Warning: The maximum number of unified exec processes",
 ];
 
 fn is_injected(text: &str) -> bool {

@@ -84,7 +84,15 @@ pub(super) fn mark_meta(message: &mut Message) {
 
 /// Reads what one agent says to another.
 pub(super) fn between_agents(payload: &Object) -> Message {
-    let content = payload.get("content").map_or_else(Vec::new, blocks);
+    let mut content = payload.get("content").map_or_else(Vec::new, blocks);
+    if let Some(encrypted) = payload.get("encrypted_content")
+        && is_string(encrypted)
+        && let Ok(block) = Json::new(format!(
+            "{{\"type\":\"encrypted_content\",\"encrypted_content\":{encrypted}}}"
+        ))
+    {
+        content.push(Block::Other(block));
+    }
     let mut message = Message::new(Role::User, content);
     mark_meta(&mut message);
     for name in ["author", "recipient"] {
@@ -93,6 +101,15 @@ pub(super) fn between_agents(payload: &Object) -> Message {
         }
     }
     message
+}
+
+/// Reads what was spoken, by a person or by the model. `None` for what is no speech.
+pub(super) fn spoken(payload: &Object) -> Option<Message> {
+    let text = payload
+        .text("text")
+        .filter(|text| !text.trim().is_empty())?;
+    let role = Role::from(payload.string("role")?.as_ref());
+    Some(Message::new(role, [Block::text(text)]))
 }
 
 fn reasoning(payload: &Object) -> Block {

@@ -110,6 +110,7 @@ impl<'a> Reader<'a> {
             "compacted" => self.compacted(&record, &inner),
             "token_usage_record" => self.usage_record(&record, &inner),
             "inter_agent_communication" => self.say(&record, items::between_agents(&inner)),
+            "realtime_item" => self.voice(&record, &inner),
             // The first counts; those of a parent, and later states, do not.
             "session_meta"
             | "world_state"
@@ -248,6 +249,21 @@ impl<'a> Reader<'a> {
             // Items of the conversation say what these did.
             kind if events::is_done(kind) => Ok(None),
             kind => Ok(Some(format!("item_completed/{kind}"))),
+        }
+    }
+
+    /// Tells what was spoken instead of written.
+    fn voice(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
+        let kind = payload.string("type").unwrap_or_default();
+        match kind.as_ref() {
+            "transcript_segment" => match items::spoken(payload) {
+                Some(message) => self.say(record, message),
+                None => Ok(None),
+            },
+            "realtime_session_started" | "realtime_session_closed" | "bem_item_promoted" => {
+                Ok(None)
+            }
+            kind => Ok(Some(format!("realtime_item/{kind}"))),
         }
     }
 

@@ -289,6 +289,28 @@ fn what_codex_says_in_the_users_name_is_no_prompt() {
 }
 
 #[test]
+fn what_was_spoken_and_what_agents_tell_each_other_is_told() {
+    let mut rollout = Rollout::plain();
+    rollout.add("realtime_item", json!({"type": "realtime_session_started"}));
+    for (role, text) in [("user", "look"), ("assistant", "yes"), ("user", " ")] {
+        let segment = json!({"type": "transcript_segment", "role": role, "text": text});
+        rollout.add("realtime_item", segment);
+    }
+    rollout.add("realtime_item", json!({"type": "new"}));
+    let between = json!({"author": "/root", "content": "do it", "encrypted_content": "gA"});
+    rollout.add("inter_agent_communication", between);
+    let read = rollout.read();
+    let sealed = r#"Other({"type":"encrypted_content","encrypted_content":"gA"})"#;
+    let expected = [
+        "user: look".to_owned(),
+        "assistant: yes".to_owned(),
+        format!("user(meta): do it | {sealed}"),
+    ];
+    assert_eq!(read.talk(), expected);
+    assert_eq!(read.told.unknown.len(), 1);
+}
+
+#[test]
 fn images_of_a_prompt_are_media() {
     let mut rollout = Rollout::plain();
     let content = json!([
