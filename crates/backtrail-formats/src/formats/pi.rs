@@ -111,6 +111,7 @@ struct State {
     model: Option<String>,
     lines: u64,
     entries: u64,
+    said: u32,
     last: Option<String>,
     ids: String,
 }
@@ -197,7 +198,7 @@ fn read_all(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
     tell_main(source, 0, 0, &tree, &mut teller, sink)?;
     let (last, model) = (tree.last_id.clone(), teller.model.take());
     tell_branches(source, &tree, &header.session, sink)?;
-    let entries = tree.len() as u64;
+    let (entries, said) = (tree.len() as u64, tree.said());
     let linear = tree.is_linear() && any;
     let seen = tree.seen;
     let mut told = reading.finish(header.session.clone(), None);
@@ -208,6 +209,7 @@ fn read_all(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
             model,
             lines: told.lines,
             entries,
+            said,
             last,
             ids: seen.as_str().to_owned(),
         })
@@ -225,6 +227,7 @@ fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, 
     let mut reading = Reading::new(source, resume.read_to, known.lines);
     let mut tree = Tree::behind(
         known.entries,
+        known.said,
         known.last.clone(),
         Seen::from_state(&known.ids),
     );
@@ -253,6 +256,7 @@ fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, 
         model: teller.model,
         lines: told.lines,
         entries: known.entries + tree.len() as u64,
+        said: tree.said(),
         last: tree.last_id,
         ids: tree.seen.as_str().to_owned(),
         ..known
