@@ -67,10 +67,7 @@ impl Format for Pi {
 
     fn recognises(&self, source: &Source) -> bool {
         let head = source.head();
-        match first_object(&head) {
-            Some(first) => is_header(&first) || is_lone_message(&head),
-            None => is_lone_message(&head),
-        }
+        first_object(&head).is_some_and(|first| is_header(&first)) || is_lone_message(&head)
     }
 
     fn read(
@@ -81,9 +78,7 @@ impl Format for Pi {
     ) -> Result<Told, ReadError> {
         match resume {
             Some(resume) => go_on(source, resume, sink),
-            None if first_object(&source.head()).is_none() && is_lone_message(&source.head()) => {
-                read_lone(source, sink)
-            }
+            None if is_lone_message(&source.head()) => read_lone(source, sink),
             None => read_all(source, sink),
         }
     }
