@@ -67,10 +67,7 @@ impl Format for Pi {
 
     fn recognises(&self, source: &Source) -> bool {
         let head = source.head();
-        match first_object(&head) {
-            Some(first) => is_header(&first) || is_lone_message(&head),
-            None => is_lone_message(&head),
-        }
+        first_object(&head).is_some_and(|first| is_header(&first)) || is_lone_message(&head)
     }
 
     fn read(
@@ -81,9 +78,7 @@ impl Format for Pi {
     ) -> Result<Told, ReadError> {
         match resume {
             Some(resume) => go_on(source, resume, sink),
-            None if first_object(&source.head()).is_none() && is_lone_message(&source.head()) => {
-                read_lone(source, sink)
-            }
+            None if is_lone_message(&source.head()) => read_lone(source, sink),
             None => read_all(source, sink),
         }
     }
@@ -111,6 +106,7 @@ struct State {
     model: Option<String>,
     lines: u64,
     entries: u64,
+    said: u32,
     last: Option<String>,
     ids: String,
 }
@@ -197,7 +193,7 @@ fn read_all(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
     tell_main(source, 0, 0, &tree, &mut teller, sink)?;
     let (last, model) = (tree.last_id.clone(), teller.model.take());
     tell_branches(source, &tree, &header.session, sink)?;
-    let entries = tree.len() as u64;
+    let (entries, said) = (tree.len() as u64, tree.said());
     let linear = tree.is_linear() && any;
     let seen = tree.seen;
     let mut told = reading.finish(header.session.clone(), None);
@@ -208,6 +204,7 @@ fn read_all(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
             model,
             lines: told.lines,
             entries,
+            said,
             last,
             ids: seen.as_str().to_owned(),
         })
@@ -225,6 +222,7 @@ fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, 
     let mut reading = Reading::new(source, resume.read_to, known.lines);
     let mut tree = Tree::behind(
         known.entries,
+        known.said,
         known.last.clone(),
         Seen::from_state(&known.ids),
     );
@@ -253,6 +251,7 @@ fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, 
         model: teller.model,
         lines: told.lines,
         entries: known.entries + tree.len() as u64,
+        said: tree.said(),
         last: tree.last_id,
         ids: tree.seen.as_str().to_owned(),
         ..known

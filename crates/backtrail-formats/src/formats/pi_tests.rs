@@ -138,6 +138,38 @@ fn a_compaction_keeps_the_messages_from_the_first_kept_entry_on() {
 }
 
 #[test]
+fn a_compaction_that_brings_along_what_it_keeps_keeps_as_many() {
+    let text = lines(&[
+        &user("a", "", "one"),
+        &user("b", "a", "two"),
+        &user("c", "b", "three"),
+        r#"{"type":"compaction","id":"d","parentId":"c","summary":"so far","firstKeptEntryId":"a","retainedTail":[{"role":"user","content":"two"},{"role":"user","content":"three"}]}"#,
+    ]);
+    let whole = gathered(&text);
+    assert!(matches!(whole.main().unwrap().items.last(), Some(Item::Summarised(s)) if s.keep == 2));
+    for cut in 0..text.len() {
+        check(&Pi, PATH, text.as_bytes(), cut);
+    }
+}
+
+#[test]
+fn a_leaf_says_where_the_conversation_stands() {
+    let text = lines(&[
+        &user("a", "", "one"),
+        &user("b", "a", "two"),
+        r#"{"type":"leaf","id":"l","parentId":"b","targetId":"a"}"#,
+    ]);
+    let told = gathered(&text);
+    assert_eq!(texts(&told.threads[0]), ["one"]);
+    assert_eq!(texts(&told.threads[1]), ["two"]);
+    let on = format!("{text}{}\n", user("c", "a", "three"));
+    assert_eq!(texts(gathered(&on).main().unwrap()), ["one", "three"]);
+    for cut in 0..on.len() {
+        check(&Pi, PATH, on.as_bytes(), cut);
+    }
+}
+
+#[test]
 fn version_1_is_a_line_without_ids() {
     let text = concat!(
         r#"{"type":"session","id":"old","timestamp":"2025-12-09T00:53:29.825Z","cwd":"/p","provider":"acme","modelId":"acme-1","branchedFrom":"/s/2025-12-09T00-52-54-397Z_d973.jsonl"}"#,

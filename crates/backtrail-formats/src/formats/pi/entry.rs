@@ -16,6 +16,8 @@ pub(super) enum Kind {
     Summary,
     /// It names the session.
     Title(String),
+    /// It says at which entry the conversation stands.
+    Leaf,
     /// It says nothing that is told.
     Silent,
     Unknown(String),
@@ -38,6 +40,7 @@ pub(super) fn kind(object: &Object) -> Kind {
             Some(name) if !name.trim().is_empty() => Kind::Title(name.into_owned()),
             _ => Kind::Silent,
         },
+        "leaf" => Kind::Leaf,
         "model_change" | "thinking_level_change" | "label" | "custom" => Kind::Silent,
         other => Kind::Unknown(other.to_owned()),
     }

@@ -41,8 +41,9 @@ struct Node {
 pub(super) struct Tree {
     nodes: Vec<Node>,
     by_id: HashMap<[u8; 16], u32>,
-    /// How many entries came before these.
+    /// How many entries came before these, and how many messages.
     base: u64,
+    base_said: u32,
     linear: bool,
     is_new: bool,
     pub(super) last_id: Option<String>,
@@ -68,6 +69,7 @@ impl Tree {
             nodes: Vec::new(),
             by_id: HashMap::new(),
             base: 0,
+            base_said: 0,
             linear: true,
             is_new: true,
             last_id: None,
@@ -77,9 +79,10 @@ impl Tree {
     }
 
     /// Begins behind entries that were read before and followed one another.
-    pub(super) fn behind(entries: u64, last_id: Option<String>, seen: Seen) -> Self {
+    pub(super) fn behind(entries: u64, said: u32, last_id: Option<String>, seen: Seen) -> Self {
         Self {
             base: entries,
+            base_said: said,
             is_new: entries == 0,
             last_id,
             seen,
@@ -89,6 +92,12 @@ impl Tree {
 
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Returns how many messages lead to the end, those before these included.
+    pub(super) fn said(&self) -> u32 {
+        let last = self.nodes.last();
+        last.map_or(self.base_said, |last| last.said + u32::from(last.says))
     }
 
     /// Returns whether every entry follows the one before it, so that no more than new
@@ -108,26 +117,27 @@ impl Tree {
             _ => {}
         }
         let id = object.string("id").map(|id| id.into_owned());
-        let parent = self.parent(object, id.is_some());
+        let parent = match kind {
+            Kind::Leaf => self.target(object),
+            _ => self.parent(object, id.is_some()),
+        };
         let (said, told) = match self.nodes.get(parent as usize) {
             Some(parent) => (parent.said + u32::from(parent.says), parent.told),
-            None => (0, NONE),
+            None => (self.base_said, NONE),
         };
+        let tail = object.list("retainedTail").map(|tail| tail.len());
         let kept = match kind {
-            Kind::Summary => self.kept(object),
+            // One that brings along what it keeps says no more than how much that is.
+            Kind::Summary if tail.is_none() => self.kept(object),
             _ => NONE,
         };
         let again = self.remember(id.as_deref());
-        let tail = match object.get("retainedTail") {
-            Some(_) if kept == NONE => object.list("retainedTail").map_or(0, |tail| tail.len()),
-            _ => 0,
-        };
         self.nodes.push(Node {
             start: found.place.start,
             len: found.place.end - found.place.start,
             parent,
             kept,
-            tail: u32::try_from(tail).unwrap_or(NONE),
+            tail: u32::try_from(tail.unwrap_or(0)).unwrap_or(NONE),
             said,
             again,
             told: match kind {
@@ -161,6 +171,14 @@ impl Tree {
         let id = name.map(|name| short(&name));
         id.and_then(|id| self.by_id.get(&id).copied())
             .unwrap_or(NONE)
+    }
+
+    /// Finds the entry at which the conversation was set to stand.
+    fn target(&mut self, object: &Object) -> u32 {
+        self.linear = false;
+        let id = object.string("targetId").map(|id| short(&id));
+        let found = id.and_then(|id| self.by_id.get(&id).copied());
+        found.unwrap_or(NONE)
     }
 
     /// Finds the first entry that a compaction keeps.
