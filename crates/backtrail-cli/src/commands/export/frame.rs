@@ -110,7 +110,7 @@ fn write_facts(html: &mut Html, info: &SessionInfo, stats: &Stats) {
     );
     write_list(html, &facts);
     html.raw("<p class=\"faint\"><code>")
-        .text(&info.id.to_string())
+        .text(info.id.as_ref())
         .raw("</code>");
     if let Some(origin) = &info.forked_from {
         html.raw(" · forked from <code>")
@@ -119,7 +119,7 @@ fn write_facts(html: &mut Html, info: &SessionInfo, stats: &Stats) {
     }
     if let Some(by) = &info.spawned_by {
         html.raw(" · begun by a call of <code>")
-            .text(&by.session_id.to_string())
+            .text(by.session_id.as_ref())
             .raw("</code>");
     }
     html.raw("</p>\n");

@@ -30,7 +30,10 @@ const MOST_PROMPTS: usize = 5000;
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let broken = |error: io::Error| unwritable(&error);
     let info = export.info()?;
-    let stats = export.reader.stats()?;
+    let mut stats = export.reader.stats()?;
+    for model in &mut stats.models {
+        *model = export.text(model);
+    }
     frame::write_head(out, &info, &stats).map_err(broken)?;
     let changes = Changes::find(export.store, export.reader, &info);
     let mut page = Page::new(out, export.store, changes, &info);
@@ -151,7 +154,7 @@ impl<'a> Page<'a> {
             Role::User => {}
             Role::System => self.aside(record, message, "instructions")?,
             Role::Tool => {}
-            Role::Assistant => self.speak(record)?,
+            Role::Assistant => self.speak(record, export)?,
             Role::Other(role) => self.aside(record, message, &one_line(role, 40))?,
             _ => {}
         }
@@ -198,7 +201,7 @@ impl<'a> Page<'a> {
     }
 
     /// Says who answers, once for each time that somebody else spoke before.
-    fn speak(&mut self, record: &RecordRef<'_>) -> io::Result<()> {
+    fn speak(&mut self, record: &RecordRef<'_>, export: &mut Export<'_>) -> io::Result<()> {
         if self.voice == Voice::Assistant {
             return Ok(());
         }
@@ -207,7 +210,7 @@ impl<'a> Page<'a> {
         html.raw("<header class=\"voice\"><b>Assistant</b>");
         if let Some(model) = record.details().model {
             html.raw("<span>")
-                .text(&one_line(&model, 60))
+                .text(&one_line(&export.text(&model), 60))
                 .raw("</span>");
         }
         write_when(&mut html, record.at());

@@ -11,7 +11,11 @@ pub(super) fn base64(text: &str) -> String {
 /// The first 32 bits of the fractional parts of the cube roots (`rounds`) and the square
 /// roots (`state`) of the first primes, as the standard has it.
 fn constants() -> ([u32; 64], [u32; 8]) {
-    let is_prime = |n: &u128| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u128| {
+        (2..*n)
+            .take_while(|d| d * d <= *n)
+            .all(|d| !n.is_multiple_of(d))
+    };
     let mut rounds = [0; 64];
     let mut state = [0; 8];
     for (n, prime) in (2u128..).filter(is_prime).take(64).enumerate() {
