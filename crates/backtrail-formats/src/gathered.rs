@@ -80,6 +80,8 @@ impl Sink for Gathered {
         known.model = about.model.or(known.model.take());
         known.directory = about.directory.or(known.directory.take());
         known.began = known.began.or(about.began);
+        known.ended = about.ended.or(known.ended);
+        known.branch = about.branch.or(known.branch.take());
         known.tags = about.tags.or(known.tags.take());
         Ok(())
     }

@@ -115,6 +115,10 @@ pub struct About {
     pub directory: Option<PathBuf>,
     /// When it began.
     pub began: Option<Timestamp>,
+    /// When it was last gone on with, where no item says so.
+    pub ended: Option<Timestamp>,
+    /// What it is called as a copy of another.
+    pub branch: Option<String>,
     /// What sub-agent speaks, and the like.
     pub tags: Option<Vec<String>>,
 }
@@ -207,6 +211,8 @@ pub struct Summarised {
     pub summary: String,
     /// How many of the messages before it stay in the context.
     pub keep: u64,
+    /// How many messages it stands for that are in no file any more.
+    pub covers: Option<u64>,
     /// The model that made it.
     pub model: Option<String>,
     /// What making it used.

@@ -1,6 +1,12 @@
 //! Real session files, taken into a store and given back. They are not part of the
 //! project: where they are not there, nothing of this is tested, and that is said.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails where it cannot go on, and its files are its own"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

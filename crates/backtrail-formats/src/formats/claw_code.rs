@@ -192,6 +192,11 @@ impl Meta {
                 model: text("model"),
                 directory: text("workspace_root").map(PathBuf::from),
                 began: meta.and_then(|meta| meta.time("created_at_ms")),
+                ended: meta.and_then(|meta| meta.time("updated_at_ms")),
+                branch: fork
+                    .as_ref()
+                    .and_then(|fork| fork.string("branch_name"))
+                    .map(|name| name.into_owned()),
                 tags: None,
             },
         }
@@ -256,6 +261,7 @@ impl State {
         };
         let key = self.key(compaction.get("summary").map_or("", Json::as_str));
         sink.item(Item::Summarised(Summarised {
+            covers: compaction.number("removed_message_count"),
             key,
             at: None,
             summary: summary.as_str().to_owned(),

@@ -92,7 +92,15 @@ impl Search {
 
     /// Takes what the person named: a file, or all that is in a directory.
     fn named(&mut self, options: &ImportOptions, path: &Path) {
+        if let Some(reason) = leftover(path) {
+            self.errors.push((None, Error::invalid(reason, path)));
+            return;
+        }
         match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match newest_copy(path) {
+                Some(copy) => self.named(options, &copy),
+                None => self.failed(None, "cannot read", path, error),
+            },
             Err(error) => self.failed(None, "cannot read", path, error),
             Ok(metadata) if metadata.is_dir() => self.named_directory(options, path, 0),
             Ok(_) => match recognise(options, path) {
@@ -118,6 +126,9 @@ impl Search {
             match fs::symlink_metadata(&path) {
                 Ok(metadata) if metadata.is_dir() => {
                     self.named_directory(options, &path, depth + 1);
+                }
+                Ok(metadata) if metadata.is_file() && leftover(&path).is_some() => {
+                    self.strangers.push(path);
                 }
                 Ok(metadata) if metadata.is_file() => match recognise(options, &path) {
                     Ok(Some((format, stamp))) => self.take(format, path, stamp),
@@ -168,6 +179,41 @@ impl Search {
     fn failed(&mut self, agent: Option<&'static str>, doing: &str, path: &Path, error: io::Error) {
         self.errors.push((agent, Error::io(doing, path, error)));
     }
+}
+
+/// How the name of an older copy that claw-code leaves beside a session goes on behind the
+/// session's own: `.rot-` and a time.
+const OLDER_COPY: &str = ".rot-";
+
+/// Says why a file is no session, where its name tells: what another program left behind.
+fn leftover(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    if name.contains(".tmp-") {
+        return Some("this is a temporary file of another program, no session".to_owned());
+    }
+    let (stem, _) = name.split_once(OLDER_COPY)?;
+    let newer = path.with_file_name(format!("{stem}.jsonl"));
+    // It stands for a file that is gone.
+    newer.exists().then(|| {
+        let newer = newer.display();
+        format!("this is an older copy of {newer}; import that one")
+    })
+}
+
+/// Returns the newest copy of a session file that is gone.
+fn newest_copy(path: &Path) -> Option<PathBuf> {
+    let stem = path.file_stem()?.to_str()?;
+    let begins = format!("{stem}{OLDER_COPY}");
+    let dir = match path.parent()? {
+        dir if dir.as_os_str().is_empty() => Path::new("."),
+        dir => dir,
+    };
+    let copies = fs::read_dir(dir).ok()?.filter_map(|entry| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        let digits = name.strip_prefix(&begins)?.strip_suffix(".jsonl")?;
+        Some((digits.parse::<u64>().ok()?, dir.join(&name)))
+    });
+    copies.max().map(|(_, path)| path)
 }
 
 fn is_absent(error: &io::Error) -> bool {

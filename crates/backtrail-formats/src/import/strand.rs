@@ -203,6 +203,8 @@ impl Strand {
         known.model = about.model.or(known.model.take());
         known.directory = about.directory.or(known.directory.take());
         known.began = known.began.or(about.began);
+        known.ended = about.ended.or(known.ended);
+        known.branch = about.branch.or(known.branch.take());
         known.tags = about.tags.or(known.tags.take());
     }
 
@@ -260,7 +262,10 @@ impl Strand {
         }
         match &self.birth {
             Birth::Start => options,
-            Birth::CopyOf(parent) => options.copy_of(parent.as_str()),
+            Birth::CopyOf(parent) => {
+                let branch = about.branch.as_deref().and_then(short);
+                options.copy_of(parent.as_str(), branch.as_deref())
+            }
             Birth::Continues(parent, seq) => options.continues(parent, *seq, None),
             Birth::Spawned(parent, seq, call) => options.spawned_by(parent, *seq, call),
         }
@@ -454,6 +459,9 @@ fn compaction(summarised: Summarised, at: Timestamp) -> Compaction {
         .id(summarised.key);
     if let Some(model) = summarised.model.as_deref().and_then(name_of) {
         compaction = compaction.model(model);
+    }
+    if let Some(covers) = summarised.covers {
+        compaction = compaction.covers(covers);
     }
     if let Some(usage) = summarised.usage {
         compaction = compaction.usage(usage);

@@ -421,7 +421,8 @@ impl File<'_> {
                 let mut source = SourceRecord::new(self.found.format.name(), &self.found.path)
                     .from(from)
                     .note(Json::from_value(&note)?);
-                source = source.at(main.last_at.unwrap_or(self.modified()));
+                let last_at = main.last_at.max(main.about.ended);
+                source = source.at(last_at.unwrap_or(self.modified()));
                 let mut at = from;
                 while at < self.raw.len() {
                     let end = self.raw.len().min(at + KEPT_AT_ONCE);
@@ -470,8 +471,8 @@ impl File<'_> {
             title: info.title.and(told.title.clone()),
             model: info.model.and(told.model.clone()),
             directory: info.workspace_root.and(told.directory.clone()),
-            began: None,
             tags: told.tags.clone(),
+            ..About::default()
         })
     }
 
@@ -544,8 +545,7 @@ impl ReadingNote {
             title: self.title.clone(),
             model: self.model.clone(),
             directory: self.directory.clone(),
-            began: None,
-            tags: None,
+            ..About::default()
         }
     }
 

@@ -27,6 +27,7 @@ pub struct Compaction {
     known: Known,
     /// When it was made, and its id, where another program made it.
     made: (Option<Timestamp>, Option<String>),
+    covers: u64,
 }
 
 impl Compaction {
@@ -39,7 +40,16 @@ impl Compaction {
             usage: None,
             known: Known::default(),
             made: (None, None),
+            covers: 0,
         }
+    }
+
+    /// Adds messages that it stands for and that are not in the session: another program
+    /// removed them.
+    #[must_use]
+    pub fn covers(mut self, messages: u64) -> Self {
+        self.covers = messages;
+        self
     }
 
     /// Sets when it was made. Without it that is when it is recorded.
@@ -135,10 +145,14 @@ impl Compaction {
         }
         let mut out = Vec::with_capacity(512 + self.summary.len());
         let (made_at, made_id) = &self.made;
+        let covered = Covered {
+            removed_message_count: covered.removed_message_count.saturating_add(self.covers),
+            ..*covered
+        };
         let body = Body {
             at: made_at.unwrap_or(at),
             id: made_id.clone().unwrap_or_else(|| id.to_string()),
-            covered,
+            covered: &covered,
             known: &self.known,
             usage: self.usage.as_ref(),
             summary: &self.summary,
@@ -169,6 +183,7 @@ fn read_compaction(mut fields: Fields) -> Result<Compaction, Reason> {
         usage: draft::take(&mut fields, "usage", "an object")?,
         known: Known::take(&mut fields)?,
         made: (None, None),
+        covers: 0,
     };
     match fields.iter().next() {
         Some((name, _)) => Err(Reason::UnexpectedField(name.to_owned())),

@@ -82,8 +82,8 @@ impl IntakeOptions {
 
     /// Says that it began as a copy of another session, which need not be in the store.
     #[must_use]
-    pub fn copy_of(mut self, session: impl Into<String>) -> Self {
-        self.origin = Origin::Copy(ForkOrigin::new(session, None, None));
+    pub fn copy_of(mut self, session: impl Into<String>, branch_name: Option<&str>) -> Self {
+        self.origin = Origin::Copy(ForkOrigin::new(session, branch_name, None));
         self
     }
 

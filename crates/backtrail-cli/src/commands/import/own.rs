@@ -26,7 +26,7 @@ pub(super) fn part(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
     paths
         .iter()
         .cloned()
-        .partition(|path| !path.is_dir() && matches!(recognised(path), Ok(None) | Err(_)))
+        .partition(|path| path.is_file() && matches!(recognised(path), Ok(None) | Err(_)))
 }
 
 impl Own {

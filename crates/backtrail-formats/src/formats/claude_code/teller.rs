@@ -406,6 +406,7 @@ fn item_of(
 fn summary(record: &Lent<'_>, key: String, memory: &mut Memory, source: &Source) -> Summarised {
     let Said { at, message, .. } = message::said(record, key.clone(), memory, source);
     Summarised {
+        covers: None,
         key,
         at,
         summary: message.text().into_owned(),

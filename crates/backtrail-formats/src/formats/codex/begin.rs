@@ -50,6 +50,7 @@ pub(super) fn begin(record: &Object, path: &Path, copied: Option<String>) -> (St
         directory,
         began,
         tags: tags(&head),
+        ..About::default()
     };
     (state, about)
 }

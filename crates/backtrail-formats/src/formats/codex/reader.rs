@@ -443,6 +443,7 @@ impl<'a> Reader<'a> {
         let summary = summary.filter(|summary| !summary.is_empty());
         let summary = summary.or_else(|| readable_summary(payload));
         let summarised = Summarised {
+            covers: None,
             key: self.next_key(record),
             at: record.time,
             summary: summary.unwrap_or_else(|| UNREADABLE.to_owned()),

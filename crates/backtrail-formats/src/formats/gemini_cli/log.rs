@@ -463,6 +463,7 @@ impl Lists {
             texts.push(notes(&object));
         }
         Item::Summarised(Summarised {
+            covers: None,
             key: teller.key("summary", &hashed),
             at,
             summary: texts.join("\n\n"),

@@ -180,6 +180,7 @@ impl<'s> Teller<'s> {
 fn summary(entry: &Object, key: &str, keep: u64) -> Item {
     let summary = entry.text("summary").unwrap_or_default();
     Item::Summarised(Summarised {
+        covers: None,
         key: key.to_owned(),
         at: entry.time("timestamp"),
         summary: summary.as_str().to_owned(),
