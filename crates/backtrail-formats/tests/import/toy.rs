@@ -186,9 +186,12 @@ impl Kit {
 
     pub(crate) fn import(&self) -> ImportReport {
         let report = import(Some(&self.store), &self.options(), &|_| {}).unwrap();
-        for error in report.agents.iter().flat_map(|agent| &agent.errors) {
-            panic!("{error}");
-        }
+        let errors: Vec<_> = report
+            .agents
+            .iter()
+            .flat_map(|agent| &agent.errors)
+            .collect();
+        assert!(errors.is_empty(), "{errors:?}");
         report
     }
 
