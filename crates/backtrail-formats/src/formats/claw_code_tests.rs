@@ -151,8 +151,12 @@ fn older_copies_are_sessions_only_where_the_file_is_gone() {
 fn files_of_others_are_not_recognised() {
     let is = |text: &str| ClawCode.recognises(&Source::from_bytes("/x", text));
     assert!(is(META) && is(ASK) && is(r#"{"messages":[],"version":1}"#));
-    assert!(!is(r#"{"type":"session_meta","version":2,"session_id":"a","seq":0}"#));
-    assert!(!is(r#"{"type":"session_meta","timestamp":"t","payload":{"id":"a"}}"#));
+    assert!(!is(
+        r#"{"type":"session_meta","version":2,"session_id":"a","seq":0}"#
+    ));
+    assert!(!is(
+        r#"{"type":"session_meta","timestamp":"t","payload":{"id":"a"}}"#
+    ));
     assert!(!is(
         r#"{"type":"message","id":"a","message":{"role":"user","content":"x"}}"#
     ));
