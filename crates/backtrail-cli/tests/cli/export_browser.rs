@@ -153,3 +153,35 @@ fn a_link_to_a_record_unfolds_what_it_is_in() {
         "times are those of the reader"
     );
 }
+
+/// The page lets no other script run, so the test takes that away from its own copy, and
+/// types in the place of a person.
+#[test]
+fn search_counts_marks_and_goes_on() {
+    let Some(chromium) = chromium() else {
+        return;
+    };
+    let cli = Cli::new();
+    let id = cli.talk();
+    let page = cli.run(&["export", &id, "--to", "html"]).stdout;
+    let (before, policy) = page.split_once("<meta http-equiv").unwrap();
+    let (_, after) = policy.split_once('>').unwrap();
+    let typing = "<script>\
+        document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '/', bubbles: true}));\
+        const field = document.activeElement;\
+        field.value = 'SRC';\
+        field.dispatchEvent(new Event('input'));\
+        setTimeout(() => field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})), 1000);\
+        </script></body>";
+    let page = format!("{before}{after}").replace("</body>", typing);
+    let file = cli.work().join("search.html");
+    std::fs::write(&file, page).unwrap();
+    let dom = dom(&chromium, &cli, &format!("file://{}", file.display()));
+    // It stands in the output of a tool, which unfolds, and in the answer.
+    assert!(dom.contains("<output>2 / 2</output>"), "{dom}");
+    assert!(
+        dom.contains("<details class=\"tool matches\" open=\"\">"),
+        "{dom}"
+    );
+    assert!(dom.contains("<article class=\"answer matches\""), "{dom}");
+}
