@@ -17,6 +17,8 @@ mod tree;
 #[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod speed_tests;
 #[cfg(test)]
 mod tests;

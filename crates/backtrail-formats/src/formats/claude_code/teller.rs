@@ -353,7 +353,7 @@ impl<'t> Teller<'t> {
         let is_new = self.memory.agent_of(id).1;
         let task = text.filter(|_| is_new && call.is_none());
         let task = task.and_then(|text| self.memory.take_task(hash(text.trim())));
-        let tool_use_id = call.map(str::to_owned).or(task);
+        let tool_use_id = call.map(str::to_owned).or(task.map(|task| fit(&task)));
         self.switch(&Thread {
             which: Which::Agent(agent.to_owned()),
             origin: Origin::Spawned {

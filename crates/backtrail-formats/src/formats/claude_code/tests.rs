@@ -26,7 +26,7 @@ fn read_as(path: &str, text: &str) -> (Gathered, Told) {
 }
 
 /// A line of the user's.
-fn user(uuid: &str, parent: Option<&str>, text: &str) -> String {
+pub(super) fn user(uuid: &str, parent: Option<&str>, text: &str) -> String {
     let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
     format!(
         r#"{{"parentUuid":{parent},"isSidechain":false,"cwd":"/w","sessionId":"s","type":"user","message":{{"role":"user","content":"{text}"}},"uuid":"{uuid}","timestamp":"2026-01-02T03:04:05.000Z"}}
@@ -523,36 +523,6 @@ fn damaged_and_unknown_lines_are_counted() {
     assert_eq!(told.damage.count, 3);
     assert_eq!(told.unknown.get("telepathy"), Some(&1));
     assert!(told.unfinished);
-}
-
-#[test]
-fn hostile_files_end_in_a_result() {
-    let deep = format!(
-        "{{\"type\":\"user\",\"uuid\":\"d\",\"message\":{{\"role\":\"user\",\"content\":{}1{}}}}}\n",
-        "[".repeat(100_000),
-        "]".repeat(100_000)
-    );
-    let mut text = [
-        user("self", Some("self"), "a"),
-        user("x", Some("y"), "b"),
-        user("y", Some("x"), "c"),
-        deep,
-    ]
-    .concat();
-    let wrong = r#"{"type":"assistant","uuid":[],"parentUuid":{},"sessionId":3,"isMeta":"x","timestamp":{},"message":{"id":1,"model":[],"content":{"a":1},"usage":[1]},"forkedFrom":4}
-{"type":"progress","uuid":"pp","data":{"type":"agent_progress","message":7,"normalizedMessages":[1,{}],"agentId":[]},"parentToolUseID":{}}
-{"type":"system","subtype":"compact_boundary","uuid":"bb","compactMetadata":[]}
-{"type":7}
-"#;
-    text.push_str(wrong);
-    for n in 0..20_000 {
-        text.push_str(
-            &user(&format!("k{n}"), Some("self"), "left")
-                .replace("false", if n % 2 == 0 { "true" } else { "false" }),
-        );
-    }
-    let (gathered, _) = read(&text);
-    assert!(gathered.threads.len() > 9_000);
 }
 
 #[test]

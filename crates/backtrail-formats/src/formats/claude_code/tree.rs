@@ -45,6 +45,8 @@ pub(super) struct Node {
     solid: bool,
     meta: bool,
     response: Option<u64>,
+    /// The nearest line from this one up, on the main line, that something is told of.
+    above: u32,
     epoch: u32,
     /// The response that began its epoch.
     epoch_response: Option<u64>,
@@ -67,6 +69,7 @@ impl Node {
             solid: false,
             meta: entry.meta,
             response: entry.response,
+            above: NONE,
             epoch: STALE,
             epoch_response: None,
         }
@@ -241,8 +244,13 @@ impl Tree {
         let first = self.epoch == 0 && parent.is_none();
         let current = first || parent.is_some_and(|parent| parent.epoch == self.epoch);
         let of_parent = parent.and_then(|parent| parent.epoch_response);
+        let above = parent.map_or(NONE, |parent| parent.above);
         let node = &mut self.nodes[index];
         node.owner = MAIN;
+        node.above = match node.kind.is_told() {
+            true => index as u32,
+            false => above,
+        };
         let same = node.response.is_some() && node.response == self.response;
         if node.solid && !(same && current) && !is_late(node, of_parent) {
             self.epoch += 1;
@@ -304,7 +312,8 @@ impl Tree {
             let at = self.nodes[index].parent;
             if parent.owner == MAIN {
                 let in_epoch = told.get(&parent.epoch).filter(|_| parent.epoch != STALE);
-                branch.after = in_epoch.copied().or_else(|| self.told_above(at));
+                let above = (parent.above != NONE).then_some(parent.above);
+                branch.after = in_epoch.copied().or(above);
             } else if let Some(other) = self.branches.get(parent.owner as usize) {
                 branch.after = other.after;
                 let upto = |line: &&u32| {
@@ -321,18 +330,6 @@ impl Tree {
         }
         self.branches.push(branch);
         u32::try_from(self.branches.len() - 1).unwrap_or(NONE)
-    }
-
-    /// Returns the nearest line of the main line, from this one up, that something is
-    /// told of.
-    fn told_above(&self, mut at: u32) -> Option<u32> {
-        while let Some(node) = self.nodes.get(at as usize) {
-            if node.kind.is_told() {
-                return Some(at);
-            }
-            at = node.parent;
-        }
-        None
     }
 
     /// Returns where the main line stands.
