@@ -92,6 +92,8 @@ impl<'s> Reading<'s> {
             }
         }
         self.read_to = self.read_to.max(self.lines.blank_to());
+        // Half a line at the end is counted when it is whole.
+        self.read_lines = self.lines.number() - u64::from(self.unfinished);
         Ok(None)
     }
 
@@ -128,7 +130,6 @@ impl<'s> Reading<'s> {
             session,
             read_to: self.read_to,
             state,
-            // Half a line at the end, and blank ones, are counted when they are passed.
             lines: self.read_lines,
             damage: self.damage,
             unknown: self.unknown,

@@ -187,7 +187,8 @@ impl File<'_> {
         let Some(state) = &before.note.state else {
             return self.whole(Some(before), false);
         };
-        if packed::is_packed(&self.found.path) {
+        let goes_on = self.raw.can_go_on(before.note.read_to);
+        if packed::is_packed(&self.found.path) || !goes_on {
             return self.whole(Some(before), false);
         }
         let mode = Mode::GoOn(before.reader.id().clone());
