@@ -16,6 +16,7 @@ mod format;
 mod gc;
 mod history;
 mod import;
+mod intake;
 mod kit;
 mod legacy;
 mod marks;

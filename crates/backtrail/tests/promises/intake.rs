@@ -1,0 +1,278 @@
+//! Sessions of other programs, taken in: whole or not at all, with the bytes of their
+//! files, and going along with their agent.
+
+use std::path::Path;
+
+use backtrail::{
+    Block, CallUsage, Compaction, Draft, ErrorKind, Intake, IntakeOptions, Json, Message,
+    RecordKind, SessionId, SessionOptions, SourceRecord, Storage, Store, StoreOptions, Timestamp,
+    ToolUse, Usage,
+};
+use backtrail_testkit::{
+    Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When,
+};
+
+use crate::kit::ROOT;
+
+fn id(n: u32) -> SessionId {
+    format!("a-session-taken-in-{n}").parse().unwrap()
+}
+
+fn store_on(storage: impl Storage) -> backtrail::Result<Store> {
+    store_by(7, storage)
+}
+
+fn store_by(seed: u64, storage: impl Storage) -> backtrail::Result<Store> {
+    StoreOptions::new()
+        .storage(storage)
+        .clock(ManualClock::new(1_794_726_000_000))
+        .randomness(SeededRandomness::new(seed))
+        .open_or_create(ROOT)
+}
+
+fn at(n: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + n).unwrap()
+}
+
+fn options() -> IntakeOptions {
+    IntakeOptions::new("toy", SessionOptions::new().title("t")).began(at(0))
+}
+
+fn say(intake: &mut Intake, key: &str) -> backtrail::Result<()> {
+    let draft = Draft::from(Message::user_text(key)).id(key).at(at(1));
+    intake.message(&draft)
+}
+
+/// What stands for the file of session `n`.
+fn file(n: u32) -> Vec<u8> {
+    format!("file {n}\n").into_bytes().repeat(200)
+}
+
+/// Takes in a session with three messages and its file.
+fn take_in(store: &Store, n: u32) -> backtrail::Result<()> {
+    let mut intake = store.begin_intake(&id(n), options())?;
+    for key in ["1", "2", "3"] {
+        say(&mut intake, key)?;
+    }
+    let path = format!("/home/u/toy/{n}");
+    let mut source = SourceRecord::new("toy", path).at(at(1));
+    intake.keep(&mut source, &file(n))?;
+    intake.source(&source)?;
+    intake.close()
+}
+
+fn keys(store: &Store, id: &SessionId) -> Vec<String> {
+    let mut records = store.read_session(id).unwrap().records().unwrap();
+    let mut keys = Vec::new();
+    while let Some(record) = records.next().unwrap() {
+        if record.kind() == RecordKind::Message {
+            keys.push(record.id().unwrap().into_owned());
+        }
+    }
+    assert!(records.damage().is_empty());
+    keys
+}
+
+fn held(store: &Store, id: &SessionId) -> Vec<u8> {
+    let reader = store.read_session(id).unwrap();
+    let sources = reader.sources().unwrap();
+    let mut bytes = Vec::new();
+    reader.write_source(&sources[0], &mut bytes).unwrap();
+    bytes
+}
+
+// F5: sessions that are staged are there whole or not at all, wherever the power goes.
+#[test]
+fn f5_staged_sessions_are_whole_or_not_there_after_a_power_cut_at_any_step() {
+    let mut there = [false; 2];
+    for loss in [Loss::Unsynced, Loss::Nothing, Loss::Shuffled { seed: 3 }] {
+        for n in 0.. {
+            let memory = MemoryStorage::new();
+            let disk = FaultyStorage::new(memory.clone());
+            disk.arm(n, Fault::Crash { when: When::Before });
+            let outcome = (|| {
+                let store = store_on(disk.clone())?;
+                let staging = store.stage()?;
+                for n in 0..3 {
+                    take_in(staging.aside(), n)?;
+                }
+                let taken = staging.publish()?;
+                assert!(taken.is_empty());
+                Ok::<(), backtrail::Error>(())
+            })();
+            let store = store_by(8, memory.crash(loss)).unwrap();
+            let sessions = store.sessions().unwrap();
+            assert!(outcome.is_err() || sessions.len() == 3, "{n}");
+            for id in &sessions {
+                assert_eq!(keys(&store, id), ["1", "2", "3"], "{n}");
+                assert!(store.read_session(id).unwrap().verify().unwrap().is_ok());
+                there[1] = true;
+            }
+            there[0] |= sessions.is_empty();
+            // And whoever comes next takes in what is missing.
+            let staging = store.stage().unwrap();
+            for n in 0..3 {
+                take_in(staging.aside(), n).unwrap();
+            }
+            assert_eq!(staging.publish().unwrap().len(), sessions.len());
+            drop(staging);
+            for n in 0..3 {
+                assert_eq!(held(&store, &id(n)), file(n));
+            }
+            if !disk.fired() {
+                break;
+            }
+        }
+    }
+    assert_eq!(there, [true; 2]);
+}
+
+#[test]
+fn what_is_taken_in_keeps_its_times_and_ids_and_belongs_to_its_agent() {
+    let store = store_on(MemoryStorage::new()).unwrap();
+    take_in(&store, 1).unwrap();
+    let info = store.read_session(&id(1)).unwrap().info().unwrap();
+    assert_eq!(info.belongs_to.as_deref(), Some("toy"));
+    assert_eq!(
+        (info.created_at, info.updated_at),
+        (Some(at(0)), Some(at(1)))
+    );
+    // Nobody moves it here, and it is not made twice.
+    let session = store.open_session(&id(1)).unwrap();
+    assert!(session.rewind(1).is_err());
+    session.close().unwrap();
+    let again = store.begin_intake(&id(1), options()).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Conflict);
+    // One of our own is not gone on with in another's name.
+    let own = store.create_session(SessionOptions::new()).unwrap();
+    let own_id = own.id().clone();
+    own.close().unwrap();
+    assert!(store.resume_intake(&own_id).is_err());
+}
+
+#[test]
+fn its_agent_takes_the_conversation_back_and_nothing_is_lost() {
+    let store = store_on(MemoryStorage::new()).unwrap();
+    take_in(&store, 1).unwrap();
+    let mut intake = store.resume_intake(&id(1)).unwrap();
+    intake.back_to(1).unwrap();
+    say(&mut intake, "4").unwrap();
+    intake.close().unwrap();
+    assert_eq!(keys(&store, &id(1)), ["1", "4"]);
+    // The file that it was taken in from is still held, and found in the trail that was left.
+    assert_eq!(held(&store, &id(1)), file(1));
+}
+
+#[test]
+fn a_branch_goes_on_from_the_session_and_a_sub_agent_names_its_call() {
+    let store = store_on(MemoryStorage::new()).unwrap();
+    let mut intake = store.begin_intake(&id(1), options()).unwrap();
+    say(&mut intake, "1").unwrap();
+    let call = ToolUse::new("t1", "task", &serde_json::json!({})).unwrap();
+    let draft = Draft::from(Message::assistant([Block::from(call)]));
+    intake.message(&draft.id("2").at(at(2))).unwrap();
+    intake.close().unwrap();
+    let branch = options().continues(&id(1), 1, None);
+    let mut intake = store.begin_intake(&id(2), branch).unwrap();
+    say(&mut intake, "x").unwrap();
+    intake.close().unwrap();
+    assert_eq!(keys(&store, &id(2)), ["1", "x"]);
+    let agent = options().spawned_by(&id(1), 2, "t1");
+    store.begin_intake(&id(3), agent).unwrap().close().unwrap();
+    let info = store.read_session(&id(3)).unwrap().info().unwrap();
+    assert_eq!(
+        info.spawned_by.map(|by| (by.session_id, by.seq)),
+        Some((id(1), 2))
+    );
+}
+
+// F24: what a call used is told apart from its messages, and counts once.
+#[test]
+fn f24_usage_that_comes_behind_its_messages_counts_for_them_once() {
+    let store = store_on(MemoryStorage::new()).unwrap();
+    let mut intake = store.begin_intake(&id(1), options()).unwrap();
+    for key in ["1", "2"] {
+        let draft = Draft::from(Message::assistant([Block::text("said")]));
+        let draft = draft.id(key).at(at(1)).response_id("r1");
+        intake.message(&draft).unwrap();
+    }
+    for (key, output) in [("u1", 3), ("u2", 5)] {
+        let used = CallUsage::new(key, at(2), "r1", Usage::new(10, output));
+        intake.usage(&used).unwrap();
+    }
+    let summary = Compaction::new("sum").id("c").at(at(3)).covers(12);
+    intake.compact(&summary).unwrap();
+    intake.close().unwrap();
+    let stats = store.read_session(&id(1)).unwrap().stats().unwrap();
+    assert_eq!(stats.usage, Usage::new(10, 5));
+    assert_eq!(stats.messages.total, 2);
+    let reader = store.read_session(&id(1)).unwrap();
+    let last = reader.last_records(1).unwrap();
+    let compaction = last[0].as_ref().compaction().unwrap().unwrap();
+    assert_eq!(compaction.removed_message_count, 14);
+    assert_eq!(last[0].as_ref().id().as_deref(), Some("c"));
+}
+
+// F19, and payloads: a lost piece of a file is found and told.
+#[test]
+fn a_file_of_which_a_piece_is_lost_is_told_by_verify_and_not_given_out_as_whole() {
+    let memory = MemoryStorage::new();
+    let store = store_on(memory.clone()).unwrap();
+    take_in(&store, 1).unwrap();
+    assert!(
+        store
+            .read_session(&id(1))
+            .unwrap()
+            .verify()
+            .unwrap()
+            .is_ok()
+    );
+    let payloads = Path::new(ROOT)
+        .join("sessions")
+        .join(id(1).as_str())
+        .join("payloads");
+    let mut bytes = memory.read(&payloads).unwrap();
+    let middle = bytes.len() - 10;
+    bytes[middle] ^= 1;
+    memory.write(&payloads, &bytes).unwrap();
+    let reader = store.read_session(&id(1)).unwrap();
+    assert!(!reader.verify().unwrap().is_ok());
+    let source = &reader.sources().unwrap()[0];
+    assert!(reader.write_source(source, &mut Vec::new()).is_err());
+    assert_eq!(keys(&store, &id(1)), ["1", "2", "3"]);
+}
+
+#[test]
+fn readings_of_a_file_add_up_and_a_new_beginning_starts_over() {
+    let store = store_on(MemoryStorage::new()).unwrap();
+    let path = "/home/u/toy/a";
+    let mut intake = store.begin_intake(&id(1), options()).unwrap();
+    let note = Json::from_value(&serde_json::json!({"n": 1})).unwrap();
+    let mut first = SourceRecord::new("toy", path).note(note.clone());
+    intake.keep(&mut first, b"one\n").unwrap();
+    intake.source(&first).unwrap();
+    let mut second = SourceRecord::new("toy", path).from(4);
+    intake.keep(&mut second, b"two\n").unwrap();
+    intake.source(&second).unwrap();
+    intake.close().unwrap();
+    assert_eq!(held(&store, &id(1)), b"one\ntwo\n");
+    let mut intake = store.resume_intake(&id(1)).unwrap();
+    let mut anew = SourceRecord::new("toy", path).note(note);
+    intake.keep(&mut anew, b"rewritten\n").unwrap();
+    let (trail, seq, byte) = intake.source(&anew).unwrap();
+    intake.close().unwrap();
+    assert_eq!(held(&store, &id(1)), b"rewritten\n");
+    let reader = store.read_session(&id(1)).unwrap();
+    let record = reader.trail_record(trail, seq, byte).unwrap().unwrap();
+    assert_eq!(record.as_ref().source().unwrap().to, 10);
+    // A gap between readings is not passed over in silence.
+    let mut intake = store.resume_intake(&id(1)).unwrap();
+    let mut gap = SourceRecord::new("toy", path).from(100);
+    intake.keep(&mut gap, b"far\n").unwrap();
+    intake.source(&gap).unwrap();
+    intake.close().unwrap();
+    let reader = store.read_session(&id(1)).unwrap();
+    let source = &reader.sources().unwrap()[0];
+    assert!(source.incomplete);
+    assert!(reader.write_source(source, &mut Vec::new()).is_err());
+}
