@@ -204,7 +204,7 @@
 //! | B4 | a checkpoint | [`Checkpoint`]: [`Checkpoint::id`], [`Checkpoint::at`], [`Checkpoint::stats`], [`Checkpoint::session`], [`Checkpoint::snapshot`]; the caller's own name is [`Checkpoint::label`] |
 //! | B5 | checkpoints saved, loaded, listed | [`Workspace::checkpoint`], [`Workspace::checkpoint_by_id`], [`Workspace::checkpoints`]; `backtrail checkpoint`, `backtrail log` |
 //! | B6 | marks before an edit | [`Workspace::mark`], [`Workspace::change_of`] and [`Workspace::changes`] with [`FileChange`], [`Workspace::clear_marks`]; a checkpoint clears them |
-//! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`RewindReport::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: not yet |
+//! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`RewindReport::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
 
 mod context;
 mod error;
