@@ -69,6 +69,10 @@ pub(super) fn add_message(message: &Message, out: &mut impl Pieces) {
             }),
             Block::ToolResult(result) => {
                 out.add_written(|text| add_strings(result.output.as_str(), Keys::Left, text));
+                // What the agent kept apart, because it was too long for its model.
+                if let Some(full) = result.extra.get("full_output") {
+                    out.add_written(|text| add_strings(full.as_str(), Keys::Left, text));
+                }
             }
             Block::Other(other) => {
                 out.add_written(|text| add_strings(other.as_str(), Keys::Left, text));
