@@ -3,7 +3,7 @@
 mod families;
 mod table;
 
-use backtrail::{Role, SessionId, SessionInfo, SessionReader, Store, Timestamp};
+use backtrail::{SessionId, SessionInfo, SessionReader, Store, Timestamp};
 use backtrail_index::{Field, Filter, Index, SessionRow};
 use serde_json::{Value, json};
 
@@ -178,7 +178,8 @@ fn say_nothing_fits(args: &Args, found: &Found, ui: &Ui) {
     found.hints.iter().for_each(|hint| ui.status(hint));
 }
 
-fn print(args: &Args, found: Found, ui: &Ui) -> Result<Answer> {
+fn print(args: &Args, mut found: Found, ui: &Ui) -> Result<Answer> {
+    let empty = leave_out_empty(&mut found.rows);
     let (fitting, all) = (found.rows.len() as u64, found.ids.len() as u64);
     let unreadable: Vec<SessionRow> = {
         let bad = found.rows.iter().filter(|row| row.error.is_some());
@@ -207,6 +208,12 @@ fn print(args: &Args, found: Found, ui: &Ui) -> Result<Answer> {
         )),
         _ => ui.remark(&count(fitting, "session")),
     }
+    if empty > 0 {
+        let sessions = count(empty, "session");
+        ui.remark(&format!(
+            "{sessions} of other agents, in which nothing was said, left out; --json has them"
+        ));
+    }
     if let [first, ..] = unreadable.as_slice() {
         let sessions = count(unreadable.len() as u64, "session");
         let hint = format!(
@@ -219,6 +226,21 @@ fn print(args: &Args, found: Found, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
+/// Leaves out sessions of other agents in which nothing was said, unless there are no others,
+/// and returns how many: agents leave many such files behind.
+fn leave_out_empty(rows: &mut Vec<SessionRow>) -> u64 {
+    let is_empty = |row: &SessionRow| {
+        let readable = row.error.is_none() && row.damaged == 0;
+        readable && row.messages == 0 && row.belongs_to.is_some() && row.title.is_none()
+    };
+    let all = rows.len();
+    if rows.iter().all(is_empty) {
+        return 0;
+    }
+    rows.retain(|row| !is_empty(row));
+    (all - rows.len()) as u64
+}
+
 /// Returns the beginning of a session's first prompt.
 pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
     /// A session where nobody speaks for so long is not read to its end.
@@ -227,7 +249,7 @@ pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
     for _ in 0..LOOKED_AT {
         let message = records.next().ok()??.stored_message();
         if let Ok(Some(message)) = message
-            && message.role == Role::User
+            && message.is_prompt()
         {
             return Some(message.text().chars().take(200).collect());
         }
