@@ -1,6 +1,6 @@
 //! `import`: the sessions of other agents are found, taken in, and answered for (F24).
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -275,30 +275,47 @@ fn normal_home(ran: &crate::kit::Ran, cli: &Cli) -> String {
 fn what_cannot_be_read_is_named_and_the_rest_is_taken_in() {
     let cli = Cli::new();
     agents::fill(&cli);
-    let broken = agents::codex_file(&home(&cli).join(".codex"), GEMINI).with_extension("jsonl.zst");
-    agents::write(&broken, b"this is not packed at all");
+    // What lies deeper than any agent's is not looked at, not even for an administrator,
+    // who may read what nobody else may.
+    let sessions = home(&cli).join(".codex/sessions");
+    std::fs::create_dir_all(sessions.join("d/".repeat(40))).unwrap();
+    let barred = agents::codex_file(&home(&cli).join(".codex"), GEMINI);
+    agents::write(&barred, agents::codex_lines());
+    std::fs::set_permissions(&barred, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let is_barred = std::fs::File::open(&barred).is_err();
+    if !is_barred {
+        eprintln!("SKIPPED: an administrator may read every file");
+        std::fs::remove_file(&barred).unwrap();
+    }
     let ran = run(&cli, &["import"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
-    assert!(
-        ran.stdout.contains("Codex            3    2  "),
-        "{}",
-        ran.stdout
-    );
+    let found = 2 + u64::from(is_barred);
+    let row = format!("Codex            {found}    2  ");
+    assert!(ran.stdout.contains(&row), "{}", ran.stdout);
     assert!(
         ran.stdout.contains("pi               1    1  "),
         "{}",
         ran.stdout
     );
-    let error = "error: <home>/.codex/sessions/2026/01/02/rollout-2026-01-02T03-04-05-";
-    assert!(normal_home(&ran, &cli).contains(error), "{}", ran.stderr);
+    let seen = normal_home(&ran, &cli);
+    let error = "/d was not taken in\nerr:   caused by: this directory lies too deep; ";
+    assert!(seen.contains(error), "{seen}");
+    if is_barred {
+        let file = barred.to_str().unwrap();
+        let error = format!("error: {file} was not taken in\n  caused by: cannot read");
+        assert!(ran.stderr.contains(&error), "{}", ran.stderr);
+    }
     let ran = run(&cli, &["import", "--json"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
     let told = ran.json();
     let codex = &told["agents"]["codex"];
-    assert_eq!(counts(codex), [3, 0, 0, 2]);
-    assert_eq!(codex["errors"].as_array().unwrap().len(), 1);
-    assert_eq!(codex["errors"][0]["file"], json!(broken));
-    assert!(!codex["errors"][0]["error"].as_str().unwrap().is_empty());
+    assert_eq!(counts(codex), [found, 0, 0, 2]);
+    let errors = codex["errors"].as_array().unwrap();
+    assert_eq!(errors.len() as u64, 1 + u64::from(is_barred));
+    let is_deep = |error: &Value| error["error"].as_str().unwrap().contains("too deep");
+    let deep = errors.iter().find(|error| is_deep(error)).unwrap();
+    assert!(deep["file"].as_str().unwrap().contains("/d/d/d/"), "{deep}");
+    assert_eq!(deep["kind"], "invalid");
     // What can be opened and not be read, whoever tries.
     #[cfg(target_os = "linux")]
     {
