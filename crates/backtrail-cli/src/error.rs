@@ -143,6 +143,12 @@ impl fmt::Display for CommandError {
 
 impl From<backtrail::Error> for CommandError {
     fn from(error: backtrail::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&backtrail::Error> for CommandError {
+    fn from(error: &backtrail::Error) -> Self {
         let mut causes = Vec::new();
         let mut broken_pipe = false;
         let mut source = error.source();

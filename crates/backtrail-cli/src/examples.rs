@@ -69,6 +69,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         &[
             ("export latest --to html -o talk.html --redact", ""),
             ("export latest --to markdown -o talk.md", ""),
+            ("export c81f --to codex -o rollout.jsonl", "as it was"),
             ("export c81f --to v1", "for older programs"),
         ],
     ),
@@ -91,8 +92,9 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "import",
         &[
-            ("import old/session.jsonl", ""),
-            ("import ~/sessions/*.jsonl", ""),
+            ("import", "what agents keep on this machine"),
+            ("import --from codex --dry-run", "what there is of one"),
+            ("import ~/backup/sessions", "what lies elsewhere"),
         ],
     ),
     (

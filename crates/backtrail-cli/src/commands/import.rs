@@ -3,6 +3,7 @@
 mod own;
 mod table;
 
+use std::io;
 use std::path::PathBuf;
 
 use backtrail::Store;
@@ -113,27 +114,30 @@ fn catch_up(store: &Store, report: &ImportReport, ui: &Ui) {
 /// Turns an error into one that says what to do.
 pub(super) fn failed(error: &backtrail_formats::Error) -> CommandError {
     if let Some(store) = error.store() {
-        return CommandError::invalid(store.to_string()).hint("what was taken in before is safe");
+        return CommandError::from(store).hint("what was taken in before is safe");
     }
-    let mut told = CommandError::invalid(error.what());
-    if let Some(path) = error.path() {
-        told = told.at_path(path);
-    }
-    match std::error::Error::source(error) {
-        Some(cause) => told.cause(cause.to_string()),
+    let cause = std::error::Error::source(error);
+    let io = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    let told = match io {
+        Some(io) if io.kind() == io::ErrorKind::NotFound => {
+            CommandError::not_found(error.what()).cause(io.to_string())
+        }
+        Some(io) => CommandError::io(error.what(), None, io),
+        None => CommandError::invalid(error.what()),
+    };
+    match error.path() {
+        Some(path) => told.at_path(path),
         None => told,
     }
 }
 
 fn as_json(args: &Args, report: &ImportReport, own: &Own) -> Value {
     let error = |error: &backtrail_formats::Error| {
-        let cause = std::error::Error::source(error).map(ToString::to_string);
+        let told = failed(error);
         json!({
             "file": error.path().map(path_json),
-            "error": match cause {
-                Some(cause) => format!("{}: {cause}", error.what()),
-                None => error.what().to_owned(),
-            },
+            "error": in_one_line(&told),
+            "kind": told.kind(),
         })
     };
     let mut agents = Map::new();
@@ -170,6 +174,12 @@ fn as_json(args: &Args, report: &ImportReport, own: &Own) -> Value {
         "errors": errors,
         "dry_run": args.dry_run,
     })
+}
+
+/// Writes an error and its causes on one line.
+fn in_one_line(error: &CommandError) -> String {
+    let causes = error.causes().iter();
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Says how many of something.

@@ -126,8 +126,15 @@ fn hostile_files_are_taken_in_and_refused_in_clean_words() {
     std::fs::write(cli.work().join("\u{1b}[31mred.jsonl"), good).unwrap();
     std::fs::write(cli.work().join("\u{1b}[31mbad.jsonl"), HOSTILE).unwrap();
     let ran = cli.run(&["import", "\u{1b}[31mred.jsonl", "\u{1b}[31mbad.jsonl"]);
-    assert_eq!((ran.code, ran.stdout.lines().count()), (1, 1), "{ran:#?}");
+    assert_eq!((ran.code, ran.stdout.lines().count()), (1, 2), "{ran:#?}");
+    assert!(
+        ran.stdout.contains("claw-code      1    1 "),
+        "{}",
+        ran.stdout
+    );
     assert_clean(&ran, "import");
+    let from = cli.run(&["export", "latest", "--to", "codex"]);
+    assert_clean(&from, "export of another agent's");
     for args in [["show", "latest"], ["stats", "latest"], ["steps", "latest"]] {
         let ran = cli.run(&args);
         assert_eq!(ran.code, 0, "{ran:#?}");

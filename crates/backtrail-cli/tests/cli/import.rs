@@ -19,6 +19,11 @@ const ID: &str = "session-1794726326112-1";
 const OBJECT: &str =
     r#"{"messages":[{"blocks":[{"text":"hello","type":"text"}],"role":"user"}],"version":1}"#;
 
+/// Another session of version 1, with the id that is put in.
+const OTHER: &str = r#"{"created_at_ms":1794726326115,"session_id":"<id>","type":"session_meta","updated_at_ms":1794726326116,"version":1}
+{"message":{"blocks":[{"text":"what else?","type":"text"}],"role":"user"},"type":"message"}
+"#;
+
 fn write(cli: &Cli, name: &str, text: impl AsRef<[u8]>) {
     std::fs::write(cli.work().join(name), text).unwrap();
 }
@@ -27,9 +32,51 @@ fn seen(ran: &Ran, cli: &Cli) -> String {
     screen(ran, cli, &[])
 }
 
+/// Takes files in without a word, and returns what came of claw-code's.
+fn import(cli: &Cli, files: &[&str]) -> Value {
+    let ran = cli.run(&[&["import", "--json"], files].concat());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:#?}");
+    ran.json()["agents"]["claw-code"].clone()
+}
+
+/// Returns all sessions, as `list` tells them.
+fn listed(cli: &Cli) -> Vec<Value> {
+    let ran = cli.run(&["list", "--all", "--json"]);
+    ran.json().as_array().unwrap().clone()
+}
+
+/// Returns the session that begins with these words.
+fn beginning(cli: &Cli, words: &str) -> Value {
+    let mut all = listed(cli);
+    all.retain(|session| session["begins"] == words);
+    assert_eq!(all.len(), 1, "{words}: {all:#?}");
+    all.remove(0)
+}
+
+fn id_of(session: &Value) -> &str {
+    session["id"].as_str().unwrap()
+}
+
+/// Returns the file that a session was taken in from.
+fn file_of(cli: &Cli, id: &str) -> Vec<u8> {
+    let out = cli.work().join("file of a session");
+    let ran = cli.run(&[
+        "export",
+        id,
+        "--to",
+        "claw-code",
+        "-o",
+        out.to_str().unwrap(),
+    ]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let bytes = std::fs::read(&out).unwrap();
+    std::fs::remove_file(out).unwrap();
+    bytes
+}
+
 // A8, A9
 #[test]
-fn a8_a9_both_forms_are_taken_in_byte_for_byte() {
+fn a8_a9_both_forms_are_taken_in_and_their_bytes_are_kept() {
     let cli = Cli::new();
     write(&cli, "lines.jsonl", LINES);
     write(&cli, "old.json", OBJECT);
@@ -38,23 +85,26 @@ fn a8_a9_both_forms_are_taken_in_byte_for_byte() {
         seen(&ran, &cli),
         "\
 exit 0
-out: new        <work>/lines.jsonl: 3 messages, session session-1794726326112-1
-out: new        <work>/old.json: 1 message, session old
+out: AGENT      FOUND  NEW  UPDATED  UNCHANGED  DAMAGED LINES  NOT UNDERSTOOD
+out: claw-code      2    2        0          0              0               0
 "
     );
-    assert_eq!(std::fs::read_to_string(cli.trail(ID, 0)).unwrap(), LINES);
-    assert_eq!(
-        std::fs::read_to_string(cli.trail("old", 0)).unwrap(),
-        OBJECT
-    );
+    let old = beginning(&cli, "hello");
+    assert_eq!(file_of(&cli, ID), LINES.as_bytes());
+    assert_eq!(file_of(&cli, id_of(&old)), OBJECT.as_bytes());
     let shown = cli.run(&["show", ID, "--json"]).json();
+    assert_eq!(shown["agent"], "claw-code");
     assert_eq!(shown["created_at"], "2026-11-15T07:05:26.111Z");
+    assert_eq!(shown["updated_at"], "2026-11-15T07:05:26.113Z");
     assert_eq!(shown["model"], "m");
     assert_eq!(shown["workspace"], "/home/u/proj");
+    assert_eq!(shown["original_id"], Value::Null);
     let origin = &shown["forked_from"];
     assert_eq!(origin["parent_session_id"], "session-1794726326110-0");
     assert_eq!(origin["branch_name"], "try-2");
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 3);
     let call = &shown["messages"][1];
+    assert_eq!(call["blocks"][0]["signature"], "EqoB");
     assert_eq!(call["blocks"][1]["input"], "echo hi", "kept as that string");
     assert_eq!(call["usage"]["cache_read_input_tokens"], 2);
     assert_eq!(shown["compactions"][0]["removed_message_count"], 12);
@@ -62,97 +112,183 @@ out: new        <work>/old.json: 1 message, session old
     let context = cli.run(&["context", ID, "--format", "openai-chat"]).json();
     let sent = context["messages"].as_array().unwrap();
     assert_eq!(sent.len(), 4);
-    assert!(
-        sent[0]["content"]
-            .as_str()
-            .unwrap()
-            .ends_with("They talked.")
+    let summary = sent[0]["content"].as_str().unwrap();
+    assert!(summary.ends_with("They talked."), "{summary}");
+    assert_eq!(cli.run(&["verify"]).code, 0);
+}
+
+// A8, A9
+#[test]
+fn a8_a9_what_a_file_does_not_say_is_filled_in_the_same_way_every_time() {
+    let message = LINES
+        .lines()
+        .find(|line| line.contains("fix the bug") && line.contains("blocks"));
+    let no_meta = format!("\n{}\n\n", message.unwrap());
+    let told = [0, 1].map(|_| {
+        let cli = Cli::new();
+        write(&cli, "old.json", OBJECT);
+        write(&cli, "no meta.jsonl", &no_meta);
+        for name in ["old.json", "no meta.jsonl"] {
+            let file = std::fs::File::options()
+                .append(true)
+                .open(cli.work().join(name));
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+            file.unwrap().set_modified(time).unwrap();
+        }
+        assert_eq!(import(&cli, &["old.json", "no meta.jsonl"])["new"], 2);
+        ["hello", "fix the bug"].map(|words| {
+            let session = beginning(&cli, words);
+            let shown = cli.run(&["show", id_of(&session), "--json"]).json();
+            // When the file was written is the nearest that is known.
+            for at in [
+                &shown["created_at"],
+                &shown["updated_at"],
+                &shown["messages"][0]["at"],
+            ] {
+                assert_eq!(at, "2023-11-14T22:13:20.000Z", "{shown:#}");
+            }
+            (session["id"].clone(), session["original_id"].clone())
+        })
+    });
+    assert_eq!(told[0], told[1]);
+    assert_eq!(
+        told[0].each_ref().map(|(_, name)| name.as_str().unwrap()),
+        ["old", "no meta"]
     );
+}
+
+// A8
+#[test]
+fn a8_the_meta_may_stand_anywhere_and_the_last_one_counts() {
+    let cli = Cli::new();
+    let mut lines: Vec<&str> = LINES.lines().collect();
+    let meta = lines.remove(0);
+    let early = meta.replace("\"model\":\"m\"", "\"model\":\"early\"");
+    lines.insert(2, &early);
+    lines.push(meta);
+    lines.push(r#"{"count":2,"removed_message_count":3,"summary":"More.","type":"compaction"}"#);
+    write(&cli, "s.jsonl", lines.join("\n") + "\n");
+    assert_eq!(import(&cli, &["s.jsonl"])["new"], 1);
+    let shown = cli.run(&["show", ID, "--json"]).json();
+    assert_eq!(shown["model"], "m");
+    let context = cli.run(&["context", ID, "--format", "openai-chat"]).json();
+    let first = context["messages"][0]["content"].as_str().unwrap();
+    assert!(first.ends_with("More."), "{context}");
+    assert_eq!(context["messages"].as_array().unwrap().len(), 4);
+}
+
+// F2
+#[test]
+fn f2_an_imported_session_is_gone_on_with_in_a_fork_and_its_file_stays_as_it_was() {
+    let cli = Cli::new();
+    write(&cli, "lines.jsonl", LINES);
+    write(&cli, "old.json", OBJECT);
+    import(&cli, &["lines.jsonl", "old.json"]);
+    let old = beginning(&cli, "hello");
+    for (id, file, text) in [
+        (ID, "lines.jsonl", LINES),
+        (id_of(&old), "old.json", OBJECT),
+    ] {
+        let before = cli.conversation(id);
+        let ran = cli.run(&["record", "--session", id, "--text", "and on"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        let fork = ran.json()["session"].as_str().unwrap().to_owned();
+        let says = format!(
+            "session {} belongs to claw-code; this goes on in a fork of it: {fork}\n",
+            if id == ID { id } else { &id[..8] }
+        );
+        assert_eq!(ran.stderr, says);
+        let shown = cli.run(&["show", &fork, "--json"]).json();
+        assert_eq!(shown["forked_from"]["parent_session_id"], id);
+        let last = shown["messages"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["blocks"][0]["text"], "and on");
+        let seq = last["seq"].as_u64().unwrap();
+        let ran = cli.run(&["rewind", &format!("{fork}:{}", seq - 1), "--chat"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert_eq!(cli.conversation(&fork), before);
+        assert_eq!(cli.conversation(id), before);
+        let bytes = std::fs::read_to_string(cli.work().join(file)).unwrap();
+        assert_eq!(bytes, text);
+        assert_eq!(file_of(&cli, id), text.as_bytes());
+    }
+    assert_eq!(import(&cli, &["lines.jsonl", "old.json"])["unchanged"], 2);
     assert_eq!(cli.run(&["verify"]).code, 0);
 }
 
 // F2
 #[test]
-fn f2_an_imported_session_is_gone_on_with_and_its_file_stays_as_it_was() {
+fn f2_an_object_to_which_lines_were_appended_is_read_all_the_same() {
     let cli = Cli::new();
-    write(&cli, "lines.jsonl", LINES);
     write(&cli, "old.json", OBJECT);
-    cli.run(&["import", "lines.jsonl", "old.json"]);
-    for (id, file, text) in [(ID, "lines.jsonl", LINES), ("old", "old.json", OBJECT)] {
-        let before = cli.conversation(id);
-        let ran = cli.run(&["record", "--session", id, "--text", "and on"]);
-        assert_eq!(ran.code, 0, "{ran:#?}");
-        let messages = cli.run(&["show", id, "--json"]).json()["messages"].clone();
-        let last = messages.as_array().unwrap().last().unwrap();
-        assert_eq!(last["blocks"][0]["text"], "and on");
-        let seq = last["seq"].as_u64().unwrap();
-        let ran = cli.run(&["rewind", &format!("{id}:{}", seq - 1), "--chat"]);
-        assert_eq!(ran.code, 0, "{ran:#?}");
-        assert_eq!(cli.conversation(id), before);
-        assert_eq!(
-            std::fs::read_to_string(cli.work().join(file)).unwrap(),
-            text
-        );
-        assert_eq!(std::fs::read_to_string(cli.trail(id, 0)).unwrap(), text);
-    }
-    assert_eq!(cli.run(&["verify"]).code, 0);
+    import(&cli, &["old.json"]);
+    let old = beginning(&cli, "hello");
+    let line = r#"{"message":{"blocks":[{"text":"and on","type":"text"}],"role":"user"},"type":"message"}"#;
+    write(&cli, "old.json", format!("{OBJECT}\n{line}\n"));
+    assert_eq!(import(&cli, &["old.json"])["updated"], 1);
+    assert_eq!(cli.texts(id_of(&old)), ["hello", "and on"]);
+    assert_eq!(listed(&cli).len(), 1);
 }
 
 #[test]
 fn taken_in_again_the_same_content_changes_nothing() {
     let cli = Cli::new();
     write(&cli, "lines.jsonl", LINES);
-    cli.run(&["import", "lines.jsonl"]);
+    import(&cli, &["lines.jsonl"]);
     cli.run(&["title", ID, "mine"]);
     let before = cli.run(&["show", ID, "--json"]).stdout;
-    let ran = cli.run(&["import", "lines.jsonl", "./lines.jsonl"]);
-    let line = "out: unchanged  <work>/lines.jsonl: 3 messages, session session-1794726326112-1\n";
-    assert_eq!(seen(&ran, &cli), format!("exit 0\n{line}{line}"));
-    assert_eq!(cli.run(&["show", ID, "--json"]).stdout, before);
+    let again = import(&cli, &["lines.jsonl", "./lines.jsonl"]);
     assert_eq!(
-        cli.run(&["list", "--json"])
-            .json()
-            .as_array()
-            .unwrap()
-            .len(),
-        1
+        (&again["found"], &again["unchanged"]),
+        (&json!(1), &json!(1))
     );
+    // Nor does a copy of it.
+    write(&cli, "copy.jsonl", LINES);
+    let copy = import(&cli, &["copy.jsonl"]);
+    assert_eq!((&copy["new"], &copy["messages"]), (&json!(0), &json!(0)));
+    let told = |text: &str| serde_json::from_str::<Value>(text).unwrap()["messages"].clone();
+    let after = cli.run(&["show", ID, "--json"]).stdout;
+    assert_eq!(told(&after), told(&before));
+    assert_eq!(
+        serde_json::from_str::<Value>(&after).unwrap()["title"],
+        "mine"
+    );
+    assert_eq!(listed(&cli).len(), 1);
 }
 
 #[test]
 fn a8_two_files_with_one_id_and_other_content_are_two_sessions() {
     let cli = Cli::new();
+    let other_lines = LINES.replace("fix the bug", "fix the other bug");
+    let stranger_lines = OTHER.replace("<id>", ID);
     write(&cli, "a.jsonl", LINES);
-    write(
-        &cli,
-        "b.jsonl",
-        LINES.replace("fix the bug", "fix the other bug"),
-    );
-    let ran = cli.run(&["import", "a.jsonl", "b.jsonl", "--json"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    let rows = ran.json();
-    let other = rows[1]["session"].as_str().unwrap();
-    let file = |name: &str| cli.work().canonicalize().unwrap().join(name);
+    write(&cli, "b.jsonl", &other_lines);
+    write(&cli, "c.jsonl", &stranger_lines);
+    assert_eq!(import(&cli, &["a.jsonl", "b.jsonl", "c.jsonl"])["new"], 3);
+    assert_eq!(beginning(&cli, "fix the bug")["id"], ID);
+    for (words, text) in [
+        ("fix the other bug", &other_lines),
+        ("what else?", &stranger_lines),
+    ] {
+        let other = beginning(&cli, words);
+        assert_ne!(other["id"], ID);
+        assert_eq!(other["original_id"], ID);
+        let shown = cli.run(&["show", id_of(&other), "--json"]).json();
+        assert_eq!(shown["original_id"], ID);
+        assert_eq!(file_of(&cli, id_of(&other)), text.as_bytes());
+    }
     assert_eq!(
-        rows,
-        json!([
-            {"file": file("a.jsonl"), "session": ID, "outcome": "new", "messages": 3,
-                "damaged": 0, "original_id": null},
-            {"file": file("b.jsonl"), "session": other, "outcome": "new", "messages": 3,
-                "damaged": 0, "original_id": ID},
-        ])
+        cli.run(&["show", &ID, "--json"]).json()["messages"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
     );
-    let shown = cli.run(&["show", other, "--json"]).json();
-    assert_eq!(shown["original_id"], ID);
-    // Once more it is found by its content.
-    let again = cli.run(&["import", "b.jsonl", "--json"]).json();
-    assert_eq!(again[0]["session"], other);
-    assert_eq!(again[0]["outcome"], "unchanged");
-    let text = cli.run(&["import", "b.jsonl"]);
-    assert_eq!(
-        text.stderr,
-        format!("  its own id {ID} is taken or no id; it is kept as original_id\n")
-    );
+    // Once more each is found again.
+    let before = listed(&cli);
+    for file in ["b.jsonl", "c.jsonl", "a.jsonl"] {
+        assert_eq!(import(&cli, &[file])["unchanged"], 1);
+    }
+    assert_eq!(listed(&cli), before);
 }
 
 // A14
@@ -161,53 +297,54 @@ fn a14_a_file_that_is_no_session_is_named_and_the_others_are_taken_in() {
     let cli = Cli::new();
     write(&cli, "good.jsonl", LINES);
     write(&cli, "bad.jsonl", "{\"type\":\"message\"}\n");
+    write(
+        &cli,
+        "version.jsonl",
+        LINES.replace("\"version\":1", "\"version\":9"),
+    );
     write(&cli, "picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
-    let files = [
-        "bad.jsonl",
-        "missing.jsonl",
-        "picture.png",
-        ".",
-        "good.jsonl",
-    ];
+    let files = ["bad.jsonl", "missing.jsonl", "picture.png", "good.jsonl"];
     let ran = cli.run(&[&["import"], &files[..]].concat());
-    assert_eq!((ran.code, ran.stdout.lines().count()), (1, 1), "{ran:#?}");
-    assert!(ran.stdout.starts_with("new        "), "{}", ran.stdout);
-    for file in &files[..4] {
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(
+        ran.stdout.contains("claw-code      1    1  "),
+        "{}",
+        ran.stdout
+    );
+    for file in &files[..3] {
         let error = format!("error: {file} was not taken in\n  caused by: ");
         assert!(ran.stderr.contains(&error), "{file}: {}", ran.stderr);
     }
     for reason in [
         "the field `message` is missing",
-        "there is no such session file, nor an older copy beside it",
-        "not a regular file",
+        "No such file or directory",
+        "not UTF-8 at byte 0",
     ] {
         assert!(ran.stderr.contains(reason), "{reason}: {}", ran.stderr);
     }
-    assert!(
-        ran.stderr.ends_with("1 of 5 files taken in\n"),
-        "{}",
-        ran.stderr
-    );
-    let ran = cli.run(&["import", "missing.jsonl", "good.jsonl", "--json"]);
+    let ran = cli.run(&[
+        "import",
+        "missing.jsonl",
+        "bad.jsonl",
+        "good.jsonl",
+        "--json",
+    ]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
-    let rows = ran.json();
-    assert_eq!(rows[0]["file"], "missing.jsonl");
-    assert_eq!(rows[0]["kind"], "not_found");
-    assert!(
-        rows[0]["error"]
-            .as_str()
-            .unwrap()
-            .contains("no such session file")
-    );
-    assert_eq!(rows[1]["outcome"], "unchanged");
+    let told = ran.json();
+    let errors = told["errors"].as_array().unwrap();
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|error| (&error["file"], &error["kind"]))
+        .collect();
     assert_eq!(
-        cli.run(&["list", "--json"])
-            .json()
-            .as_array()
-            .unwrap()
-            .len(),
-        1
+        errors,
+        [
+            (&json!("missing.jsonl"), &json!("not_found")),
+            (&json!("bad.jsonl"), &json!("invalid")),
+        ]
     );
+    assert_eq!(told["agents"]["claw-code"]["unchanged"], 1);
+    assert_eq!(listed(&cli).len(), 1);
 }
 
 // F8
@@ -215,19 +352,48 @@ fn a14_a_file_that_is_no_session_is_named_and_the_others_are_taken_in() {
 fn f8_lines_that_cannot_be_read_cost_just_those_lines_and_are_told() {
     let cli = Cli::new();
     let mut bytes = LINES.as_bytes().to_vec();
-    bytes.extend_from_slice(b"not json\n{\"type\":\"message\",\"message\":{\"role\":\"us");
+    let said = |blocks: &str| {
+        format!(
+            "{{\"type\":\"message\",\"message\":{{\"role\":\"user\",\"blocks\":[{blocks}]}}}}\n"
+        )
+    };
+    bytes.extend_from_slice(b"not json\n\0\0\0\0\n{\"type\":\"hologram\"}\n");
+    // Each of these stopped a reader once.
+    for line in [
+        r#"{"type":"message","message":{"role":"assistant","blocks":[],"usage":null}}"#.to_owned()
+            + "\n",
+        said(r#"{"type":"hologram","n":18446744073709551616}"#),
+        said(r#"{"type":"text","text":"\ud83d\ude00"}"#),
+        said(&format!(
+            r#"{{"type":"x","deep":{}{}}}"#,
+            "[".repeat(50_000),
+            "]".repeat(50_000)
+        )),
+        said(r#"{"type":"text","text":"the end"}"#),
+    ] {
+        bytes.extend_from_slice(line.as_bytes());
+    }
+    let at = bytes.len() - b"\"}]}}\n".len();
+    bytes.insert(at, b'\xff');
+    bytes.extend_from_slice(b"{\"type\":\"message\",\"message\":{\"role\":\"us");
     write(&cli, "torn.jsonl", &bytes);
     let ran = cli.run(&["import", "torn.jsonl"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(ran.stdout.contains(": 3 messages"), "{}", ran.stdout);
-    assert!(
-        ran.stderr.starts_with("warning: 2 places of ") && ran.stderr.contains(", line 8"),
-        "{}",
-        ran.stderr
+    let begin = "warning: claw-code: 2 damaged lines passed over, the first of them line 8 of ";
+    assert!(ran.stderr.starts_with(begin), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hologram (1)"), "{}", ran.stderr);
+    let again = import(&cli, &["torn.jsonl"]);
+    assert_eq!(
+        (&again["damaged_lines"], &again["unknown_records"]),
+        (&json!(2), &json!(1))
     );
-    let ran = cli.run(&["import", "torn.jsonl", "--json"]);
-    assert_eq!(ran.json()[0]["damaged"], 2);
-    assert_eq!(std::fs::read(cli.trail(ID, 0)).unwrap(), bytes);
+    assert_eq!(beginning(&cli, "fix the bug")["messages"], 8);
+    let shown = cli.run(&["show", ID]);
+    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
+    assert!(shown.stdout.contains("\u{1f600}"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("the end\u{fffd}"), "{}", shown.stdout);
+    assert!(file_of(&cli, ID) == bytes);
+    assert_eq!(cli.run(&["verify"]).code, 0);
 }
 
 // A8
@@ -236,23 +402,24 @@ fn a8_leftovers_of_other_programs_are_no_sessions_but_stand_in_for_a_lost_file()
     let cli = Cli::new();
     write(&cli, "s.jsonl", LINES);
     write(&cli, "s.rot-1794726326200.jsonl", LINES);
+    write(&cli, "s.rot-1794726326100.jsonl", OTHER.replace("<id>", ID));
     write(&cli, "s.jsonl.tmp-1", LINES);
     let ran = cli.run(&["import", "s.rot-1794726326200.jsonl", "s.jsonl.tmp-1"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
-    assert!(
-        ran.stderr.contains("this is an older copy of"),
-        "{}",
-        ran.stderr
-    );
-    assert!(ran.stderr.contains("temporary file"), "{}", ran.stderr);
+    for words in [
+        "this is an older copy of s.jsonl; import that one",
+        "temporary file",
+    ] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+    // In a directory they are passed by.
+    let told = cli.run(&["import", ".", "--dry-run", "--json"]).json();
+    assert_eq!(told["agents"]["claw-code"]["found"], 1);
+    assert_eq!(told["other_files"], 3);
     std::fs::remove_file(cli.work().join("s.jsonl")).unwrap();
-    let ran = cli.run(&["import", "s.jsonl"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(
-        ran.stdout.contains("s.rot-1794726326200.jsonl: 3 messages"),
-        "{}",
-        ran.stdout
-    );
+    let told = import(&cli, &["s.jsonl"]);
+    assert_eq!((&told["new"], &told["messages"]), (&json!(1), &json!(3)));
+    assert_eq!(file_of(&cli, ID), LINES.as_bytes(), "the newest copy");
 }
 
 // A10
@@ -260,14 +427,15 @@ fn a8_leftovers_of_other_programs_are_no_sessions_but_stand_in_for_a_lost_file()
 fn a10_an_import_comes_out_as_version_1_again_and_what_it_lost_is_listed() {
     let cli = Cli::new();
     write(&cli, "lines.jsonl", LINES);
-    cli.run(&["import", "lines.jsonl"]);
+    import(&cli, &["lines.jsonl"]);
     let ran = cli.run(&["export", ID, "--to", "v1"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
         (
             0,
-            "note: the history of prompts was left out in 1 place (3)\n\
-             note: thinking was left out in 1 message (6)\n"
+            "note: title, tags or agent were left out\n\
+             note: model, response id, duration or cost were left out in 1 message (3)\n\
+             note: thinking was left out in 1 message (3)\n"
         )
     );
     let is_kept = |line: &&str| !line.is_empty() && !line.contains("prompt_history");
@@ -277,11 +445,14 @@ fn a10_an_import_comes_out_as_version_1_again_and_what_it_lost_is_listed() {
     assert_eq!(ran.stdout, expected);
     // And in again, it is the same conversation without the thinking.
     write(&cli, "out.jsonl", &ran.stdout);
-    let other = cli.run(&["import", "out.jsonl", "--json"]).json();
-    assert_eq!(other[0]["original_id"], ID);
-    let other = other[0]["session"].as_str().unwrap();
+    assert_eq!(import(&cli, &["out.jsonl"])["new"], 1);
+    let all = listed(&cli);
+    let other = all
+        .iter()
+        .find(|session| session["original_id"] == ID)
+        .unwrap();
     let context = |id: &str| cli.run(&["context", id, "--format", "openai-chat"]).stdout;
-    assert_eq!(context(other), context(ID));
+    assert_eq!(context(id_of(other)), context(ID));
 }
 
 /// What version 1 has no place for in `Cli::talk`.
@@ -370,11 +541,11 @@ fn json_is_one_object_with_all_messages_and_what_is_known_of_each() {
             assert_eq!(record[field], of_show[field], "{field} of {n}");
         }
     }
-    // It is the older form of a session file, and taken in as one.
+    // It is a file of our own, and taken in as one.
     let elsewhere = Cli::new();
     write(&elsewhere, "s.json", &ran.stdout);
     let ran = elsewhere.run(&["import", "s.json", "--json"]);
-    assert_eq!(ran.json()[0]["session"], id, "{ran:#?}");
+    assert_eq!(ran.code, 0, "{ran:#?}");
     let context = |cli: &Cli| cli.run(&["context", &id, "--format", "anthropic"]).stdout;
     assert_eq!(context(&elsewhere), context(&cli));
 }
@@ -552,46 +723,44 @@ fn a8_a9_real_files_are_taken_in_and_come_out_again() {
     assert!(samples.len() >= 10);
     let cli = Cli::new();
     let files: Vec<&str> = samples.iter().map(|path| path.to_str().unwrap()).collect();
-    let ran = cli.run(&[&["import", "--json"], &files[..]].concat());
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    let rows = ran.json();
-    let rows = rows.as_array().unwrap();
-    assert_eq!(rows.len(), files.len());
+    let told = import(&cli, &files);
+    let n = json!(files.len());
+    assert_eq!(
+        (&told["found"], &told["new"], &told["damaged_lines"]),
+        (&n, &n, &json!(0))
+    );
+    let all = listed(&cli);
+    assert_eq!(all.len(), files.len());
+    let mut taken = Vec::new();
     let mut messages = 0;
-    for (row, file) in rows.iter().zip(&samples) {
-        let id = row["session"].as_str().unwrap();
-        assert_eq!(row["damaged"], 0, "{row}");
-        messages += row["messages"].as_u64().unwrap();
-        let shown = cli.run(&["show", id, "--json"]).json();
-        assert_eq!(
-            shown["messages"].as_array().unwrap().len() as u64,
-            row["messages"]
-        );
-        assert_eq!(
-            std::fs::read(cli.trail(id, 0)).unwrap(),
-            std::fs::read(file).unwrap()
-        );
+    for session in &all {
+        let id = id_of(session);
+        assert_eq!(session["damaged"], 0, "{session}");
+        messages += session["messages"].as_u64().unwrap();
+        taken.push(file_of(&cli, id));
         let elsewhere = Cli::new();
         let exported = cli.run(&["export", id, "--to", "v1"]);
         write(&elsewhere, "s.jsonl", &exported.stdout);
         assert_eq!(elsewhere.run(&["import", "s.jsonl"]).code, 0);
-        let context = |cli: &Cli| cli.run(&["context", id, "--format", "openai-chat"]).stdout;
-        assert_eq!(context(&elsewhere), context(&cli), "{}", file.display());
+        let there = listed(&elsewhere).remove(0);
+        let context =
+            |cli: &Cli, id: &str| cli.run(&["context", id, "--format", "openai-chat"]).stdout;
         assert_eq!(
-            cli.run(&["record", "--session", id, "--text", "on"]).code,
-            0
+            context(&elsewhere, id_of(&there)),
+            context(&cli, id),
+            "{session}"
         );
+        let ran = cli.run(&["record", "--session", id, "--text", "on"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
     }
+    let mut expected: Vec<_> = samples
+        .iter()
+        .map(|path| std::fs::read(path).unwrap())
+        .collect();
+    taken.sort();
+    expected.sort();
+    assert!(taken == expected, "every file comes out as it was");
     assert!(messages > 20, "{messages}");
-    let again = cli
-        .run(&[&["import", "--json"], &files[..]].concat())
-        .json();
-    assert!(
-        again
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|row| row["outcome"] == "unchanged")
-    );
+    assert_eq!(import(&cli, &files)["unchanged"], n);
     assert_eq!(cli.run(&["verify"]).code, 0);
 }

@@ -327,6 +327,11 @@ pub(crate) fn command(store: &Path, work: &Path, args: &[&str]) -> Command {
         // A person's settings and ignore rules are not those of the tests.
         .env("HOME", "/home/of/nobody")
         .env_remove("XDG_CONFIG_HOME")
+        .env_remove("CLAUDE_CONFIG_DIR")
+        .env_remove("CODEX_HOME")
+        .env_remove("GEMINI_CLI_HOME")
+        .env_remove("PI_CODING_AGENT_DIR")
+        .env_remove("PI_CODING_AGENT_SESSION_DIR")
         .env_remove("BACKTRAIL_SESSION")
         .env_remove("NO_COLOR")
         .env_remove("COLUMNS")

@@ -6,6 +6,7 @@
 )]
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod agents;
 mod checkpoint;
 mod closed;
 mod compact;
@@ -24,6 +25,8 @@ mod gc;
 mod help;
 mod house;
 mod import;
+mod import_agents;
+mod import_kill;
 mod kill;
 mod kit;
 mod list;

@@ -92,17 +92,21 @@ err: hint: see what there is: backtrail list
 fn every_verb_refuses_a_reference_that_fits_several() {
     let cli = cli_with_summary();
     for n in 1..=2 {
-        let line =
-            format!(r#"{{"type":"session_meta","version":1,"session_id":"session-100{n}"}}"#);
+        let line = format!(
+            r#"{{"type":"session_meta","version":1,"session_id":"session-1794726326-{n}"}}"#
+        );
         let message = r#"{"type":"message","message":{"role":"user","blocks":[{"type":"text","text":"hi"}]}}"#;
         let file = format!("{n}.jsonl");
         std::fs::write(cli.work().join(&file), format!("{line}\n{message}\n")).unwrap();
         assert_eq!(cli.run(&["import", &file]).code, 0);
     }
     for verb in all_verbs() {
-        let ran = run(&cli, verb, "session-100");
+        let ran = run(&cli, verb, "session-17947");
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{verb:?}");
-        for session in ["session-1001 (untitled", "session-1002 (untitled"] {
+        for session in [
+            "session-1794726326-1 (untitled",
+            "session-1794726326-2 (untitled",
+        ] {
             assert!(ran.stderr.contains(session), "{verb:?}: {}", ran.stderr);
         }
     }
@@ -293,6 +297,7 @@ fn a_store_that_cannot_be_written_to_is_read_and_every_change_says_why_not() {
     }
     std::fs::write(cli.work().join("s.json"), r#"{"version":1,"messages":[]}"#).unwrap();
     let ran = cli.run(&["import", "s.json"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:#?}");
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+    assert!(ran.stderr.starts_with("error: cannot "), "{}", ran.stderr);
     assert_eq!(cli.conversation(&id), before);
 }

@@ -81,7 +81,7 @@ fn none(reader: &SessionReader, sources: &[KeptSource], agent: &str) -> CommandE
     let error = CommandError::invalid(what);
     if let Some(source) = sources.first() {
         return error.hint(format!(
-            "it was from {}: --to {}",
+            "it came from {}: use --to {}",
             source.agent, source.agent
         ));
     }

@@ -4,7 +4,7 @@ use backtrail_formats::{AgentReport, ImportReport};
 
 use super::own::Own;
 use super::{failed, many};
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::text::{clean, grouped, one_line, pad_end, pad_start};
 use crate::ui::Ui;
 
@@ -36,14 +36,14 @@ pub(super) fn tell(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) -> 
         remarks(agent, ui);
     }
     for error in &report.errors {
-        ui.error(&failed(error));
+        ui.error(&not_taken_in(error));
     }
     if !report.strangers.is_empty() {
         let files = many(report.strangers.len(), "file");
         let first = report.strangers.iter().take(3);
         let first: Vec<_> = first.map(|path| shown(path)).collect();
         ui.status(&format!(
-            "{files} of no agent that is known, left alone: {}{}",
+            "{files} of no agent that is known were left alone: {}{}",
             first.join(", "),
             if report.strangers.len() > 3 {
                 ", …"
@@ -109,9 +109,13 @@ fn row(agent: &AgentReport) -> [String; 7] {
 fn remarks(agent: &AgentReport, ui: &Ui) {
     let title = agent.title;
     if let Some((path, line)) = agent.damaged.first() {
-        let all = many(agent.damaged.len(), "damaged line");
+        let all = many(agent.damaged_lines as usize, "damaged line");
+        let first = match agent.damaged_lines {
+            1 => ":",
+            _ => ", the first of them",
+        };
         let text = format!(
-            "{title}: {all} passed over; the first: line {} of {}: {}",
+            "{title}: {all} passed over{first} line {} of {}: {}",
             line.line,
             shown(path),
             one_line(&line.reason, 120)
@@ -131,13 +135,24 @@ fn remarks(agent: &AgentReport, ui: &Ui) {
     }
     if agent.deleted > 0 {
         ui.status(&format!(
-            "{title}: {} of sessions that you deleted, not taken in again",
-            many(agent.deleted as usize, "file")
+            "{title}: {} of sessions that you deleted {} not taken in again",
+            many(agent.deleted as usize, "file"),
+            if agent.deleted == 1 { "was" } else { "were" }
         ));
     }
     for error in &agent.errors {
-        ui.error(&failed(error));
+        ui.error(&not_taken_in(error));
     }
+}
+
+/// Names what was not taken in first, then why.
+fn not_taken_in(error: &backtrail_formats::Error) -> CommandError {
+    let why = failed(error);
+    let Some(path) = why.path().filter(|_| error.store().is_none()) else {
+        return why;
+    };
+    let told = CommandError::invalid(format!("{} was not taken in", shown(path)));
+    told.cause(super::in_one_line(&why))
 }
 
 fn shown(path: &std::path::Path) -> String {

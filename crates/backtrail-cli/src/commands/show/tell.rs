@@ -163,6 +163,8 @@ impl<'a> Teller<'a> {
             },
             (RecordKind::Note, _) => self.note(record),
             (RecordKind::Spawned, _) => self.spawned(record),
+            // Where it came from, and what was counted: nobody said that.
+            (RecordKind::Source | RecordKind::Usage, _) => Ok(()),
             (kind, _) => {
                 let kind = one_line(kind.as_str(), 40);
                 self.small(&format!("record {seq} is of another kind: {kind}"), DIM)
