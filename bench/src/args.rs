@@ -9,7 +9,7 @@ use crate::session::load::Way;
 
 /// How the program is called.
 pub(crate) const USAGE: &str = "\
-usage: backtrail-bench [trail|session|snapshot|store|find] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
+usage: backtrail-bench [trail|session|snapshot|store|find|import] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
        backtrail-bench profile WHAT [--count N] [--dir DIR]
 
   trail        measure the session log: durable, group, append, stream (and tail), process
@@ -17,6 +17,7 @@ usage: backtrail-bench [trail|session|snapshot|store|find] [--quick] [--only NAM
   snapshot     measure snapshots of a workspace: first, unchanged, changed, diff, rewind, history
   store        measure the store as a whole: fork, verify, gc
   find         measure catalogue and search: index
+  import       measure taking in other agents' sessions: peers, totals, rollout
   --quick      fewer rounds and a tenth of the sizes
   --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)
@@ -101,6 +102,7 @@ impl Args {
                 Some("snapshot") => args.area = Some(Area::Snapshot),
                 Some("store") => args.area = Some(Area::Store),
                 Some("find") => args.area = Some(Area::Find),
+                Some("import") => args.area = Some(Area::Import),
                 Some("--quick") => args.quick = true,
                 Some("--json") => args.json = true,
                 Some("--only") => args.only = Some(text(value()?)?),
@@ -189,6 +191,7 @@ mod tests {
         assert_eq!(parse("session").unwrap().area, Some(Area::Session));
         assert_eq!(parse("snapshot").unwrap().area, Some(Area::Snapshot));
         assert_eq!(parse("store").unwrap().area, Some(Area::Store));
+        assert_eq!(parse("import").unwrap().area, Some(Area::Import));
         for way in Way::ALL {
             let task = parse(&format!("load-child {way} /f")).unwrap().task;
             let file = "/f".into();

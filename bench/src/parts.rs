@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::report::Entry;
 use crate::snapshot::Subjects;
 use crate::trail::fixture::{Made, make_session};
-use crate::{find, session, snapshot, store, trail};
+use crate::{find, import, session, snapshot, store, trail};
 
 /// One part of the measurements.
 pub(crate) struct Part {
@@ -28,16 +28,18 @@ pub(crate) enum Area {
     Snapshot,
     Store,
     Find,
+    Import,
 }
 
 impl Area {
     /// What waits for the disk comes first, before anything fills the page cache.
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Trail,
         Self::Session,
         Self::Snapshot,
         Self::Store,
         Self::Find,
+        Self::Import,
     ];
 
     fn parts(self) -> &'static [Part] {
@@ -47,6 +49,7 @@ impl Area {
             Self::Snapshot => &snapshot::PARTS,
             Self::Store => &store::PARTS,
             Self::Find => &find::PARTS,
+            Self::Import => &import::PARTS,
         }
     }
 }
@@ -171,13 +174,14 @@ mod tests {
 
     #[test]
     fn an_area_means_its_parts_and_none_means_all() {
-        let [trail, session, snapshot, store, find] =
-            ["trail", "session", "snapshot", "store", "find"].map(wanted);
+        let areas = ["trail", "session", "snapshot", "store", "find", "import"].map(wanted);
+        let [trail, session, snapshot, store, find, import] = &areas;
         assert!(trail.contains(&"append") && session.contains(&"turns"));
         assert!(snapshot.contains(&"history"));
         assert!(store.contains(&"gc"));
         assert!(find.contains(&"index"));
-        assert_eq!(wanted(""), [trail, session, snapshot, store, find].concat());
+        assert!(import.contains(&"totals"));
+        assert_eq!(wanted(""), areas.concat());
         assert_eq!(wanted("session --only append"), [""; 0]);
     }
 }

@@ -68,6 +68,7 @@ pub(crate) enum Unit {
     PerSecond,
     BytesPerSecond,
     Bytes,
+    Count,
 }
 
 impl Quantity {
@@ -125,6 +126,7 @@ impl Unit {
             Self::PerSecond => "1/s",
             Self::BytesPerSecond => "B/s",
             Self::Bytes => "B",
+            Self::Count => "1",
         }
     }
 
@@ -135,6 +137,7 @@ impl Unit {
             Self::PerSecond => format!("{value:.0} /s"),
             Self::BytesPerSecond => format!("{:.0} MB/s", value / 1e6),
             Self::Bytes => format!("{:.1} MiB", value / f64::from(1 << 20)),
+            Self::Count => format!("{value:.0}"),
         }
     }
 }
@@ -158,7 +161,7 @@ impl Figure {
     fn ratio(&self) -> Option<f64> {
         let (_, baseline) = self.baseline.as_ref()?;
         let ratio = self.ours.value / baseline.value;
-        let is_cost = matches!(self.ours.unit, Unit::Seconds | Unit::Bytes);
+        let is_cost = matches!(self.ours.unit, Unit::Seconds | Unit::Bytes | Unit::Count);
         Some(match self.goal {
             Goal::SpeedAtLeast(_) if is_cost => ratio.recip(),
             Goal::CostAtMost(_) if !is_cost => ratio.recip(),

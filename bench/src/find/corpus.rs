@@ -104,7 +104,7 @@ impl Words {
         words
     }
 
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
@@ -129,7 +129,7 @@ impl Words {
         &self.known[rank.min(self.known.len() - 1)]
     }
 
-    fn prose(&mut self, bytes: usize) -> String {
+    pub(crate) fn prose(&mut self, bytes: usize) -> String {
         let mut text = String::with_capacity(bytes + 16);
         while text.len() < bytes {
             if !text.is_empty() {
@@ -144,13 +144,13 @@ impl Words {
         text
     }
 
-    fn path(&mut self) -> String {
+    pub(crate) fn path(&mut self) -> String {
         let (dir, file) = (self.word().to_owned(), self.word().to_owned());
         format!("src/{dir}/{file}.rs")
     }
 
     /// Lines as a program prints them: paths, numbers, identifiers, hashes.
-    fn output(&mut self, bytes: usize) -> String {
+    pub(crate) fn output(&mut self, bytes: usize) -> String {
         let mut text = String::with_capacity(bytes + 80);
         while text.len() < bytes {
             let (path, number) = (self.path(), self.next() % 900);

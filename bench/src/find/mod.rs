@@ -1,6 +1,6 @@
 //! Finding something: the first index, and questions to it, as whole processes.
 
-mod corpus;
+pub(crate) mod corpus;
 
 use std::cell::Cell;
 use std::path::Path;

@@ -37,6 +37,14 @@ pub(crate) fn backtrail(bin: &Path, store: &Path, words: &[&str]) -> Command {
 
 /// Runs a command that tells JSON, and looks at its memory all the time.
 pub(crate) fn run(command: &mut Command) -> Result<Ran> {
+    let (took, peak, told) = watch(command)?;
+    let told = serde_json::from_slice(&told)?;
+    Ok(Ran { took, peak, told })
+}
+
+/// Runs a command and looks at its memory all the time; returns what it took, the most
+/// memory that it had, and what it told.
+pub(crate) fn watch(command: &mut Command) -> Result<(Duration, u64, Vec<u8>)> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -63,11 +71,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Ran> {
         let told = String::from_utf8_lossy(&told);
         return Err(format!("{command:?} failed: {status}: {}", told.trim_end()).into());
     }
-    Ok(Ran {
-        took,
-        peak,
-        told: serde_json::from_slice(&told)?,
-    })
+    Ok((took, peak, told))
 }
 
 #[cfg(test)]

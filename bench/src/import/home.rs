@@ -1,0 +1,70 @@
+//! Homes of agents and of the programs that read them, and those programs on them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Agent;
+use crate::store::process::backtrail;
+
+/// A directory in which nobody finds anything but what was put there.
+#[derive(Debug, Clone)]
+pub(super) struct Home {
+    /// Where the agents keep their sessions.
+    agents: PathBuf,
+    /// Where everything else goes.
+    own: PathBuf,
+}
+
+impl Home {
+    /// A home whose agents keep their sessions in `agents`.
+    pub(super) fn new(agents: &Path, own: PathBuf) -> std::io::Result<Self> {
+        std::fs::create_dir_all(&own)?;
+        Ok(Self {
+            agents: agents.to_owned(),
+            own,
+        })
+    }
+
+    fn at_home(&self, mut command: Command) -> Command {
+        for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(name);
+        }
+        command
+            .env("HOME", &self.own)
+            .env("CLAUDE_CONFIG_DIR", &self.agents)
+            .env("CODEX_HOME", &self.agents)
+            .current_dir(&self.own);
+        command
+    }
+
+    /// Makes a command of ours.
+    pub(super) fn ours(&self, bin: &Path, words: &[&str]) -> Command {
+        self.at_home(backtrail(bin, &self.own.join("store"), words))
+    }
+
+    /// Makes the command by which agentsview takes in what is new: once, without its
+    /// server, and without asking or telling anybody on the network.
+    pub(super) fn agentsview(&self, bin: &Path) -> Command {
+        let mut command = self.at_home(Command::new(bin));
+        command
+            .env("AGENTSVIEW_NO_DAEMON", "1")
+            .env("AGENTSVIEW_DISABLE_UPDATE_CHECK", "1")
+            .env("AGENTSVIEW_TELEMETRY_ENABLED", "0")
+            .env("DO_NOT_TRACK", "1")
+            .env("AGENTSVIEW_DATA_DIR", self.own.join("agentsview"))
+            .env("CLAUDE_PROJECTS_DIR", self.agents.join("projects"))
+            .arg("sync");
+        command
+    }
+
+    /// Makes the command by which ccusage tells what an agent used.
+    pub(super) fn ccusage(&self, bin: &Path, agent: Agent) -> Command {
+        let words = match agent {
+            Agent::ClaudeCode => ["claude", "daily"],
+            Agent::Codex => ["codex", "session"],
+        };
+        let mut command = self.at_home(Command::new(bin));
+        command.args(words).args(["--json", "--offline"]);
+        command
+    }
+}

@@ -1,0 +1,61 @@
+//! Other agents' sessions taken in, beside programs that read the same files.
+
+mod corpus;
+mod home;
+mod peers;
+mod programs;
+mod rollout;
+mod samples;
+mod totals;
+
+use crate::parts::Part;
+use crate::report::{Entry, Figure, Goal, Quantity};
+
+/// What is measured.
+pub(crate) const PARTS: [Part; 3] = [
+    Part {
+        name: "peers",
+        also: &[],
+        measure: peers::measure,
+    },
+    Part {
+        name: "totals",
+        also: &[],
+        measure: totals::measure,
+    },
+    Part {
+        name: "rollout",
+        also: &[],
+        measure: rollout::measure,
+    },
+];
+
+/// The agents whose files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Agent {
+    ClaudeCode,
+    Codex,
+}
+
+impl Agent {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+        }
+    }
+}
+
+fn figure(
+    name: impl Into<String>,
+    ours: Quantity,
+    baseline: Option<(&'static str, Quantity)>,
+    goal: Goal,
+) -> Entry {
+    Entry::Figure(Figure {
+        name: name.into(),
+        ours,
+        baseline,
+        goal,
+    })
+}

@@ -1,0 +1,80 @@
+//! The programs that are measured beside ours, installed where they are not there yet.
+//!
+//! They go into `peers/` beside this program, or are taken from the directory that
+//! `BACKTRAIL_BENCH_PEERS` names. What is run is the program itself, without the script
+//! around it that looks for it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::samples::files;
+
+/// The versions that are measured.
+const CCUSAGE: &str = "ccusage@20.0.24";
+const AGENTSVIEW: &str = "agentsview==0.46.1";
+
+/// Finds ccusage; says why there is none.
+pub(super) fn ccusage() -> Result<PathBuf, String> {
+    let dir = dir()?;
+    let packages = dir.join("node_modules/@ccusage");
+    if !packages.is_dir() {
+        eprintln!("installing: {CCUSAGE}");
+        let mut npm = Command::new("npm");
+        npm.args([
+            "install",
+            "--no-save",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+        ])
+        .arg(&dir)
+        .arg(CCUSAGE);
+        install(&mut npm)?;
+    }
+    program(&packages, "bin/ccusage")
+}
+
+/// Finds agentsview; says why there is none.
+pub(super) fn agentsview() -> Result<PathBuf, String> {
+    let dir = dir()?.join("av");
+    let packages = dir.join("lib");
+    if !dir.join("bin/agentsview").is_file() {
+        eprintln!("installing: {AGENTSVIEW}");
+        install(Command::new("python3").args(["-m", "venv"]).arg(&dir))?;
+        let mut pip = Command::new(dir.join("bin/pip"));
+        install(pip.args(["install", "--quiet", AGENTSVIEW]))?;
+    }
+    program(&packages, "bin/agentsview")
+}
+
+fn dir() -> Result<PathBuf, String> {
+    let dir = match std::env::var_os("BACKTRAIL_BENCH_PEERS") {
+        Some(dir) => PathBuf::from(dir),
+        None => crate::build_dir()
+            .ok_or("this program does not know where it is")?
+            .join("peers"),
+    };
+    let made = std::fs::create_dir_all(&dir);
+    made.map_err(|error| format!("cannot make {}: {error}", dir.display()))?;
+    Ok(dir)
+}
+
+fn install(command: &mut Command) -> Result<(), String> {
+    let what = command.get_program().to_string_lossy().into_owned();
+    let done = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match done {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{what} could not install it: {status}")),
+        Err(error) => Err(format!("cannot run {what}: {error}")),
+    }
+}
+
+fn program(packages: &Path, ending: &str) -> Result<PathBuf, String> {
+    let found = files(packages, ending).map_err(|error| error.to_string())?;
+    let none = || format!("there is no {ending} in {}", packages.display());
+    found.into_iter().next().ok_or_else(none)
+}

@@ -1,0 +1,165 @@
+//! One long rollout of Codex, taken in: the memory must not grow with it.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::figure;
+use super::home::Home;
+use crate::Result;
+use crate::args::Args;
+use crate::command;
+use crate::find::corpus::Words;
+use crate::parts::{Shared, settle};
+use crate::report::{Entry, Goal, Quantity, Unit};
+use crate::store::process::run;
+
+/// The most memory that taking in may need.
+const MEMORY: f64 = (300_u32 << 20) as f64;
+
+pub(super) fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<Entry>> {
+    let bin = match command::find(args) {
+        Ok(bin) => bin,
+        Err(why) => return Ok(vec![Entry::skipped("rollout", &why)]),
+    };
+    let bytes = args.pick(3_000_000_000, 100_000_000);
+    let small = take_in(&bin, &dir.join("small"), bytes / 10)?;
+    let large = take_in(&bin, &dir.join("large"), bytes)?;
+    let name = format!("a rollout of {:.1} GB", bytes as f64 / 1e9);
+    let peak = |ran: &Taken| Quantity::single(ran.peak as f64, Unit::Bytes);
+    let rate = |ran: &Taken| Quantity::single(ran.rate, Unit::BytesPerSecond);
+    Ok(vec![
+        figure(
+            format!("{name}, peak memory"),
+            peak(&large),
+            Some(("a tenth of it", peak(&small))),
+            Goal::AtMost(MEMORY),
+        ),
+        figure(
+            name,
+            rate(&large),
+            Some(("a tenth of it", rate(&small))),
+            Goal::Open,
+        ),
+    ])
+}
+
+/// What taking in took.
+struct Taken {
+    peak: u64,
+    /// In bytes a second.
+    rate: f64,
+}
+
+/// Makes a rollout, takes it in, and removes both.
+fn take_in(bin: &Path, dir: &Path, bytes: u64) -> Result<Taken> {
+    let agents = dir.join("agents");
+    let place = agents.join("sessions/2026/10/01");
+    fs::create_dir_all(&place)?;
+    let file = place.join(format!("rollout-2026-10-01T10-00-00-{THREAD}.jsonl"));
+    let started = Instant::now();
+    let lines = write(&file, bytes)?;
+    eprintln!("made:      {lines} lines in {:.0?}", started.elapsed());
+    settle(dir)?;
+    let home = Home::new(&agents, dir.join("home"))?;
+    let ran = run(&mut home.ours(bin, &["import", "--from", "codex"]))?;
+    let agent = &ran.told["agents"]["codex"];
+    if agent["new"] != 1 || agent["damaged_lines"] != 0 || agent["unknown_records"] != 0 {
+        return Err(format!("{agent} where one rollout is").into());
+    }
+    fs::remove_dir_all(dir)?;
+    Ok(Taken {
+        peak: ran.peak,
+        rate: bytes as f64 / ran.took.as_secs_f64(),
+    })
+}
+
+const THREAD: &str = "0199a000-0000-7000-8000-000000000001";
+
+/// Writes a rollout of about so many bytes; returns how many lines it has.
+fn write(path: &Path, bytes: u64) -> Result<u64> {
+    let mut out = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
+    let mut words = Words::new();
+    let (mut written, mut lines) = (0, 0);
+    let mut tell = |kind: &str, payload: Value| -> Result<u64> {
+        let second = lines / 4;
+        let at = format!(
+            "2026-10-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            1 + second / 86_400 % 28,
+            second / 3_600 % 24,
+            second / 60 % 60,
+            second % 60,
+            lines % 4 * 250
+        );
+        let line = json!({"timestamp": at, "type": kind, "payload": payload}).to_string();
+        writeln!(out, "{line}")?;
+        lines += 1;
+        written += line.len() as u64 + 1;
+        Ok(written)
+    };
+    tell(
+        "session_meta",
+        json!({"id": THREAD, "timestamp": "2026-10-01T10:00:00.000Z", "cwd": "/home/me/project",
+            "originator": "codex_cli_rs", "cli_version": "0.150.0", "source": "cli"}),
+    )?;
+    for n in 0_u64.. {
+        if turn(n, &mut words, &mut tell)? >= bytes {
+            break;
+        }
+    }
+    out.flush()?;
+    Ok(lines)
+}
+
+/// Tells one turn: a prompt, three calls with what they printed, an answer, what it used.
+fn turn(
+    n: u64,
+    words: &mut Words,
+    tell: &mut dyn FnMut(&str, Value) -> Result<u64>,
+) -> Result<u64> {
+    tell(
+        "turn_context",
+        json!({"cwd": "/home/me/project", "approval_policy": "never", "model": "gpt-5",
+            "summary": "auto"}),
+    )?;
+    let said = |role: &str, kind: &str, text: String| {
+        let content = json!([{"type": kind, "text": text}]);
+        json!({"type": "message", "role": role, "content": content})
+    };
+    tell(
+        "response_item",
+        said("user", "input_text", words.prose(400)),
+    )?;
+    for m in 0..3 {
+        let call = format!("call_{n:08}_{m}");
+        let arguments = json!({"command": ["cat", words.path()]}).to_string();
+        tell(
+            "response_item",
+            json!({"type": "function_call", "name": "shell", "arguments": arguments,
+                "call_id": call}),
+        )?;
+        let output = words.output(3_000);
+        tell(
+            "response_item",
+            json!({"type": "function_call_output", "call_id": call, "output": output}),
+        )?;
+    }
+    tell(
+        "response_item",
+        said("assistant", "output_text", words.prose(1_200)),
+    )?;
+    let used = |times: u64| {
+        json!({"input_tokens": 9_000 * times, "cached_input_tokens": 8_000 * times,
+            "output_tokens": 300 * times, "reasoning_output_tokens": 50 * times,
+            "total_tokens": 9_300 * times})
+    };
+    let info = json!({"total_token_usage": used(n + 1), "last_token_usage": used(1),
+        "model_context_window": 272_000});
+    tell(
+        "event_msg",
+        json!({"type": "token_count", "info": info, "rate_limits": null}),
+    )
+}

@@ -1,0 +1,205 @@
+//! What every sample used, each alone, beside what ccusage says. Where the two differ,
+//! `docs/ccusage.md` must say so to the token, and why.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::home::Home;
+use super::{Agent, figure, programs, samples};
+use crate::Result;
+use crate::args::Args;
+use crate::command;
+use crate::parts::Shared;
+use crate::report::{Entry, Goal, Quantity, Unit};
+use crate::store::process::run;
+
+/// Where differences are explained.
+const EXPLAINED: &str = include_str!("../../../docs/ccusage.md");
+
+/// What was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tokens {
+    input: i64,
+    output: i64,
+    cache_write: i64,
+    cache_read: i64,
+}
+
+impl Tokens {
+    /// Reads what `stats --json` says.
+    pub(super) fn ours(told: &Value) -> Self {
+        let count = |name: &str| told["totals"][name].as_i64().unwrap_or(0);
+        Self {
+            input: count("input_tokens"),
+            output: count("output_tokens"),
+            cache_write: count("cache_write_tokens"),
+            cache_read: count("cache_read_tokens"),
+        }
+    }
+
+    /// Reads what ccusage says; where it has nothing to say, it says nothing of tokens.
+    pub(super) fn ccusage(told: &Value) -> Self {
+        let count = |name: &str| told["totals"][name].as_i64().unwrap_or(0);
+        Self {
+            input: count("inputTokens"),
+            output: count("outputTokens"),
+            cache_write: count("cacheCreationTokens"),
+            cache_read: count("cacheReadTokens"),
+        }
+    }
+
+    fn zip(self, other: Self, join: impl Fn(i64, i64) -> i64) -> Self {
+        Self {
+            input: join(self.input, other.input),
+            output: join(self.output, other.output),
+            cache_write: join(self.cache_write, other.cache_write),
+            cache_read: join(self.cache_read, other.cache_read),
+        }
+    }
+
+    /// Returns figures of each kind of token, beside the other's.
+    pub(super) fn beside(&self, theirs: &Self, name: &str) -> Vec<Entry> {
+        let one = |what: &str, ours: i64, theirs: i64| {
+            let count = |n: i64| Quantity::single(n as f64, Unit::Count);
+            let baseline = Some(("ccusage", count(theirs)));
+            figure(format!("{name}: {what}"), count(ours), baseline, Goal::Open)
+        };
+        vec![
+            one("input", self.input, theirs.input),
+            one("output", self.output, theirs.output),
+            one("written to the cache", self.cache_write, theirs.cache_write),
+            one("read from the cache", self.cache_read, theirs.cache_read),
+        ]
+    }
+}
+
+impl std::fmt::Display for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            input,
+            output,
+            cache_write,
+            cache_read,
+        } = self;
+        write!(f, "{input}, {output}, {cache_write}, {cache_read}")
+    }
+}
+
+pub(super) fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<Entry>> {
+    let skipped = |why: &str| Ok(vec![Entry::skipped("totals", why)]);
+    let ours = match command::find(args) {
+        Ok(bin) => bin,
+        Err(why) => return skipped(&why),
+    };
+    let ccusage = match programs::ccusage() {
+        Ok(bin) => bin,
+        Err(why) => return skipped(&why),
+    };
+    let mut entries = Vec::new();
+    for agent in [Agent::ClaudeCode, Agent::Codex] {
+        let Some(samples) = samples::dir(agent) else {
+            return skipped("there are no samples here");
+        };
+        let programs = Programs {
+            ours: &ours,
+            ccusage: &ccusage,
+        };
+        entries.extend(compare(
+            &programs,
+            agent,
+            &samples,
+            &dir.join(agent.name()),
+        )?);
+    }
+    Ok(entries)
+}
+
+struct Programs<'p> {
+    ours: &'p Path,
+    ccusage: &'p Path,
+}
+
+/// Compares what all samples of an agent used.
+fn compare(
+    programs: &Programs<'_>,
+    agent: Agent,
+    samples: &Path,
+    dir: &Path,
+) -> Result<Vec<Entry>> {
+    let is_session = |path: &PathBuf| !path.ends_with("session_index.jsonl");
+    let files = samples::files(samples, ".jsonl")?;
+    let mut sums = [Tokens::default(); 2];
+    let (mut equal, mut explained, mut open) = (0, 0, 0);
+    let files: Vec<PathBuf> = files.into_iter().filter(is_session).collect();
+    for (n, file) in files.iter().enumerate() {
+        let [ours, theirs] = used(programs, agent, file, &dir.join(n.to_string()))?;
+        sums[0] = sums[0].zip(ours, |sum, n| sum + n);
+        sums[1] = sums[1].zip(theirs, |sum, n| sum + n);
+        let name = file.strip_prefix(samples)?.to_string_lossy();
+        let more = ours.zip(theirs, |ours, theirs| ours - theirs);
+        if ours == theirs {
+            equal += 1;
+        } else if is_explained(EXPLAINED, &name, &more) {
+            explained += 1;
+        } else {
+            open += 1;
+            eprintln!("differs:   {name}: ours {ours}; ccusage {theirs}; more here: {more}");
+        }
+    }
+    let name = format!(
+        "totals, {}: {equal} of {} samples equal, {explained} explained, the others",
+        agent.name(),
+        files.len()
+    );
+    let open = Quantity::single(f64::from(open), Unit::Count);
+    let mut entries = vec![figure(name, open, None, Goal::AtMost(0.0))];
+    let name = format!("tokens, {} samples", agent.name());
+    entries.extend(sums[0].beside(&sums[1], &name));
+    Ok(entries)
+}
+
+/// Returns whether a line names a sample and by how much the two differ.
+fn is_explained(text: &str, name: &str, more: &Tokens) -> bool {
+    let (name, more) = (format!("`{name}`"), format!("| {more} |"));
+    text.lines()
+        .any(|line| line.contains(&name) && line.contains(&more))
+}
+
+/// Returns what a file used, by ours and by ccusage.
+fn used(programs: &Programs<'_>, agent: Agent, file: &Path, dir: &Path) -> Result<[Tokens; 2]> {
+    let agents = dir.join("agents");
+    let place = match agent {
+        Agent::ClaudeCode => agents.join("projects/-home-me-project"),
+        Agent::Codex => agents.join("sessions/2026/01/01"),
+    };
+    fs::create_dir_all(&place)?;
+    let copy = place.join(file.file_name().ok_or("it has no name")?);
+    fs::copy(file, &copy)?;
+    let home = Home::new(&agents, dir.join("home"))?;
+    let mut import = home.ours(programs.ours, &["import", "--from", agent.name()]);
+    run(import.arg(&copy))?;
+    let ours = run(&mut home.ours(programs.ours, &["stats", "--all"]))?;
+    let theirs = run(&mut home.ccusage(programs.ccusage, agent))?;
+    Ok([Tokens::ours(&ours.told), Tokens::ccusage(&theirs.told)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_explained_by_its_name_and_to_the_token() {
+        let more = Tokens {
+            input: 4,
+            output: -5,
+            cache_write: 0,
+            cache_read: 7,
+        };
+        let text = "| `a/b.jsonl` | 4, -5, 0, 7 | because |";
+        assert!(is_explained(text, "a/b.jsonl", &more));
+        assert!(!is_explained(text, "b.jsonl", &more));
+        assert!(!is_explained(text, "a/b.jsonl", &Tokens::default()));
+    }
+}
