@@ -60,6 +60,8 @@ impl<'s> Shop<'s> {
             match store.read_session(id) {
                 Ok(_) => return Ok(Some(store.clone())),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
+                // In the trash, or purged: it is not there for whoever goes on from it.
+                Err(_) if self.was_deleted(id) => {}
                 Err(error) => return Err(error.into()),
             }
         }
