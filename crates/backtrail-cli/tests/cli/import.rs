@@ -297,7 +297,6 @@ fn a14_a_file_that_is_no_session_is_named_and_the_others_are_taken_in() {
     let cli = Cli::new();
     write(&cli, "good.jsonl", LINES);
     write(&cli, "bad.jsonl", "{\"type\":\"message\"}\n");
-    write(&cli, LINES.replace("\"version\":1", "\"version\":9"));
     write(&cli, "picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
     let files = ["bad.jsonl", "missing.jsonl", "picture.png", "good.jsonl"];
     let ran = cli.run(&[&["import"], &files[..]].concat());
