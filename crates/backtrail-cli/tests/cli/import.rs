@@ -277,7 +277,7 @@ fn a8_two_files_with_one_id_and_other_content_are_two_sessions() {
         assert_eq!(file_of(&cli, id_of(&other)), text.as_bytes());
     }
     assert_eq!(
-        cli.run(&["show", &ID, "--json"]).json()["messages"]
+        cli.run(&["show", ID, "--json"]).json()["messages"]
             .as_array()
             .unwrap()
             .len(),
@@ -297,11 +297,6 @@ fn a14_a_file_that_is_no_session_is_named_and_the_others_are_taken_in() {
     let cli = Cli::new();
     write(&cli, "good.jsonl", LINES);
     write(&cli, "bad.jsonl", "{\"type\":\"message\"}\n");
-    write(
-        &cli,
-        "version.jsonl",
-        LINES.replace("\"version\":1", "\"version\":9"),
-    );
     write(&cli, "picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
     let files = ["bad.jsonl", "missing.jsonl", "picture.png", "good.jsonl"];
     let ran = cli.run(&[&["import"], &files[..]].concat());
@@ -541,11 +536,45 @@ fn json_is_one_object_with_all_messages_and_what_is_known_of_each() {
             assert_eq!(record[field], of_show[field], "{field} of {n}");
         }
     }
-    // It is a file of our own, and taken in as one.
+    // It is a file of our own, and taken in as one: it belongs to nobody else.
     let elsewhere = Cli::new();
     write(&elsewhere, "s.json", &ran.stdout);
+    let would = elsewhere.run(&["import", "s.json", "--dry-run", "--json"]);
+    let row = json!({"file": "s.json", "session": null, "outcome": "not_tried"});
+    assert_eq!((would.code, &would.json()["own"][0]), (0, &row));
+    assert!(!elsewhere.store().exists());
     let ran = elsewhere.run(&["import", "s.json", "--json"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let file = elsewhere.work().canonicalize().unwrap().join("s.json");
+    let row = json!({"file": file, "session": id, "outcome": "new", "messages": 5,
+        "damaged": 0, "original_id": null});
+    assert_eq!(ran.json()["own"], json!([row]));
+    let there = listed(&elsewhere).remove(0);
+    let known = (
+        &there["agent"],
+        &there["belongs_to"],
+        &there["title"],
+        &there["tags"],
+    );
+    assert_eq!(
+        known,
+        (
+            &Value::Null,
+            &Value::Null,
+            &json!("a talk"),
+            &json!(["bug"])
+        )
+    );
+    let ran = elsewhere.run(&["import", "s.json"]);
+    let line = format!("out: unchanged  <work>/s.json: 5 messages, session {id}\n");
+    assert_eq!(seen(&ran, &elsewhere), format!("exit 0\n{line}"));
+    // So it is gone on with as it is.
+    let ran = elsewhere.run(&["record", "--session", &id, "--text", "and on"]);
+    assert_eq!(
+        (ran.json()["session"].as_str(), ran.stderr.as_str()),
+        (Some(&*id), "")
+    );
+    elsewhere.run(&["rewind", &format!("{id}:5"), "--chat"]);
     let context = |cli: &Cli| cli.run(&["context", &id, "--format", "anthropic"]).stdout;
     assert_eq!(context(&elsewhere), context(&cli));
 }

@@ -427,6 +427,8 @@ fn sessions_that_were_taken_in_list_show_and_search_like_our_own() {
     for id in [CLAUDE, CODEX, GEMINI, PI, &branch] {
         let ran = run(&cli, &["show", id]);
         assert_eq!(ran.code, 0, "{ran:#?}");
+        // Where it came from is no part of what was said.
+        assert!(!ran.stdout.contains("of another kind"), "{}", ran.stdout);
     }
 }
 

@@ -115,7 +115,21 @@ fn is_object(head: &[u8]) -> bool {
     let finder = memchr::memmem::find(head, b"\"blocks\"");
     let is_empty = has("version") && fields.len() <= 2;
     let foreign = ["sessionId", "history", "type", "id"].into_iter().any(has);
-    has("messages") && (finder.is_some() || is_empty) && !foreign
+    has("messages") && (finder.is_some() || is_empty) && !foreign && !is_our_own(head)
+}
+
+/// Returns whether an object says another version than 1 before its messages, as those do
+/// that Backtrail itself writes.
+fn is_our_own(head: &[u8]) -> bool {
+    let before = memchr::memmem::find(head, b"\"messages\"").unwrap_or(head.len());
+    let Some(at) = memchr::memmem::find(&head[..before], b"\"version\"") else {
+        return false;
+    };
+    let value = head[at + b"\"version\"".len()..].iter();
+    let digits = value
+        .skip_while(|byte| byte.is_ascii_whitespace() || **byte == b':')
+        .take_while(|byte| byte.is_ascii_digit());
+    !digits.eq(b"1")
 }
 
 /// Reads the name of an older copy, `<stem>.rot-<ms>.<extension>`: what it is a copy of,

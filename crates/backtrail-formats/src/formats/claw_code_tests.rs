@@ -179,3 +179,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_backtrail_wrote_itself_is_its_own() {
+    let said = r#""messages":[{"role":"user","blocks":[{"type":"text","text":"hi"}]}]"#;
+    let is_known = |text: String| ClawCode.recognises(&Source::from_bytes("s.json", text));
+    assert!(is_known(format!(r#"{{"version" : 1,{said}}}"#)));
+    assert!(is_known(format!(r#"{{{said},"version":1}}"#)));
+    assert!(!is_known(format!(
+        r#"{{"version":2,"session_id":"x",{said}}}"#
+    )));
+    assert!(!is_known(format!(r#"{{"version":12,{said}}}"#)));
+}

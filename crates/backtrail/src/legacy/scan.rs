@@ -47,7 +47,7 @@ impl Flaw {
 }
 
 /// The fields that say something about the session as a whole.
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 12] = [
     "version",
     "session_id",
     "created_at_ms",
@@ -55,6 +55,9 @@ const FIELDS: [&str; 9] = [
     "fork",
     "model",
     "workspace_root",
+    "title",
+    "agent",
+    "tags",
     "compaction",
     "prompt_history",
 ];

@@ -67,7 +67,11 @@ impl Own {
                 "original_id": import.original_id,
             })
         });
-        taken.collect()
+        let would = self
+            .would
+            .iter()
+            .map(|file| json!({"file": path_json(file), "session": null, "outcome": "not_tried"}));
+        taken.chain(would).collect()
     }
 
     pub(super) fn errors_json(&self) -> impl Iterator<Item = Value> {
@@ -106,7 +110,10 @@ impl Own {
             }
         }
         for file in &self.would {
-            ui.status(&format!("{} is a file of nobody else's", clean_path(file)));
+            let file = clean_path(file);
+            ui.status(&format!(
+                "{file} is of no other agent; it would be tried as a file of Backtrail's own"
+            ));
         }
         for (file, error) in &self.errors {
             let what = format!("{} was not taken in", clean_path(file));
