@@ -66,7 +66,7 @@ fn read(dir: &Path) -> Result<Vec<Vec<u8>>> {
 fn free_path(project: &Path, text: &[u8], n: usize, round: u64) -> PathBuf {
     let mark = b"\"sessionId\":\"";
     let at = text.windows(mark.len()).position(|window| window == mark);
-    let own = at.and_then(|at| text.get(at + mark.len()..at + mark.len() + 36));
+    let own = at.and_then(|at| uuid_at(&text[at + mark.len()..]));
     let own = own.and_then(|id| std::str::from_utf8(id).ok());
     let named = own.map(|id| project.join(format!("{id}.jsonl")));
     let other = || {
