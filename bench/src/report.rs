@@ -161,6 +161,9 @@ impl Figure {
     fn ratio(&self) -> Option<f64> {
         let (_, baseline) = self.baseline.as_ref()?;
         let ratio = self.ours.value / baseline.value;
+        if ratio.is_nan() {
+            return None;
+        }
         let is_cost = matches!(self.ours.unit, Unit::Seconds | Unit::Bytes | Unit::Count);
         Some(match self.goal {
             Goal::SpeedAtLeast(_) if is_cost => ratio.recip(),

@@ -55,15 +55,18 @@ fn read(dir: &Path) -> Result<Vec<Vec<u8>>> {
         !part.iter().any(|part| path.contains(part)) || path.ends_with("04_8bc5137450f6.jsonl")
     };
     let files = samples::files(dir, ".jsonl")?;
-    let whole = files.into_iter().filter(is_whole);
-    Ok(whole.map(fs::read).collect::<std::io::Result<_>>()?)
+    let whole = files.into_iter().filter(is_whole).map(fs::read);
+    let mut texts: Vec<Vec<u8>> = whole.collect::<std::io::Result<_>>()?;
+    // One is a log with records of sessions in it, not a session.
+    texts.retain(|text| text.starts_with(b"{"));
+    Ok(texts)
 }
 
 /// Returns where a session goes: named after itself, or where that is taken, anew.
 fn free_path(project: &Path, text: &[u8], n: usize, round: u64) -> PathBuf {
     let mark = b"\"sessionId\":\"";
     let at = text.windows(mark.len()).position(|window| window == mark);
-    let own = at.and_then(|at| text.get(at + mark.len()..at + mark.len() + 36));
+    let own = at.and_then(|at| uuid_at(&text[at + mark.len()..]));
     let own = own.and_then(|id| std::str::from_utf8(id).ok());
     let named = own.map(|id| project.join(format!("{id}.jsonl")));
     let other = || {

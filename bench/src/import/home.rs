@@ -61,7 +61,7 @@ impl Home {
     pub(super) fn ccusage(&self, bin: &Path, agent: Agent) -> Command {
         let words = match agent {
             Agent::ClaudeCode => ["claude", "daily"],
-            Agent::Codex => ["codex", "session"],
+            Agent::Codex => ["codex", "daily"],
         };
         let mut command = self.at_home(Command::new(bin));
         command.args(words).args(["--json", "--offline"]);

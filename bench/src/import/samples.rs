@@ -6,11 +6,32 @@ use std::path::{Path, PathBuf};
 use super::Agent;
 use crate::Result;
 
+/// Returns where all samples are, if they are here.
+pub(super) fn root() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/samples");
+    root.is_dir().then_some(root)
+}
+
 /// Returns where the samples of an agent are, if they are here.
 pub(super) fn dir(agent: Agent) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/samples");
-    let dir = root.join(agent.name());
+    let dir = root()?.join(agent.name());
     dir.is_dir().then_some(dir)
+}
+
+/// Returns the samples of an agent that are JSON lines, those of mixed folders included.
+pub(super) fn of(agent: Agent, root: &Path) -> Result<Vec<PathBuf>> {
+    let mixed = match agent {
+        Agent::ClaudeCode => "matrix-agent-sessions/claude",
+        Agent::Codex => "matrix-agent-sessions/codex",
+    };
+    let mut found = Vec::new();
+    for dir in [agent.name(), mixed].map(|dir| root.join(dir)) {
+        if dir.is_dir() {
+            found.extend(files(&dir, ".jsonl")?);
+        }
+    }
+    found.retain(|path| !path.ends_with("session_index.jsonl"));
+    Ok(found)
 }
 
 /// Returns all files in a directory that end so, in order of their paths.

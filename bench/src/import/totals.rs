@@ -2,7 +2,7 @@
 //! `docs/ccusage.md` must say so to the token, and why.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -97,11 +97,11 @@ pub(super) fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<E
         Ok(bin) => bin,
         Err(why) => return skipped(&why),
     };
+    let Some(samples) = samples::root() else {
+        return skipped("there are no samples here");
+    };
     let mut entries = Vec::new();
     for agent in [Agent::ClaudeCode, Agent::Codex] {
-        let Some(samples) = samples::dir(agent) else {
-            return skipped("there are no samples here");
-        };
         let programs = Programs {
             ours: &ours,
             ccusage: &ccusage,
@@ -128,11 +128,9 @@ fn compare(
     samples: &Path,
     dir: &Path,
 ) -> Result<Vec<Entry>> {
-    let is_session = |path: &PathBuf| !path.ends_with("session_index.jsonl");
-    let files = samples::files(samples, ".jsonl")?;
+    let files = samples::of(agent, samples)?;
     let mut sums = [Tokens::default(); 2];
     let (mut equal, mut explained, mut open) = (0, 0, 0);
-    let files: Vec<PathBuf> = files.into_iter().filter(is_session).collect();
     for (n, file) in files.iter().enumerate() {
         let [ours, theirs] = used(programs, agent, file, &dir.join(n.to_string()))?;
         sums[0] = sums[0].zip(ours, |sum, n| sum + n);
@@ -179,7 +177,8 @@ fn used(programs: &Programs<'_>, agent: Agent, file: &Path, dir: &Path) -> Resul
     fs::copy(file, &copy)?;
     let home = Home::new(&agents, dir.join("home"))?;
     let mut import = home.ours(programs.ours, &["import", "--from", agent.name()]);
-    run(import.arg(&copy))?;
+    // Where it lies, not by its name: a sample that is no session is passed over.
+    run(import.arg(&place))?;
     let ours = run(&mut home.ours(programs.ours, &["stats", "--all"]))?;
     let theirs = run(&mut home.ccusage(programs.ccusage, agent))?;
     Ok([Tokens::ours(&ours.told), Tokens::ccusage(&theirs.told)])

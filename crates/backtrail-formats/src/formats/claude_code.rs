@@ -10,6 +10,7 @@ mod lent;
 mod message;
 mod names;
 mod recognise;
+mod split;
 mod state;
 mod teller;
 mod tree;

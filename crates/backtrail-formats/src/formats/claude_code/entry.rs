@@ -10,7 +10,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::lent::{Key, string};
+use super::lent::{Key, Lent, string};
 
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,8 +140,8 @@ pub(super) fn scan(text: &str, want_session: bool) -> Result<Entry, String> {
             false => "not a JSON object".to_owned(),
         })?;
     let kind = raw.kind();
-    let hashed = |value: Option<&RawValue>| string(value?).map(|name| hash(&name));
-    let owned = |value: Option<&RawValue>| string(value?).map(Cow::into_owned);
+    let hashed = |value: Option<&RawValue>| string(value?.get()).map(|name| hash(&name));
+    let owned = |value: Option<&RawValue>| string(value?.get()).map(Cow::into_owned);
     let forked = raw.forked.and_then(|raw| {
         let fork: Fork<'_> = serde_json::from_str(raw.get()).ok()?;
         owned(fork.session)
@@ -190,7 +190,7 @@ struct Raw<'a> {
 
 impl<'a> Raw<'a> {
     fn kind(&self) -> Kind {
-        let Some(name) = self.kind.and_then(string) else {
+        let Some(name) = self.kind.and_then(|raw| string(raw.get())) else {
             return Kind::Unknown;
         };
         let is_object = self.message.is_some_and(|raw| raw.get().starts_with('{'));
@@ -199,7 +199,7 @@ impl<'a> Raw<'a> {
             "user" if is_true(self.summary) => Kind::Summary,
             "user" => Kind::User,
             "assistant" => Kind::Assistant,
-            "system" => match self.subtype.and_then(string) {
+            "system" => match self.subtype.and_then(|raw| string(raw.get())) {
                 Some(subtype) if subtype == "compact_boundary" => Kind::Boundary,
                 _ => Kind::Passive,
             },
@@ -223,8 +223,7 @@ impl<'a> Raw<'a> {
     }
 
     fn response(&self) -> Option<Cow<'a, str>> {
-        let message: MessageId<'_> = serde_json::from_str(self.message?.get()).ok()?;
-        string(message.0?)
+        Lent::parse(self.message?.get())?.string("id")
     }
 }
 
@@ -295,18 +294,6 @@ fields!(Raw, "a record", |raw, key, map| {
     };
     let value = map.next_value()?;
     place.get_or_insert(value);
-});
-
-/// The id of a message.
-#[derive(Default)]
-struct MessageId<'a>(Option<&'a RawValue>);
-
-fields!(MessageId, "a message", |message, key, map| {
-    if key == "id" && message.0.is_none() {
-        message.0 = Some(map.next_value()?);
-    } else {
-        map.next_value::<IgnoredAny>()?;
-    }
 });
 
 /// Where a session was copied from.

@@ -1,12 +1,10 @@
 //! A JSON object whose fields are lent from its text: what is not asked for is not copied.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use backtrail::{Json, Text, Timestamp};
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde::Deserialize;
+use std::borrow::Cow;
+
+use super::split;
 
 /// A field's name, lent where it has no escapes.
 #[derive(Deserialize)]
@@ -14,52 +12,35 @@ pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// An object.
 #[derive(Debug, Default)]
-pub(super) struct Lent<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Lent<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Lent<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::with_capacity(24);
-                while let Some((Key(name), value)) = map.next_entry()? {
-                    fields.push((name, value));
-                }
-                Ok(Lent(fields))
-            }
-        }
-
-        deserializer.deserialize_map(Fields)
-    }
-}
+pub(super) struct Lent<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Lent<'a> {
-    /// Reads an object. `None` where it is none.
+    /// Takes an object apart that is known to be JSON. `None` where it is none.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        let fields = split::fields(text)?.into_iter();
+        let named = fields.map(|(name, value)| Some((string(name)?, value)));
+        named.collect::<Option<_>>().map(Self)
     }
 
     /// Returns a field as it stands.
-    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let field = self.0.iter().find(|(key, _)| key == name)?;
         Some(field.1)
     }
 
+    /// Returns how many fields there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns all fields.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
     /// Returns a field that is a string, byte-exact.
     pub(super) fn text(&self, name: &str) -> Option<Text> {
-        serde_json::from_str(self.get(name)?.get()).ok()
+        serde_json::from_str(self.get(name)?).ok()
     }
 
     /// Returns a field that is a string, to compare or to show.
@@ -69,17 +50,17 @@ impl<'a> Lent<'a> {
 
     /// Returns a field that is an object.
     pub(super) fn object(&self, name: &str) -> Option<Self> {
-        Self::parse(self.get(name)?.get())
+        Self::parse(self.get(name)?)
     }
 
     /// Returns the elements of a field that is a list.
-    pub(super) fn list(&self, name: &str) -> Option<Vec<&'a RawValue>> {
-        serde_json::from_str(self.get(name)?.get()).ok()
+    pub(super) fn list(&self, name: &str) -> Option<Vec<&'a str>> {
+        split::elements(self.get(name)?)
     }
 
     /// Returns a field that is a whole number that is not negative.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
-        let json = self.get(name)?.get();
+        let json = self.get(name)?;
         json.parse().ok().or_else(|| {
             // 12.0 and 1.2e3 are whole numbers too.
             let float: f64 = serde_json::from_str(json).ok()?;
@@ -90,12 +71,12 @@ impl<'a> Lent<'a> {
 
     /// Returns a field that is a number.
     pub(super) fn float(&self, name: &str) -> Option<f64> {
-        serde_json::from_str(self.get(name)?.get()).ok()
+        serde_json::from_str(self.get(name)?).ok()
     }
 
     /// Returns whether a field is `true`.
     pub(super) fn is_true(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|json| json.get() == "true")
+        self.get(name).is_some_and(|json| json == "true")
     }
 
     /// Returns a field that is a time, as RFC 3339 or in milliseconds.
@@ -108,16 +89,16 @@ impl<'a> Lent<'a> {
 }
 
 /// Returns a string, lent where it has no escapes.
-pub(super) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
-    let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
+pub(super) fn string(value: &str) -> Option<Cow<'_, str>> {
+    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
-    let text: Text = serde_json::from_str(value.get()).ok()?;
+    let text: Text = serde_json::from_str(value).ok()?;
     Some(Cow::Owned(text.as_str().to_owned()))
 }
 
 /// Returns a value with its bytes.
-pub(super) fn json(value: &RawValue) -> Option<Json> {
-    serde_json::from_str(value.get()).ok()
+pub(super) fn json(value: &str) -> Option<Json> {
+    serde_json::from_str(value).ok()
 }

@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
 use backtrail::{Block, Fields, Json, Media, Message, Role, Text, ToolResult, Usage};
 
 use super::entry::hash;
 use super::lent::{self, Lent};
+use super::split;
 use super::state::Memory;
 use crate::source::Source;
 use crate::told::Said;
@@ -163,10 +162,10 @@ fn content(message: &Lent<'_>) -> Vec<Block> {
 }
 
 /// Reads a content: a text, or a list of blocks.
-fn blocks(content: &RawValue) -> Vec<Block> {
-    match content.get().as_bytes().first() {
+fn blocks(content: &str) -> Vec<Block> {
+    match content.as_bytes().first() {
         Some(b'[') => {
-            let list: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+            let list = split::elements(content).unwrap_or_default();
             list.into_iter().filter_map(block).collect()
         }
         Some(b'n') => Vec::new(),
@@ -174,21 +173,22 @@ fn blocks(content: &RawValue) -> Vec<Block> {
     }
 }
 
-fn block(json: &RawValue) -> Option<Block> {
-    if json.get().starts_with('"') {
-        let text: Text = serde_json::from_str(json.get()).ok()?;
+fn block(json: &str) -> Option<Block> {
+    if json.starts_with('"') {
+        let text: Text = serde_json::from_str(json).ok()?;
         return Some(Block::text(text));
     }
-    let other = || serde_json::from_str(json.get()).ok();
-    match Lent::parse(json.get()) {
+    let other = || serde_json::from_str(json).ok();
+    match Lent::parse(json) {
         Some(object) => foreign_block(&object).or_else(other),
         None => other(),
     }
 }
 
-/// Reads a block that the provider writes otherwise than Backtrail does.
+/// Reads a block that the provider writes otherwise than Backtrail does, or that is plain.
 fn foreign_block(object: &Lent<'_>) -> Option<Block> {
     match object.string("type")?.as_ref() {
+        "text" if object.len() == 2 => object.text("text").map(Block::text),
         "tool_result" => tool_result(object).map(Block::ToolResult),
         kind @ ("image" | "document") => media(kind.to_owned(), object),
         _ => None,
@@ -196,9 +196,7 @@ fn foreign_block(object: &Lent<'_>) -> Option<Block> {
 }
 
 fn tool_result(object: &Lent<'_>) -> Option<ToolResult> {
-    let content = object
-        .get("content")
-        .filter(|content| content.get() != "null");
+    let content = object.get("content").filter(|content| *content != "null");
     let output = match content {
         Some(content) => lent::json(content)?,
         None => Json::new("\"\"").ok()?,

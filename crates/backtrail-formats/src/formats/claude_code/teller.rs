@@ -301,10 +301,7 @@ impl<'t> Teller<'t> {
     fn new_messages<'a>(&self, data: &Lent<'a>, agent: &str) -> Vec<Lent<'a>> {
         let (known, _) = self.memory.agent_of(hash(agent));
         let all = data.list("normalizedMessages").unwrap_or_default();
-        let all: Vec<Lent<'a>> = all
-            .iter()
-            .filter_map(|said| Lent::parse(said.get()))
-            .collect();
+        let all: Vec<Lent<'a>> = all.iter().filter_map(|said| Lent::parse(said)).collect();
         let uuid = |said: &Lent<'_>| said.string("uuid").map(|uuid| hash(&uuid));
         let told = all.iter().rposition(|said| uuid(said) == Some(known));
         let mut new: Vec<Lent<'a>> = match told {
