@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use backtrail::{SessionId, Store};
@@ -124,7 +125,9 @@ impl Cache {
         let check = blake3::hash(&bytes[CHECK..]).to_hex();
         bytes[..CHECK].copy_from_slice(&check.as_bytes()[..CHECK]);
         let aside = self.path.with_extension("new");
-        let mut file = File::create(&aside)?;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&aside)?;
         file.write_all(&bytes)?;
         drop(file);
         fs::rename(&aside, &self.path)?;

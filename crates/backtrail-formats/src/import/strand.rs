@@ -14,6 +14,8 @@ use crate::told::{About, After, Item, Said, Summarised, Used};
 /// A conversation of a file.
 pub(super) struct Strand {
     pub(super) id: SessionId,
+    /// When the file was last written to: for what says no time.
+    written: Timestamp,
     pub(super) about: About,
     pub(super) state: State,
     /// Where a session that is not there yet comes from.
@@ -27,6 +29,8 @@ pub(super) struct Strand {
     /// The keys that the session has, where several files tell it: what it does not have
     /// is added.
     pub(super) keys: Option<HashSet<String>>,
+    /// What messages used that the session has without it.
+    late: Vec<Used>,
     /// What the session knew of itself when it was made.
     made_with: Option<About>,
 }
@@ -58,8 +62,13 @@ pub(super) enum State {
 pub(super) struct Comparing {
     pub(super) store: Store,
     records: Records,
-    /// The next item of the session that was not told yet.
+    /// The next item of the session that was not told yet, and whether it says what it used.
     next: Option<(String, u64)>,
+    next_is_measured: bool,
+    /// What messages used that the session has without it.
+    late: Vec<Used>,
+    /// Which of those it knows by now.
+    known_late: HashSet<String>,
     /// The last item that both have.
     pub(super) common: Option<(String, u64)>,
     /// The record before the session's own first one.
@@ -80,6 +89,9 @@ impl Comparing {
             store: store.clone(),
             records: reader.records_from(begins_after + 1)?,
             next: None,
+            next_is_measured: false,
+            late: Vec::new(),
+            known_late: HashSet::new(),
             common: None,
             begins_after,
             pending: Vec::new(),
@@ -91,13 +103,19 @@ impl Comparing {
     fn advance(&mut self) -> Result<()> {
         self.next = None;
         while let Some(record) = self.records.next()? {
-            if record.seq() > self.begins_after
-                && tells_item(record.kind())
-                && let Some(id) = record.id()
-            {
-                self.next = Some((id.into_owned(), record.seq()));
-                break;
+            if record.seq() <= self.begins_after || !tells_item(record.kind()) {
+                continue;
             }
+            let Some(id) = record.id() else {
+                continue;
+            };
+            if id.ends_with(LATE) {
+                self.known_late.insert(id.into_owned());
+                continue;
+            }
+            self.next_is_measured = memchr::memmem::find(record.bytes(), b"\"usage\":{").is_some();
+            self.next = Some((id.into_owned(), record.seq()));
+            break;
         }
         Ok(())
     }
@@ -126,6 +144,11 @@ impl Comparing {
         match &self.next {
             None => Ok(Verdict::Behind(item)),
             Some((key, _)) if key == item.key() => {
+                if let Item::Said(said) = item
+                    && !self.next_is_measured
+                {
+                    self.late.extend(late_usage(said));
+                }
                 self.common = self.next.take();
                 self.advance()?;
                 Ok(Verdict::Same)
@@ -135,6 +158,20 @@ impl Comparing {
                 Ok(Verdict::Same)
             }
         }
+    }
+
+    /// Returns what messages used that the session has without it: another file told them so.
+    pub(super) fn late_usage(&mut self) -> Result<Vec<Used>> {
+        let mut late = std::mem::take(&mut self.late);
+        if late.is_empty() {
+            return Ok(late);
+        }
+        while let Some(record) = self.records.next()? {
+            let id = record.id().filter(|id| id.ends_with(LATE));
+            self.known_late.extend(id.map(std::borrow::Cow::into_owned));
+        }
+        late.retain(|used| !self.known_late.contains(&used.key));
+        Ok(late)
     }
 
     /// Takes the told conversation back; returns whether that concerns only what was told
@@ -159,6 +196,24 @@ impl Comparing {
     }
 }
 
+/// How the key of a usage ends that came after its message.
+const LATE: &str = "~usage";
+
+/// Returns what a message used, to be told behind it.
+fn late_usage(said: Said) -> Option<Used> {
+    let usage = said.message.usage?;
+    let key = format!("{}{LATE}", said.key.get(..200).unwrap_or(&said.key));
+    Some(Used {
+        key,
+        at: said.at,
+        response_id: said.response_id?,
+        model: said.model,
+        usage,
+        duration_ms: said.duration_ms,
+        cost_usd: said.cost_usd,
+    })
+}
+
 /// What a comparison says of an item.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub(super) enum Verdict {
@@ -171,8 +226,9 @@ pub(super) enum Verdict {
 }
 
 impl Strand {
-    pub(super) fn new(id: SessionId, birth: Birth, state: State) -> Self {
+    pub(super) fn new(id: SessionId, birth: Birth, state: State, written: Timestamp) -> Self {
         Self {
+            written,
             id,
             about: About::default(),
             state,
@@ -183,6 +239,7 @@ impl Strand {
             created: false,
             changed: false,
             keys: None,
+            late: Vec::new(),
             made_with: None,
         }
     }
@@ -208,6 +265,15 @@ impl Strand {
         known.tags = about.tags.or(known.tags.take());
     }
 
+    /// Takes out what messages used that the session has without it.
+    pub(super) fn take_late(&mut self) -> Result<Vec<Used>> {
+        let mut late = std::mem::take(&mut self.late);
+        if let State::Comparing(comparing) = &mut self.state {
+            late.extend(comparing.late_usage()?);
+        }
+        Ok(late)
+    }
+
     /// Sees to it that the session is there and can be written to.
     pub(super) fn open(&mut self, shop: &Shop<'_>, agent: &str, name: Option<&str>) -> Result<()> {
         match &mut self.state {
@@ -227,6 +293,7 @@ impl Strand {
                 self.state = State::Writing(intake, store);
             }
             State::Comparing(_) | State::Parked(_) => {
+                self.late = self.take_late()?;
                 let store = self.store().cloned();
                 let intake = match &store {
                     Some(store) if !shop.is_dry() => Some(store.resume_intake(&self.id)?),
@@ -254,9 +321,8 @@ impl Strand {
             options = options.tags(tags.iter().filter_map(|tag| short(tag)));
         }
         let mut options = IntakeOptions::new(agent, options);
-        if let Some(began) = about.began.or(self.last_at) {
-            options = options.began(began);
-        }
+        let began = about.began.filter(|at| at.as_millis() >= EARLIEST);
+        options = options.began(began.or(self.first_at).unwrap_or(self.written));
         if let Some(name) = name.filter(|name| *name != self.id.as_str()) {
             options = options.original_id(short(name).unwrap_or_default());
         }
@@ -308,11 +374,11 @@ impl Strand {
             Item::Used(used) => used.at,
             Item::Summarised(summarised) => summarised.at,
         };
+        let told = told.filter(|at| at.as_millis() >= EARLIEST);
         let at = told.or(self.last_at).or(self.about.began);
-        let at = at.or_else(|| Timestamp::from_millis(0));
         self.first_at = earliest(self.first_at, told);
         self.last_at = told.or(self.last_at);
-        at.unwrap_or_else(|| std::time::SystemTime::now().into())
+        at.unwrap_or(self.written)
     }
 
     /// Notes when an item that the session has was said.
@@ -402,6 +468,9 @@ pub(super) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Tim
         (a, b) => a.or(b),
     }
 }
+
+/// What is said to be older than this was said by a clock that is wrong: 2000-01-01.
+const EARLIEST: i64 = 946_684_800_000;
 
 /// The longest title or tag that is taken over.
 const LONGEST: usize = 1_000;

@@ -116,9 +116,27 @@ impl<'w> Weave<'w> {
         ))
     }
 
-    /// Returns whether the file is known as one of the session that is compared.
-    fn is_same_file(&self) -> bool {
-        matches!(&self.mode, Mode::Whole { known: Some(known), .. } if Some(known) == self.main.as_ref())
+    /// Returns whether the session is this file's alone: then it goes along with the file.
+    /// Files that are gone have no say any more.
+    fn is_same_file(&self) -> Result<bool> {
+        let Mode::Whole {
+            known: Some(known),
+            joined,
+            ..
+        } = &self.mode
+        else {
+            return Ok(false);
+        };
+        if Some(known) != self.main.as_ref() {
+            return Ok(false);
+        }
+        let path = self.source.path();
+        let others = match self.shop.find(known)? {
+            Some(store) if !joined => store.read_session(known)?.sources()?,
+            _ => Vec::new(),
+        };
+        let has_say = |kept: &backtrail::KeptSource| kept.path != path && kept.path.exists();
+        Ok(!others.iter().any(has_say))
     }
 
     fn strand(&mut self) -> Result<&mut Strand> {
@@ -150,18 +168,18 @@ impl<'w> Weave<'w> {
 
     fn strand_of(&mut self, id: SessionId, which: &Which, origin: &Origin) -> Result<Strand> {
         if *which != Which::Main && self.shop.was_deleted(&id) {
-            return Ok(Strand::new(id, Birth::Start, State::Ignored));
+            return Ok(Strand::new(id, Birth::Start, State::Ignored, self.modified));
         }
         let spawned = matches!(origin, Origin::Spawned { .. });
         let Some(store) = self.shop.find(&id)? else {
             let (birth, store) = self.birth(origin)?;
-            let mut strand = Strand::new(id, birth, State::Fresh(store));
+            let mut strand = Strand::new(id, birth, State::Fresh(store), self.modified);
             strand.keys = spawned.then(HashSet::new);
             return Ok(strand);
         };
         let (state, keys) = match &self.mode {
             Mode::GoOn(_) if *which == Which::Main => (State::Parked(Some(store)), None),
-            _ if spawned => {
+            _ if spawned && !(*which == Which::Main && self.is_same_file()?) => {
                 let keys = all_keys(&store, &id)?;
                 (State::Parked(Some(store)), Some(keys))
             }
@@ -171,7 +189,7 @@ impl<'w> Weave<'w> {
                 (State::Comparing(Box::new(comparing)), None)
             }
         };
-        let mut strand = Strand::new(id, Birth::Start, state);
+        let mut strand = Strand::new(id, Birth::Start, state, self.modified);
         strand.keys = keys;
         Ok(strand)
     }
@@ -280,7 +298,7 @@ impl<'w> Weave<'w> {
 
     /// Ends a comparison of two conversations that went different ways.
     fn part(&mut self) -> Result<()> {
-        let same_file = self.is_same_file();
+        let same_file = self.is_same_file()?;
         let is_main = self.present == Which::Main;
         let strand = self.strand()?;
         let State::Comparing(comparing) = &mut strand.state else {
@@ -320,16 +338,16 @@ impl<'w> Weave<'w> {
                     shrunk: true,
                     joined: false,
                 };
-                Strand::new(id.clone(), Birth::Start, state)
+                Strand::new(id.clone(), Birth::Start, state, self.modified)
             }
             None => match origin_seq {
                 Some(seq) => {
                     let birth = Birth::Continues(taken, seq);
-                    Strand::new(id.clone(), birth, State::Fresh(Some(store)))
+                    Strand::new(id.clone(), birth, State::Fresh(Some(store)), self.modified)
                 }
                 None => {
                     let store = self.shop.aside().cloned();
-                    Strand::new(id.clone(), Birth::Start, State::Fresh(store))
+                    Strand::new(id.clone(), Birth::Start, State::Fresh(store), self.modified)
                 }
             },
         };
@@ -367,19 +385,21 @@ impl<'w> Weave<'w> {
         let follows = matches!(self.mode, Mode::Whole { shrunk: false, .. });
         for which in whiches {
             self.present = which.clone();
-            let strand = self.strand()?;
-            if let State::Comparing(comparing) = &strand.state {
+            if let State::Comparing(comparing) = &self.strand()?.state {
                 let parted = !comparing.pending.is_empty();
                 let (more, seq) = (comparing.has_more(), comparing.common_seq());
                 if parted {
                     self.part()?;
-                } else if more && follows && which == Which::Main && self.is_same_file() {
+                } else if more && follows && which == Which::Main && self.is_same_file()? {
                     // The agent took the end back itself.
                     let (shop, agent) = (self.shop, self.format.name());
                     let strand = self.strand()?;
                     strand.open(shop, agent, None)?;
                     strand.back_to_seq(seq)?;
                 }
+            }
+            for used in self.strand()?.take_late()? {
+                self.write(Item::Used(used))?;
             }
         }
         self.present = Which::Main;

@@ -78,7 +78,11 @@ fn origin(sheet: &mut Sheet<'_>, info: &SessionInfo) -> io::Result<()> {
     if let Some(by) = &info.spawned_by {
         let call = one_line(&by.tool_use_id, 60);
         let (session, seq) = (&by.session_id, by.seq);
-        let words = format!("begun by the tool call {call} of {session} (record {seq})");
+        let words = match (call.is_empty(), seq) {
+            (true, _) => format!("begun by session {session}"),
+            (false, 0) => format!("begun by the tool call {call} of {session}"),
+            (false, _) => format!("begun by the tool call {call} of {session} (record {seq})"),
+        };
         put(sheet, DIM, &words)?;
     }
     Ok(())
