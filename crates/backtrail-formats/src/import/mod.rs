@@ -358,5 +358,8 @@ fn batch_len(files: &[&Found]) -> usize {
 /// Returns whether no other file can be taken in either: the store failed, not the file.
 fn is_fatal(error: &Error) -> bool {
     let kind = error.store().map(backtrail::Error::kind);
-    matches!(kind, Some(ErrorKind::Io | ErrorKind::DiskFull | ErrorKind::NewerFormat))
+    matches!(
+        kind,
+        Some(ErrorKind::Io | ErrorKind::DiskFull | ErrorKind::NewerFormat)
+    )
 }
