@@ -269,12 +269,8 @@ impl<'w> Weave<'w> {
     fn write(&mut self, item: Item) -> Result<()> {
         let (shop, agent, name) = (self.shop, self.format.name(), self.name.clone());
         let is_main = self.present == Which::Main;
-        let modified = self.modified;
         let strand = self.strand()?;
         if let State::Fresh(_) = strand.state {
-            if strand.about.began.is_none() {
-                strand.last_at = strand.last_at.or(Some(modified));
-            }
             // So that the session begins when its first words were said.
             strand.pass_by(&item);
         }
