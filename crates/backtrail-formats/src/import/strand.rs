@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use backtrail::{
     CallUsage, Compaction, Draft, Intake, IntakeOptions, Message, Note, Records, Role, SessionId,
-    SessionOptions, Store, Timestamp,
+    SessionOptions, Store, Timestamp, Usage,
 };
 
 use super::shop::{Shop, find_place, tells_item};
@@ -339,6 +339,7 @@ impl Strand {
 
     /// Writes an item behind what the session holds. It is open.
     pub(super) fn write(&mut self, item: Item) -> Result<()> {
+        let item = plausible(item);
         self.changed = true;
         self.messages += u64::from(matches!(item, Item::Said(_)));
         let at = self.time_of(&item);
@@ -459,6 +460,25 @@ impl Strand {
         }
         Ok(())
     }
+}
+
+/// No call uses as many tokens: who says so counts something else.
+const MOST_TOKENS: u64 = 1_000_000_000_000;
+
+/// Takes away a usage that cannot be one.
+fn plausible(mut item: Item) -> Item {
+    let is_junk = |usage: &Usage| usage.total() > MOST_TOKENS;
+    match &mut item {
+        Item::Said(said) if said.message.usage.as_ref().is_some_and(is_junk) => {
+            said.message.usage = None;
+        }
+        Item::Used(used) if is_junk(&used.usage) => used.usage = Usage::default(),
+        Item::Summarised(summary) if summary.usage.as_ref().is_some_and(is_junk) => {
+            summary.usage = None;
+        }
+        _ => {}
+    }
+    item
 }
 
 /// Returns the earlier of two times, as far as they are known.

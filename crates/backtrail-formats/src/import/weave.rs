@@ -1,6 +1,6 @@
 //! Takes what a file tells into the sessions that it is of.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use backtrail::{SessionId, SessionReader, Store, Timestamp};
 
@@ -55,6 +55,8 @@ pub(super) struct Weave<'w> {
     claim: Option<Claim<'w>>,
     strands: BTreeMap<Which, Strand>,
     present: Which,
+    /// Conversations that may be open, those that were told longest ago first.
+    open: VecDeque<Which>,
     pub(super) stop: Option<Stop>,
     /// When the file was last written to: for what says no time.
     pub(super) modified: Timestamp,
@@ -85,6 +87,7 @@ impl<'w> Weave<'w> {
             claim: None,
             strands: BTreeMap::new(),
             present: Which::Main,
+            open: VecDeque::new(),
             stop: None,
             modified,
         }
@@ -475,13 +478,15 @@ impl Sink for Weave<'_> {
     }
 
     fn thread(&mut self, thread: &Thread) -> Result<()> {
-        let open = |strand: &&Strand| matches!(strand.state, State::Writing(..));
-        if self.strands.values().filter(open).count() > OPEN {
-            for (which, strand) in &mut self.strands {
-                if *which != Which::Main && *which != thread.which {
-                    strand.park()?;
-                }
-            }
+        if thread.which != Which::Main && self.open.back() != Some(&thread.which) {
+            self.open.push_back(thread.which.clone());
+        }
+        if self.open.len() > OPEN
+            && let Some(oldest) = self.open.pop_front()
+            && oldest != thread.which
+            && let Some(strand) = self.strands.get_mut(&oldest)
+        {
+            strand.park()?;
         }
         self.present = thread.which.clone();
         if !self.strands.contains_key(&thread.which) {

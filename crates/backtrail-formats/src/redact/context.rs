@@ -310,13 +310,26 @@ fn authorization(text: &str, value: std::ops::Range<usize>) -> Option<Span> {
 fn secret(text: &str, value: std::ops::Range<usize>, kind: &'static str) -> Option<Span> {
     let own = text.get(value.clone())?;
     let is_aws = kind == "aws secret key" && own.len() == 40;
-    let is_secret = !is_placeholder(own) && (is_aws || is_random(own));
+    let is_named = kind == "password" && is_chosen(own);
+    let is_secret = !is_placeholder(own) && (is_aws || is_named || is_random(own));
     is_secret.then_some(Span {
         start: value.start,
         end: value.end,
         kind,
         exact: is_aws,
     })
+}
+
+/// Returns whether a value may have been chosen as a password, where it is called one.
+fn is_chosen(value: &str) -> bool {
+    const SHORTEST: usize = 8;
+    let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));
+    value.len() >= SHORTEST
+        && value.is_ascii()
+        && !value.contains(' ')
+        && !is_code(value)
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_alphabetic)
 }
 
 /// Returns whether a value is long and mixed enough to have been drawn by a machine, or

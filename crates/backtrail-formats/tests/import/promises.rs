@@ -256,3 +256,106 @@ fn f4_imports_at_the_same_time_take_each_thing_in_once() {
     assert_eq!(kit.all(), vec![["1", "2", "3"]; 20]);
     assert_eq!(kit.counts(), (0, 0, 20));
 }
+
+// F5: what a crash left behind the last reading is found by its keys.
+#[test]
+fn f5_records_that_a_crash_left_without_their_reading_do_not_come_twice() {
+    let kit = Kit::new();
+    kit.write("a.toy", says(NAME, &["1"]));
+    kit.import();
+    let mut intake = kit.store.resume_intake(&id()).unwrap();
+    let message = backtrail::Message::assistant([backtrail::Block::text("says 2")]);
+    intake
+        .message(&backtrail::Draft::from(message).id("2"))
+        .unwrap();
+    intake.close().unwrap();
+    kit.write("a.toy", says(NAME, &["1", "2", "3"]));
+    kit.import();
+    assert_eq!(kit.keys(&id()), ["1", "2", "3"]);
+    assert_eq!(kit.counts(), (0, 0, 1));
+}
+
+#[test]
+fn a_file_that_was_rewritten_shorter_takes_nothing_away() {
+    let kit = Kit::new();
+    kit.write("a.toy", says(NAME, &["1", "2", "3"]));
+    kit.import();
+    kit.write("a.toy", says(NAME, &["1"]) + "garbage\n");
+    kit.import();
+    assert_eq!(kit.keys(&id()), ["1", "2", "3"]);
+}
+
+#[test]
+fn two_files_of_one_name_that_grow_side_by_side_do_not_take_each_others_place() {
+    let kit = Kit::new();
+    for file in ["a.toy", "b.toy"] {
+        kit.write(file, says(NAME, &[]));
+    }
+    kit.import();
+    for n in 1..4 {
+        let a: Vec<String> = (0..n).map(|n| format!("a{n}")).collect();
+        let b: Vec<String> = (0..n).map(|n| format!("b{n}")).collect();
+        for (file, keys) in [("a.toy", &a), ("b.toy", &b)] {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            kit.write(file, says(NAME, &keys));
+            kit.import();
+        }
+        assert_eq!(kit.all(), [a, b]);
+    }
+}
+
+#[test]
+fn what_its_agent_took_back_is_not_told_again_when_the_file_is_read_whole() {
+    let kit = Kit::new();
+    let lines = says(NAME, &["1", "2", "3"]) + "{\"back\":\"1\"}\n{\"say\":\"4\"}\n";
+    kit.write("a.toy", &lines);
+    kit.import();
+    let trails = || {
+        kit.store
+            .read_session(&id())
+            .unwrap()
+            .info()
+            .unwrap()
+            .trails
+    };
+    let before = trails();
+    // Longer at its beginning: it has to be read whole.
+    let header = format!("{{\"session\":\"{NAME}\"}}\n");
+    kit.write(
+        "a.toy",
+        lines.replace(&header, &format!("{header}{{\"title\":\"t\"}}\n")),
+    );
+    assert_eq!(kit.counts(), (0, 1, 0));
+    assert_eq!(
+        (kit.keys(&id()), trails()),
+        (vec!["1".into(), "4".into()], before)
+    );
+}
+
+// F24: a usage that only another file of the session tells counts, once.
+#[test]
+fn f24_usage_that_another_file_tells_counts_once() {
+    let kit = Kit::new();
+    kit.write(
+        "a.toy",
+        says(NAME, &["1"]).replace("\"say\"", "\"free\":1,\"say\""),
+    );
+    kit.import();
+    let usage = || {
+        kit.store
+            .read_session(&id())
+            .unwrap()
+            .stats()
+            .unwrap()
+            .usage
+    };
+    assert_eq!(usage().total(), 0);
+    kit.write("b.toy", says(NAME, &["1"]));
+    kit.import();
+    assert_eq!(usage().total(), 11);
+    kit.forget_cache();
+    kit.write("b.toy", says(NAME, &["1"]) + "\n");
+    kit.import();
+    assert_eq!(usage().total(), 11);
+    assert_eq!(kit.all(), [["1"]]);
+}

@@ -135,7 +135,11 @@ fn tell(value: &Value, sink: &mut dyn Sink) -> Result<(), ReadError> {
     }
     if let Some(key) = text("say") {
         let message = Message::assistant([backtrail::Block::text(format!("says {key}"))]);
-        let mut said = Said::new(key.as_str(), message.usage(Usage::new(10, 1)));
+        let message = match value["free"].is_null() {
+            true => message.usage(Usage::new(10, 1)),
+            false => message,
+        };
+        let mut said = Said::new(key.as_str(), message);
         said.response_id = Some(format!("r-{key}"));
         said.at = Timestamp::from_millis(1_700_000_000_000);
         sink.item(Item::Said(said))?;

@@ -120,7 +120,7 @@ def count(path):
             # Another line with the same uuid is another message.
             name = json.dumps(said, sort_keys=True) if said is record else ""
             messages.add(("uuid", uuid, name) if uuid else ("line", n))
-            calls |= {b["id"] for b in blocks(said, "tool_use") if "id" in b}
+            calls |= {b.get("id", "") for b in blocks(said, "tool_use")}
             results |= {b["tool_use_id"] for b in blocks(said, "tool_result") if "tool_use_id" in b}
             message = said["message"]
             usage = message.get("usage")

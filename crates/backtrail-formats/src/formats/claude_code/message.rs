@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use backtrail::{Block, Fields, Json, Media, Message, Role, Text, ToolResult, Usage};
+use backtrail::{Block, Fields, Json, Media, Message, Role, Text, ToolResult, ToolUse, Usage};
 
 use super::entry::hash;
 use super::lent::{self, Lent};
@@ -190,6 +190,16 @@ fn foreign_block(object: &Lent<'_>) -> Option<Block> {
     match object.string("type")?.as_ref() {
         "text" if object.len() == 2 => object.text("text").map(Block::text),
         "tool_result" => tool_result(object).map(Block::ToolResult),
+        // A call that nobody can answer by its id is a call all the same.
+        "tool_use" if object.get("id").is_none() => {
+            let input = object.get("input").and_then(lent::json);
+            Some(Block::ToolUse(ToolUse {
+                id: Text::default(),
+                name: object.text("name")?,
+                input: input.or_else(|| Json::new("{}").ok())?,
+                extra: Fields::default(),
+            }))
+        }
         kind @ ("image" | "document") => media(kind.to_owned(), object),
         _ => None,
     }
