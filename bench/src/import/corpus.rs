@@ -36,7 +36,7 @@ pub(super) fn make(dir: &Path, bytes: u64) -> Result<Corpus> {
             if corpus.bytes >= bytes {
                 return Ok(corpus);
             }
-            let text = renamed(text, round);
+            let text = renamed(text, round, n as u64);
             let project = dir.join(format!("projects/-home-me-project{n}"));
             fs::create_dir_all(&project)?;
             fs::write(free_path(&project, &text, n, round), &text)?;
@@ -77,8 +77,9 @@ fn free_path(project: &Path, text: &[u8], n: usize, round: u64) -> PathBuf {
 }
 
 /// Returns a session with other ids: uuids, and those of messages, requests and calls. The
-/// same ids become the same ones.
-fn renamed(text: &[u8], round: u64) -> Vec<u8> {
+/// same ids become the same ones; short ones only within a session, for they were made up
+/// and mean something else in each.
+fn renamed(text: &[u8], round: u64, n: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 1024);
     let mut at = 0;
     while at < text.len() {
@@ -88,7 +89,8 @@ fn renamed(text: &[u8], round: u64) -> Vec<u8> {
             at += id.len();
         } else if let Some((kind, id)) = name_at(rest, text[..at].ends_with(b"\"")) {
             out.extend_from_slice(kind);
-            out.extend_from_slice(&hash(id, round).to_hex().as_bytes()[..24]);
+            let salt = if id.len() < 6 { (n + 1) << 32 } else { 0 };
+            out.extend_from_slice(&hash(id, round + salt).to_hex().as_bytes()[..24]);
             at += kind.len() + id.len();
         } else {
             out.push(rest[0]);
@@ -192,7 +194,7 @@ mod tests {
     fn ids_become_others_and_the_same_ones_the_same() {
         let line = br#"{"uuid":"0a0b0c0d-0000-4000-8000-0123456789ab","id":"msg_0123456789",
             "parent":"0a0b0c0d-0000-4000-8000-0123456789ab","text":"msg_ and msg_1 and 0a0b0c0d-0000","short":"msg_1"}"#;
-        let [first, second] = [1, 2].map(|round| renamed(line, round));
+        let [first, second] = [1, 2].map(|round| renamed(line, round, 0));
         assert_ne!(first, second);
         let read: serde_json::Value = serde_json::from_slice(&first).unwrap();
         assert_eq!(read["uuid"], read["parent"]);
