@@ -36,7 +36,7 @@ pub(super) fn make(dir: &Path, bytes: u64) -> Result<Corpus> {
             if corpus.bytes >= bytes {
                 return Ok(corpus);
             }
-            let text = renamed(text, round);
+            let text = renamed(text, round, n as u64);
             let project = dir.join(format!("projects/-home-me-project{n}"));
             fs::create_dir_all(&project)?;
             fs::write(free_path(&project, &text, n, round), &text)?;
@@ -77,8 +77,9 @@ fn free_path(project: &Path, text: &[u8], n: usize, round: u64) -> PathBuf {
 }
 
 /// Returns a session with other ids: uuids, and those of messages, requests and calls. The
-/// same ids become the same ones.
-fn renamed(text: &[u8], round: u64) -> Vec<u8> {
+/// same ids become the same ones; short ones only within a session, for they were made up
+/// and mean something else in each.
+fn renamed(text: &[u8], round: u64, n: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 1024);
     let mut at = 0;
     while at < text.len() {
@@ -86,9 +87,10 @@ fn renamed(text: &[u8], round: u64) -> Vec<u8> {
         if let Some(id) = uuid_at(rest) {
             out.extend_from_slice(uuid_of(&hash(id, round)).as_bytes());
             at += id.len();
-        } else if let Some((kind, id)) = name_at(rest) {
+        } else if let Some((kind, id)) = name_at(rest, text[..at].ends_with(b"\"")) {
             out.extend_from_slice(kind);
-            out.extend_from_slice(&hash(id, round).to_hex().as_bytes()[..24]);
+            let salt = if id.len() < 6 { (n + 1) << 32 } else { 0 };
+            out.extend_from_slice(&hash(id, round + salt).to_hex().as_bytes()[..24]);
             at += kind.len() + id.len();
         } else {
             out.push(rest[0]);
@@ -120,7 +122,8 @@ fn uuid_at(text: &[u8]) -> Option<&[u8]> {
     fits.then_some(id)
 }
 
-fn name_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Finds an id of the provider's. A short one counts only where it is a whole string.
+fn name_at(text: &[u8], quoted: bool) -> Option<(&[u8], &[u8])> {
     let kinds: [&[u8]; 3] = [b"msg_", b"req_", b"toolu_"];
     let kind = kinds.into_iter().find(|kind| text.starts_with(kind))?;
     let (kind, rest) = text.split_at(kind.len());
@@ -128,7 +131,8 @@ fn name_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
         .iter()
         .take_while(|b| b.is_ascii_alphanumeric())
         .count();
-    (len >= 6).then_some((kind, &rest[..len]))
+    let whole = quoted && len > 0 && rest.get(len) == Some(&b'"');
+    (len >= 6 || whole).then_some((kind, &rest[..len]))
 }
 
 /// Makes up a few sessions of a shape that is common: prompts, calls, results, answers.
@@ -189,15 +193,16 @@ mod tests {
     #[test]
     fn ids_become_others_and_the_same_ones_the_same() {
         let line = br#"{"uuid":"0a0b0c0d-0000-4000-8000-0123456789ab","id":"msg_0123456789",
-            "parent":"0a0b0c0d-0000-4000-8000-0123456789ab","text":"msg_ and 0a0b0c0d-0000"}"#;
-        let [first, second] = [1, 2].map(|round| renamed(line, round));
+            "parent":"0a0b0c0d-0000-4000-8000-0123456789ab","text":"msg_ and msg_1 and 0a0b0c0d-0000","short":"msg_1"}"#;
+        let [first, second] = [1, 2].map(|round| renamed(line, round, 0));
         assert_ne!(first, second);
         let read: serde_json::Value = serde_json::from_slice(&first).unwrap();
         assert_eq!(read["uuid"], read["parent"]);
         assert_ne!(read["uuid"], "0a0b0c0d-0000-4000-8000-0123456789ab");
         assert!(read["id"].as_str().unwrap().starts_with("msg_"));
         assert_ne!(read["id"], "msg_0123456789");
-        assert_eq!(read["text"], "msg_ and 0a0b0c0d-0000");
+        assert_eq!(read["text"], "msg_ and msg_1 and 0a0b0c0d-0000");
+        assert_ne!(read["short"], "msg_1");
     }
 
     #[test]
