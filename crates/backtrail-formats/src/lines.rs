@@ -26,6 +26,8 @@ pub struct Lines<'s> {
     offset: u64,
     number: u64,
     blank_to: u64,
+    /// The longest line that is read.
+    longest: usize,
 }
 
 /// A line of a file.
@@ -73,7 +75,15 @@ impl<'s> Lines<'s> {
             offset: from,
             number,
             blank_to: from,
+            longest: MAX_LINE,
         }
+    }
+
+    /// Reads no line that is longer than this.
+    #[cfg(test)]
+    fn up_to(mut self, longest: usize) -> Self {
+        self.longest = longest;
+        self
     }
 
     /// Returns how many lines were passed by now.
@@ -128,7 +138,7 @@ impl<'s> Lines<'s> {
                 return Ok(Some(self.found(end, end + 1, true)));
             }
             searched = self.end - self.start;
-            if searched > MAX_LINE {
+            if searched > self.longest {
                 return self.pass_over().map(Some);
             }
             self.make_room();
@@ -167,10 +177,12 @@ impl<'s> Lines<'s> {
         let place = self.offset + self.start as u64..self.offset + next as u64;
         self.start = next;
         self.number += 1;
+        // A buffer may hold more than that by the time its end is found.
+        let too_long = range.len() > self.longest;
         Found {
-            range,
+            range: if too_long { 0..0 } else { range },
             place,
-            too_long: false,
+            too_long,
             ended,
         }
     }

@@ -85,3 +85,20 @@ fn going_on_within_a_line_that_had_no_end_counts_it_once() {
     assert!(source.can_go_on(0) && source.can_go_on(3) && source.can_go_on(6));
     assert!(!source.can_go_on(2) && !source.can_go_on(8) && source.can_go_on(9));
 }
+
+#[test]
+fn a_line_that_is_too_long_is_told_as_such_and_the_next_is_read() {
+    for long in [BUFFER + 1, 2 * BUFFER - 10, 3 * BUFFER, 9 * BUFFER] {
+        let mut bytes = b"first\n".to_vec();
+        bytes.extend(std::iter::repeat_n(b'x', long));
+        bytes.extend_from_slice(b"\nlast\n");
+        let source = Source::from_bytes("a", bytes);
+        let mut lines = Lines::new(&source, 0, 0).up_to(BUFFER);
+        let mut told = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            told.push((line.number, line.too_long, line.bytes.len(), line.ended));
+        }
+        let expected = [(1, false, 5, true), (2, true, 0, true), (3, false, 4, true)];
+        assert_eq!(told, expected, "{long}");
+    }
+}
