@@ -93,7 +93,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         "import",
         &[
             ("import", "what agents keep on this machine"),
-            ("import --from codex --dry-run", "what there is of one"),
+            ("import --from codex --dry-run", "only look"),
             ("import ~/backup/sessions", "what lies elsewhere"),
         ],
     ),
