@@ -69,7 +69,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         &[
             ("export latest --to html -o talk.html --redact", ""),
             ("export latest --to markdown -o talk.md", ""),
-            ("export c81f --to codex", "its own file, as it was"),
+            ("export c81f --to codex", "its file as it was"),
             ("export c81f --to v1", "for older programs"),
         ],
     ),
