@@ -307,6 +307,13 @@ impl<'a> Reader<'a> {
             items::mark_meta(&mut message);
         }
         if message.is_prompt() {
+            let is_first = self.state.prompts.len() == 0 && self.title.is_none();
+            if let Some(title) = request(&message.text()).filter(|_| is_first) {
+                self.tell_about(About {
+                    title: Some(title),
+                    ..About::default()
+                })?;
+            }
             self.state.prompts.push(self.state.last_key.as_deref());
         }
         let mut said = Said::new(self.next_key(record), message);
@@ -503,4 +510,14 @@ fn readable_summary(payload: &Object) -> Option<String> {
         let text = message.text().trim().to_owned();
         text.starts_with(BEGIN).then_some(text)
     })
+}
+
+/// Returns what the person asked, where an editor put what is open in it before that.
+fn request(prompt: &str) -> Option<String> {
+    const ASKS: &str = "## My request for Codex:";
+    /// A title is no essay.
+    const LONGEST: usize = 120;
+    let (_, asked) = prompt.split_once(ASKS)?;
+    let line = asked.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(LONGEST).collect())
 }

@@ -169,7 +169,7 @@ impl Prompts {
         !self.have_forgotten() || turns <= self.before.len() as u64
     }
 
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.forgotten + self.before.len() as u64
     }
 
