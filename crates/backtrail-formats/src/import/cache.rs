@@ -85,18 +85,11 @@ impl Cache {
     /// Learns from a session which files it holds. When they were read is not known any
     /// more: they are compared with what is held.
     fn learn(&mut self, store: &Store, id: &SessionId) -> backtrail::Result<()> {
-        let reader = store.read_session(id)?;
-        for trail in 0..reader.info()?.trails {
-            let Ok(mut records) = reader.trail_records(trail, 0) else {
-                continue;
-            };
-            while let Some(found) = records.next()? {
-                let source = found.record.source();
-                if let Some(source) = source.filter(|source| source.held_by.is_none()) {
-                    let mut known = Known::new(Stamp::default(), id.clone());
-                    known.place = Some((trail, found.record.seq(), found.byte));
-                    self.set(&source.path, known);
-                }
+        for kept in store.read_session(id)?.sources()? {
+            if kept.held_by.is_none() {
+                let mut known = Known::new(Stamp::default(), id.clone());
+                known.place = Some(kept.place);
+                self.set(&kept.path, known);
             }
         }
         Ok(())

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use backtrail::{
-    Block, ErrorKind, RecordKind, SessionId, SessionReader, SourceRecord, Staging, Store,
+    Block, ErrorKind, KeptSource, RecordKind, SessionId, SessionReader, SourceRecord, Staging,
+    Store,
 };
 
 use crate::error::{Error, Result};
@@ -177,26 +178,10 @@ pub(super) fn find_place(reader: &SessionReader, after: &After) -> Result<Option
     Ok(None)
 }
 
-/// Finds the newest record of a file among a session's own trails.
-pub(super) fn find_source(
-    reader: &SessionReader,
-    path: &Path,
-) -> Result<Option<(SourceRecord, Place)>> {
-    let mut last = None;
-    for trail in 0..reader.info()?.trails {
-        // One that was let go of says nothing any more.
-        let Ok(mut records) = reader.trail_records(trail, 0) else {
-            continue;
-        };
-        while let Some(found) = records.next()? {
-            if let Some(source) = found.record.source()
-                && source.path == path
-            {
-                last = Some((source, (trail, found.record.seq(), found.byte)));
-            }
-        }
-    }
-    Ok(last)
+/// Returns a file as a session holds it. It reads all trails of the session.
+pub(super) fn held(reader: &SessionReader, path: &Path) -> Result<Option<KeptSource>> {
+    let mut sources = reader.sources()?.into_iter();
+    Ok(sources.find(|kept| kept.path == path && kept.held_by.is_none()))
 }
 
 /// Reads the record of a file where it is expected.

@@ -10,7 +10,7 @@ use super::cache::Known;
 use super::found::{Found, Stamp};
 use super::joined;
 use super::report::{Outcome, Taken};
-use super::shop::{Place, Shop, find_source, is_last, source_at};
+use super::shop::{Place, Shop, held, is_last, source_at};
 use super::strand::{State, Strand};
 use super::weave::{Mode, Stop, Weave, Woven};
 use crate::error::{Error, Result};
@@ -50,7 +50,8 @@ pub(super) struct ReadingNote {
 /// A reading that came before.
 struct Before {
     reader: SessionReader,
-    record: SourceRecord,
+    /// How much of the file the session holds.
+    to: u64,
     place: Place,
     note: ReadingNote,
 }
@@ -98,10 +99,10 @@ pub(super) fn take(
     let Some(before) = before else {
         return file.whole(None, false);
     };
-    let shrunk = raw.len() < before.record.to;
-    if raw.len() <= before.record.to {
+    let shrunk = raw.len() < before.to;
+    if raw.len() <= before.to {
         // As it was, or cut off: what is known stays.
-        if file.is_kept(&before)? {
+        if file.is_kept(&before.reader)? {
             let known = file.known(&before.reader, before.place, &before.note);
             let taken = file.taken(Outcome::Unchanged, &before.note);
             return Ok(Done::Taken(taken, Some(known)));
@@ -121,26 +122,27 @@ fn reading_before(shop: &Shop<'_>, found: &Found, known: &Known) -> Result<Optio
     let reader = store.read_session(&known.session)?;
     let at_place = known.place.and_then(|place| {
         let record = source_at(&reader, &found.path, place)?;
-        Some((record, place))
+        Some((record.to, place, note_of(record.note.as_ref())))
     });
-    let (record, place) = match at_place {
-        Some(known) => known,
-        None => match find_source(&reader, &found.path)? {
-            Some(searched) => searched,
-            None => return Ok(None),
-        },
+    let read = match at_place {
+        None => reading_of(&reader, found)?,
+        read => read,
     };
-    let note = note_of(&record);
-    Ok(Some(Before {
+    Ok(read.map(|(to, place, note)| Before {
         reader,
-        record,
+        to,
         place,
         note,
     }))
 }
 
-fn note_of(record: &SourceRecord) -> ReadingNote {
-    let note = record.note.as_ref();
+/// Returns how far a session holds a file, where that is said, and what was noted.
+fn reading_of(reader: &SessionReader, found: &Found) -> Result<Option<(u64, Place, ReadingNote)>> {
+    let kept = held(reader, &found.path)?;
+    Ok(kept.map(|kept| (kept.bytes, kept.place, note_of(kept.note.as_ref()))))
+}
+
+fn note_of(note: Option<&Json>) -> ReadingNote {
     note.and_then(|note| note.parse().ok()).unwrap_or_default()
 }
 
@@ -154,22 +156,21 @@ struct File<'f> {
 }
 
 impl File<'_> {
-    /// Returns whether all of the file is held already.
-    fn is_kept(&self, before: &Before) -> Result<bool> {
-        let sources = before.reader.sources()?;
-        let Some(kept) = sources.iter().find(|kept| kept.path == self.found.path) else {
+    /// Returns whether the file and what a session holds of it begin alike, as far as both go.
+    fn is_kept(&self, reader: &SessionReader) -> Result<bool> {
+        let Some(kept) = held(reader, &self.found.path)? else {
             return Ok(false);
         };
         let read = |buffer: &mut [u8], at: u64| {
             self.raw.read_at(buffer, at).map_err(std::io::Error::other)
         };
-        Ok(before.reader.source_begins_as(kept, read)?)
+        Ok(reader.source_begins_as(&kept, read)?)
     }
 
     /// Returns whether the file begins as it was, as far as its ends tell, and the session
     /// ends where it was read to.
     fn has_grown(&self, before: &Before) -> Result<bool> {
-        let ends = self.ends(before.record.to)?;
+        let ends = self.ends(before.to)?;
         Ok(ends == (before.note.head.clone(), before.note.tail.clone())
             && is_last(&before.reader, before.place)?)
     }
@@ -200,7 +201,7 @@ impl File<'_> {
             Read::Told(told, woven) => {
                 let mut note = before.note.clone();
                 note.add(&told);
-                self.finish(told, *woven, Some(before), note, before.record.to)
+                self.finish(told, *woven, Some(before), note, true)
             }
             Read::Nothing(told) => Ok(self.nothing(told)),
             Read::Stopped(Stop::StartOver) | Read::Join(_) => self.whole(Some(before), false),
@@ -232,8 +233,7 @@ impl File<'_> {
                 }
                 let mut note = ReadingNote::default();
                 note.add(&told);
-                let from = self.kept_before(before)?;
-                self.finish(told, *woven, before, note, from)
+                self.finish(told, *woven, before, note, false)
             }
             Read::Nothing(told) => Ok(self.nothing(told)),
             Read::Join(id) => self.join(&id, content, before),
@@ -273,23 +273,12 @@ impl File<'_> {
                 note.first_at = probed.first_at;
                 // It says nothing of the others: next time all are read as one again.
                 note.state = None;
-                let from = self.kept_before(before)?;
-                self.finish(probed.told, *woven, before, note, from)
+                self.finish(probed.told, *woven, before, note, false)
             }
             Read::Nothing(told) => Ok(self.nothing(told)),
             Read::Stopped(stop) => Ok(self.stopped(stop)),
             Read::Join(_) => Ok(Done::Later),
         }
-    }
-
-    /// Returns how much of the file the session holds already.
-    fn kept_before(&self, before: Option<&Before>) -> Result<u64> {
-        Ok(match before {
-            Some(before) if self.raw.len() > before.record.to && self.is_kept(before)? => {
-                before.record.to
-            }
-            _ => 0,
-        })
     }
 
     fn unpack(&self) -> Result<Option<(Source, Option<String>)>> {
@@ -355,14 +344,15 @@ impl File<'_> {
         }
     }
 
-    /// Says in the sessions what they were taken in from, and closes them.
+    /// Says in the sessions what they were taken in from, and closes them. With `grown`, what
+    /// the session holds of the file is known to be how it begins.
     fn finish(
         &self,
         told: Told,
         woven: Woven<'_>,
         before: Option<&Before>,
         mut note: ReadingNote,
-        mut from: u64,
+        grown: bool,
     ) -> Result<Done> {
         let Woven {
             mut main,
@@ -370,27 +360,16 @@ impl File<'_> {
             name,
             claim: _claim,
         } = woven;
-        // What the session was known by before, where the cache did not know it.
+        // It may have come into another session than before.
         let known = match before {
             Some(before) if before.reader.id() == &main.id => {
-                Some((before.note.clone(), before.place, before.record.to))
+                Some((before.to, before.place, before.note.clone()))
             }
             _ => self.earlier(&main)?,
         };
-        if before.is_none()
-            && let Some((_, _, to)) = &known
-        {
-            from = if self.raw.len() > *to && self.begins_as_kept(&main)? {
-                *to
-            } else {
-                0
-            };
-        }
-        let kept_all = match &known {
-            Some((.., to)) => {
-                *to == self.raw.len() && (from == *to || self.begins_as_kept(&main)?)
-            }
-            None => false,
+        let (from, kept_all) = match &known {
+            Some((to, ..)) if grown || self.is_kept_by(&main)? => (*to, self.raw.len() <= *to),
+            _ => (0, false),
         };
         for mut other in others {
             self.finish_other(&mut other, &main)?;
@@ -400,7 +379,7 @@ impl File<'_> {
         note.name = name;
         note.first_at = note.first_at.or(main.first_at);
         let known_about = match &known {
-            Some((note, ..)) => note.about(),
+            Some((.., note)) => note.about(),
             None => self.known_already(&mut main)?,
         };
         note.learn(&known_about);
@@ -450,13 +429,11 @@ impl File<'_> {
         Ok(Done::Taken(taken, Some(known)))
     }
 
-    fn earlier(&self, main: &Strand) -> Result<Option<(ReadingNote, Place, u64)>> {
-        let Some(store) = main.store().filter(|_| !main.created) else {
-            return Ok(None);
-        };
-        let reader = store.read_session(&main.id)?;
-        let source = find_source(&reader, &self.found.path)?;
-        Ok(source.map(|(record, place)| (note_of(&record), place, record.to)))
+    fn earlier(&self, main: &Strand) -> Result<Option<(u64, Place, ReadingNote)>> {
+        match main.store().filter(|_| !main.created) {
+            Some(store) => reading_of(&store.read_session(&main.id)?, self.found),
+            None => Ok(None),
+        }
     }
 
     /// Returns what a session knows of itself that other files told: this one changes
@@ -477,21 +454,11 @@ impl File<'_> {
         })
     }
 
-    fn begins_as_kept(&self, main: &Strand) -> Result<bool> {
-        let Some(store) = main.store() else {
-            return Ok(false);
-        };
-        let reader = store.read_session(&main.id)?;
-        let Some((record, place)) = find_source(&reader, &self.found.path)? else {
-            return Ok(false);
-        };
-        let note = note_of(&record);
-        self.is_kept(&Before {
-            reader,
-            record,
-            place,
-            note,
-        })
+    fn is_kept_by(&self, main: &Strand) -> Result<bool> {
+        match main.store() {
+            Some(store) => self.is_kept(&store.read_session(&main.id)?),
+            None => Ok(false),
+        }
     }
 
     /// Says in the session of a branch or a sub-agent who holds the file that tells it.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use backtrail::{SessionId, SessionReader, Store, Timestamp};
+use backtrail::{KeptSource, SessionId, SessionReader, Store, Timestamp};
 
 use super::joined::can_be_joined;
 use super::names::{branch_id, other_id, session_id};
-use super::shop::{Claim, Shop, find_place, find_source, tells_item};
+use super::shop::{Claim, Shop, find_place, tells_item};
 use super::strand::{Birth, Comparing, State, Strand, Verdict};
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -53,6 +53,10 @@ pub(super) struct Weave<'w> {
     /// The session of the file's own conversation.
     main: Option<SessionId>,
     claim: Option<Claim<'w>>,
+    /// Whether the session goes along where the file takes another way: it is the file's own.
+    goes_along: bool,
+    /// Whether it goes along where the file ends before the session does, too.
+    follows: bool,
     strands: BTreeMap<Which, Strand>,
     present: Which,
     /// Conversations that may be open, those that were told longest ago first.
@@ -85,6 +89,8 @@ impl<'w> Weave<'w> {
             name: String::new(),
             main: None,
             claim: None,
+            goes_along: false,
+            follows: false,
             strands: BTreeMap::new(),
             present: Which::Main,
             open: VecDeque::new(),
@@ -98,17 +104,48 @@ impl<'w> Weave<'w> {
         self.main.as_ref()
     }
 
-    /// Returns whether other files tell parts of this session. Names that are made up are
-    /// given to more than one session.
-    fn is_one_of_several(&self, reader: &SessionReader) -> Result<bool> {
+    /// Returns whether other files tell parts of the session that holds these. Names that are
+    /// made up are given to more than one session.
+    fn is_one_of_several(&self, sources: &[KeptSource]) -> bool {
         let path = self.source.path();
         let may_join = self.format.joins() && can_be_joined(path);
         if !may_join || uuid::Uuid::try_parse(&self.name).is_err() {
-            return Ok(false);
+            return false;
         }
-        let mut others = reader.sources()?;
-        others.retain(|kept| kept.held_by.is_none() && kept.path != path);
-        Ok(!others.is_empty() && others.iter().all(|kept| can_be_joined(&kept.path)))
+        let is_other = |kept: &&KeptSource| kept.held_by.is_none() && kept.path != path;
+        let mut others = sources.iter().filter(is_other).peekable();
+        others.peek().is_some() && others.all(|kept| can_be_joined(&kept.path))
+    }
+
+    /// Returns whether a session that holds these is this file's alone. Files that are gone
+    /// have no say any more.
+    fn is_alone(&self, sources: &[KeptSource]) -> bool {
+        let path = self.source.path();
+        let has_say = |kept: &KeptSource| kept.path != path && kept.path.exists();
+        !sources.iter().any(has_say)
+    }
+
+    /// Finds out what the session that a file names is to it: one that it was taken into
+    /// before, one that is another's, or one that it tells a part of. Returns its id.
+    fn look_at(&mut self, id: SessionId, known: bool, shrunk: bool) -> Result<SessionId> {
+        let Some(store) = self.shop.find(&id)? else {
+            return Ok(id);
+        };
+        let reader = store.read_session(&id)?;
+        let agent = self.format.name();
+        if !known && reader.info()?.belongs_to.as_deref() != Some(agent) {
+            return Ok(other_id(&id, agent));
+        }
+        let sources = reader.sources()?;
+        if self.is_one_of_several(&sources) {
+            self.main = Some(id);
+            return self.stop(Stop::Join);
+        }
+        let path = self.source.path();
+        let is_held = |kept: &KeptSource| kept.path == path && kept.held_by.is_none();
+        self.goes_along = (known || sources.iter().any(is_held)) && self.is_alone(&sources);
+        self.follows = known && !shrunk && self.goes_along;
+        Ok(id)
     }
 
     fn stop<T>(&mut self, stop: Stop) -> Result<T> {
@@ -117,29 +154,6 @@ impl<'w> Weave<'w> {
             "the reading was stopped",
             self.source.path(),
         ))
-    }
-
-    /// Returns whether the session is this file's alone: then it goes along with the file.
-    /// Files that are gone have no say any more.
-    fn is_same_file(&self) -> Result<bool> {
-        let Mode::Whole {
-            known: Some(known),
-            joined,
-            ..
-        } = &self.mode
-        else {
-            return Ok(false);
-        };
-        if Some(known) != self.main.as_ref() {
-            return Ok(false);
-        }
-        let path = self.source.path();
-        let others = match self.shop.find(known)? {
-            Some(store) if !joined => store.read_session(known)?.sources()?,
-            _ => Vec::new(),
-        };
-        let has_say = |kept: &backtrail::KeptSource| kept.path != path && kept.path.exists();
-        Ok(!others.iter().any(has_say))
     }
 
     fn strand(&mut self) -> Result<&mut Strand> {
@@ -182,7 +196,7 @@ impl<'w> Weave<'w> {
         };
         let (state, keys) = match &self.mode {
             Mode::GoOn(_) if *which == Which::Main => (State::Parked(Some(store)), None),
-            _ if spawned && !(*which == Which::Main && self.is_same_file()?) => {
+            _ if spawned && !(*which == Which::Main && self.goes_along) => {
                 let keys = all_keys(&store, &id)?;
                 (State::Parked(Some(store)), Some(keys))
             }
@@ -297,7 +311,7 @@ impl<'w> Weave<'w> {
 
     /// Ends a comparison of two conversations that went different ways.
     fn part(&mut self) -> Result<()> {
-        let same_file = self.is_same_file()?;
+        let goes_along = self.goes_along;
         let is_main = self.present == Which::Main;
         let strand = self.strand()?;
         let State::Comparing(comparing) = &mut strand.state else {
@@ -307,7 +321,7 @@ impl<'w> Weave<'w> {
         let Some(first) = pending.first() else {
             return Ok(());
         };
-        if same_file || !is_main {
+        if goes_along || !is_main {
             // The agent took another way, and the session goes along.
             let seq = comparing.common_seq();
             let (shop, agent) = (self.shop, self.format.name());
@@ -332,11 +346,8 @@ impl<'w> Weave<'w> {
                 let comparing = Comparing::new(&store, &id)?;
                 let state = State::Comparing(Box::new(comparing));
                 // From now on it is a file of that session.
-                self.mode = Mode::Whole {
-                    known: Some(id.clone()),
-                    shrunk: true,
-                    joined: false,
-                };
+                let sources = store.read_session(&id)?.sources()?;
+                self.goes_along = self.is_alone(&sources);
                 Strand::new(id.clone(), Birth::Start, state, self.modified)
             }
             None => match origin_seq {
@@ -381,7 +392,6 @@ impl<'w> Weave<'w> {
             self.session(name)?;
         }
         let whiches: Vec<Which> = self.strands.keys().cloned().collect();
-        let follows = matches!(self.mode, Mode::Whole { shrunk: false, .. });
         for which in whiches {
             self.present = which.clone();
             if let State::Comparing(comparing) = &self.strand()?.state {
@@ -389,7 +399,7 @@ impl<'w> Weave<'w> {
                 let (more, seq) = (comparing.has_more(), comparing.common_seq());
                 if parted {
                     self.part()?;
-                } else if more && follows && which == Which::Main && self.is_same_file()? {
+                } else if more && self.follows && which == Which::Main {
                     // The agent took the end back itself.
                     let (shop, agent) = (self.shop, self.format.name());
                     let strand = self.strand()?;
@@ -440,13 +450,12 @@ fn all_keys(store: &Store, id: &SessionId) -> Result<HashSet<String>> {
 impl Sink for Weave<'_> {
     fn session(&mut self, name: &str) -> Result<()> {
         name.clone_into(&mut self.name);
-        let agent = self.format.name();
-        let mut id = match &self.mode {
+        let id = match &self.mode {
             Mode::GoOn(id) => id.clone(),
             Mode::Whole {
                 known: Some(id), ..
             } => id.clone(),
-            Mode::Whole { .. } => session_id(agent, name),
+            Mode::Whole { .. } => session_id(self.format.name(), name),
         };
         self.claim = self.shop.claim(&id);
         if self.claim.is_none() {
@@ -455,25 +464,18 @@ impl Sink for Weave<'_> {
         if self.shop.was_deleted(&id) {
             return self.stop(Stop::Deleted);
         }
-        let is_read = matches!(self.mode, Mode::Whole { joined: false, .. });
-        if is_read && let Some(store) = self.shop.find(&id)? {
-            let reader = store.read_session(&id)?;
-            let is_known = !matches!(self.mode, Mode::Whole { known: None, .. });
-            if !is_known && reader.info()?.belongs_to.as_deref() != Some(agent) {
-                id = other_id(&id, agent);
-            } else if self.is_one_of_several(&reader)? {
-                self.main = Some(id);
-                return self.stop(Stop::Join);
-            } else if !is_known && find_source(&reader, self.source.path())?.is_some() {
-                // What is known of files was lost, and is found again.
-                self.mode = Mode::Whole {
-                    known: Some(id.clone()),
-                    shrunk: true,
-                    joined: false,
-                };
+        let looked_at = match &self.mode {
+            Mode::GoOn(_) => Ok(id),
+            Mode::Whole { joined: true, .. } => {
+                self.goes_along = true;
+                Ok(id)
             }
-        }
-        self.main = Some(id);
+            Mode::Whole { known, shrunk, .. } => {
+                let (known, shrunk) = (known.is_some(), *shrunk);
+                self.look_at(id, known, shrunk)
+            }
+        };
+        self.main = Some(looked_at?);
         Ok(())
     }
 

@@ -299,6 +299,7 @@ fn two_files_of_one_name_that_grow_side_by_side_do_not_take_each_others_place() 
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             kit.write(file, says(NAME, &keys));
             kit.import();
+            assert_eq!(kit.held(file).unwrap().1, says(NAME, &keys).into_bytes());
         }
         assert_eq!(kit.all(), [a, b]);
     }

@@ -17,7 +17,9 @@ use crate::ids::SessionId;
 use crate::json::{Json, write_fields};
 use crate::message::parts::{PayloadHash, Reference};
 use crate::time::Timestamp;
-use crate::trail::present::{from_hex, to_hex};
+#[cfg(unix)]
+use crate::trail::present::from_hex;
+use crate::trail::present::to_hex;
 use crate::trail::{RecordKind, RecordRef};
 
 /// How many bytes of a file make one piece: small enough to hold, large enough to pack well.
@@ -229,22 +231,24 @@ pub struct KeptSource {
     pub note: Option<Json>,
     /// Whether a reading is missing or damaged: what is held is not the whole file.
     pub incomplete: bool,
+    /// Where the record of the newest reading stands: its trail, its seq, its first byte.
+    pub place: (u32, u64, u64),
     pieces: Vec<Piece>,
 }
 
 impl KeptSource {
-    fn begin(record: SourceRecord) -> Self {
-        let mut kept = Self {
+    /// Makes one of which nothing is held yet.
+    fn new(path: PathBuf) -> Self {
+        Self {
             agent: String::new(),
-            path: record.path.clone(),
+            path,
             held_by: None,
             bytes: 0,
             note: None,
-            incomplete: record.from > 0,
+            incomplete: false,
+            place: (0, 0, 0),
             pieces: Vec::new(),
-        };
-        kept.go_on(record);
-        kept
+        }
     }
 
     fn go_on(&mut self, record: SourceRecord) {
@@ -276,14 +280,11 @@ impl SessionReader {
                 };
                 let known = sources.iter().position(|kept| kept.path == record.path);
                 let mut kept = match known {
-                    None => KeptSource::begin(record),
-                    Some(at) => {
-                        let mut kept = sources.remove(at);
-                        kept.go_on(record);
-                        kept
-                    }
+                    None => KeptSource::new(record.path.clone()),
+                    Some(at) => sources.remove(at),
                 };
-                kept.bytes = kept.bytes.max(kept.pieces.iter().map(|p| p.unpacked).sum());
+                kept.go_on(record);
+                kept.place = (trail, found.record.seq(), found.byte);
                 sources.push(kept);
             }
         }
