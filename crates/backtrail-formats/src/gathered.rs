@@ -75,14 +75,7 @@ impl Sink for Gathered {
     }
 
     fn about(&mut self, about: About) -> Result<()> {
-        let known = &mut self.present().about;
-        known.title = about.title.or(known.title.take());
-        known.model = about.model.or(known.model.take());
-        known.directory = about.directory.or(known.directory.take());
-        known.began = known.began.or(about.began);
-        known.ended = about.ended.or(known.ended);
-        known.branch = about.branch.or(known.branch.take());
-        known.tags = about.tags.or(known.tags.take());
+        self.present().about.learn(about);
         Ok(())
     }
 

@@ -123,6 +123,20 @@ pub struct About {
     pub tags: Option<Vec<String>>,
 }
 
+impl About {
+    /// Takes in what is said later: a field that is set replaces what was known, save that a
+    /// session begins once.
+    pub(crate) fn learn(&mut self, later: Self) {
+        self.title = later.title.or(self.title.take());
+        self.model = later.model.or(self.model.take());
+        self.directory = later.directory.or(self.directory.take());
+        self.began = self.began.or(later.began);
+        self.ended = later.ended.or(self.ended);
+        self.branch = later.branch.or(self.branch.take());
+        self.tags = later.tags.or(self.tags.take());
+    }
+}
+
 /// Something in a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {

@@ -34,6 +34,7 @@ use state::{Seen, State, TIPS};
 use teller::{Teller, line_hash};
 use tree::{MAIN, Node, Tree};
 
+use super::pieces::key_of;
 use crate::error::Result as Read;
 use crate::format::{Format, ReadError, Resume, Support};
 use crate::places::Environment;
@@ -327,7 +328,7 @@ fn thread(
     let origin = match (naming.origin(session.as_deref(), source), copied) {
         (Some(origin), _) => origin,
         (None, Some(copied)) => Origin::Copy {
-            session: message::fit(copied),
+            session: key_of(copied),
         },
         (None, None) => Origin::Start,
     };

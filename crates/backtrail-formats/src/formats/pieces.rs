@@ -50,11 +50,16 @@ pub(crate) fn squeezed(json: &str) -> [u8; 32] {
 }
 
 /// Marks a message as one that an agent said in the user's name.
-pub(crate) fn meta(mut message: Message) -> Message {
+pub(crate) fn mark_meta(message: &mut Message) {
     if !message.is_meta() {
         let yes = Json::from_value(&true).expect("a truth value is always JSON");
         message.extra.push("meta", yes);
     }
+}
+
+/// Returns a message as one that an agent said in the user's name.
+pub(crate) fn meta(mut message: Message) -> Message {
+    mark_meta(&mut message);
     message
 }
 

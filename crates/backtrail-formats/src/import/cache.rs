@@ -85,7 +85,12 @@ impl Cache {
     /// Learns from a session which files it holds. When they were read is not known any
     /// more: they are compared with what is held.
     fn learn(&mut self, store: &Store, id: &SessionId) -> backtrail::Result<()> {
-        for kept in store.read_session(id)?.sources()? {
+        let reader = store.read_session(id)?;
+        // A session of our own came from no file, however long it is.
+        if reader.info()?.belongs_to.is_none() {
+            return Ok(());
+        }
+        for kept in reader.sources()? {
             if kept.held_by.is_none() {
                 let mut known = Known::new(Stamp::default(), id.clone());
                 known.place = Some(kept.place);

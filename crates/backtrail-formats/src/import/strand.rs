@@ -253,18 +253,6 @@ impl Strand {
         }
     }
 
-    /// Learns something of the session.
-    pub(super) fn learn(&mut self, about: About) {
-        let known = &mut self.about;
-        known.title = about.title.or(known.title.take());
-        known.model = about.model.or(known.model.take());
-        known.directory = about.directory.or(known.directory.take());
-        known.began = known.began.or(about.began);
-        known.ended = about.ended.or(known.ended);
-        known.branch = about.branch.or(known.branch.take());
-        known.tags = about.tags.or(known.tags.take());
-    }
-
     /// Takes out what messages used that the session has without it.
     pub(super) fn take_late(&mut self) -> Result<Vec<Used>> {
         let mut late = std::mem::take(&mut self.late);

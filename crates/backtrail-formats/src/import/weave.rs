@@ -498,7 +498,7 @@ impl Sink for Weave<'_> {
     }
 
     fn about(&mut self, about: About) -> Result<()> {
-        self.strand()?.learn(about);
+        self.strand()?.about.learn(about);
         Ok(())
     }
 

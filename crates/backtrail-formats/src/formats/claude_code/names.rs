@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::message::fit;
+use crate::formats::pieces::key_of;
 use crate::json::Object;
 use crate::lines::Lines;
 use crate::places::Environment;
@@ -62,11 +62,11 @@ impl Naming {
         if let Some(id) = stem.strip_prefix("agent-").filter(|id| !id.is_empty()) {
             return Self::Agent {
                 parent: parent_of(source.path()),
-                id: fit(id),
+                id: key_of(id),
             };
         }
         match uuid::Uuid::try_parse(stem).is_ok() {
-            true => Self::File(fit(stem)),
+            true => Self::File(key_of(stem)),
             false => Self::Lines,
         }
     }
@@ -92,9 +92,9 @@ impl Naming {
             Self::File(name) => name.clone(),
             Self::Agent { parent, id } => {
                 let parent = parent.as_deref().or(first);
-                parent.map_or_else(|| id.clone(), |parent| agent_name(&fit(parent), id))
+                parent.map_or_else(|| id.clone(), |parent| agent_name(&key_of(parent), id))
             }
-            Self::Lines => first.map_or_else(|| by_content(source), fit),
+            Self::Lines => first.map_or_else(|| by_content(source), key_of),
         }
     }
 
@@ -106,18 +106,18 @@ impl Naming {
         };
         let meta = meta(source).unwrap_or_default();
         let own = name.and_then(|name| name.strip_suffix(id.as_str())?.strip_suffix("/agent/"));
-        let session = parent.as_deref().or(own).or(name).map(fit);
+        let session = parent.as_deref().or(own).or(name).map(key_of);
         let caller = meta
             .string("parentAgentId")
             .filter(|caller| !caller.is_empty());
         let session = match (session, caller) {
-            (Some(session), Some(caller)) => Some(agent_name(&session, &fit(&caller))),
+            (Some(session), Some(caller)) => Some(agent_name(&session, &key_of(&caller))),
             (session, _) => session,
         };
         let call = meta.string("toolUseId").filter(|call| !call.is_empty());
         Some(Origin::Spawned {
             session,
-            tool_use_id: call.map(|call| fit(&call)),
+            tool_use_id: call.map(|call| key_of(&call)),
         })
     }
 
@@ -150,7 +150,7 @@ fn parent_of(path: &Path) -> Option<String> {
     let mut above = path.ancestors().skip(1);
     above.find(|path| path.file_name().is_some_and(|name| name == "subagents"))?;
     let name = above.next()?.file_name()?.to_str()?;
-    Some(fit(name))
+    Some(key_of(name))
 }
 
 /// Returns a name for a file of which no line names the session: from its first line.

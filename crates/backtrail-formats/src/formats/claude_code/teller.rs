@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use super::entry::{Kind, hash};
 use super::lent::Lent;
-use super::message::{self, fit};
+use super::message;
 use super::state::Memory;
 use super::tree::{Branch, MAIN, Node};
 use crate::error::Result;
+use crate::formats::pieces::key_of;
 use crate::lines::Lines;
 use crate::source::Source;
 use crate::told::{About, After, Item, Origin, Said, Sink, Summarised, Thread, Which};
@@ -134,7 +135,7 @@ impl<'t> Teller<'t> {
             about.began = record.time("timestamp");
             self.memory.began = about.began.is_some();
         }
-        let key = key_of(record, node, self.source)?;
+        let key = line_key(record, node, self.source)?;
         let item = item_of(record, node, key, &mut self.memory, self.source);
         if let Some(Item::Said(said)) = &item {
             if let Some(model) = said
@@ -190,7 +191,7 @@ impl<'t> Teller<'t> {
         nodes: &[Node],
         branch: &Branch,
     ) -> Result<()> {
-        let key = key_of(record, node, self.source)?;
+        let key = line_key(record, node, self.source)?;
         let begun = self.begun.get(node.owner as usize).cloned().flatten();
         let is_new = begun.is_none();
         let name = begun.unwrap_or_else(|| key.clone());
@@ -225,7 +226,7 @@ impl<'t> Teller<'t> {
         }
         let line = line_at(node, self.source)?;
         let key = match Lent::parse(&line) {
-            Some(record) => Some(key_of(&record, node, self.source)?),
+            Some(record) => Some(line_key(&record, node, self.source)?),
             None => None,
         };
         self.left_at.insert(node.at, key.clone());
@@ -244,7 +245,7 @@ impl<'t> Teller<'t> {
             let Some(record) = Lent::parse(&line) else {
                 continue;
             };
-            let key = key_of(&record, node, self.source)?;
+            let key = line_key(&record, node, self.source)?;
             if let Some(item) = item_of(&record, node, key, &mut memory, self.source) {
                 self.sink.item(item)?;
             }
@@ -254,9 +255,9 @@ impl<'t> Teller<'t> {
 
     /// Tells a line of a sidechain.
     fn tell_side(&mut self, record: &Lent<'_>, node: &Node) -> Result<()> {
-        let key = key_of(record, node, self.source)?;
+        let key = line_key(record, node, self.source)?;
         let agent = match record.string("agentId").filter(|id| !id.is_empty()) {
-            Some(id) => fit(&id),
+            Some(id) => key_of(&id),
             None => {
                 let parent = record.string("parentUuid").map(|parent| hash(&parent));
                 let known = parent.and_then(|parent| self.memory.side_of(Some(parent)));
@@ -277,15 +278,15 @@ impl<'t> Teller<'t> {
         };
         let call = record.string("parentToolUseID").filter(|id| !id.is_empty());
         let id = data.string("agentId").filter(|id| !id.is_empty());
-        let Some(agent) = id.as_deref().or(call.as_deref()).map(fit) else {
+        let Some(agent) = id.as_deref().or(call.as_deref()).map(key_of) else {
             return Ok(());
         };
-        let call = call.map(|call| fit(&call));
-        let outer = key_of(record, node, self.source)?;
+        let call = call.map(|call| key_of(&call));
+        let outer = line_key(record, node, self.source)?;
         for (n, said) in self.new_messages(&data, &agent).into_iter().enumerate() {
             let key = match said.string("uuid").filter(|uuid| !uuid.is_empty()) {
-                Some(uuid) => fit(&uuid),
-                None => fit(&format!("{outer}/{n}")),
+                Some(uuid) => key_of(&uuid),
+                None => key_of(&format!("{outer}/{n}")),
             };
             let is_message = matches!(said.string("type").as_deref(), Some("user" | "assistant"));
             if is_message && said.object("message").is_some() {
@@ -350,7 +351,7 @@ impl<'t> Teller<'t> {
         let is_new = self.memory.agent_of(id).1;
         let task = text.filter(|_| is_new && call.is_none());
         let task = task.and_then(|text| self.memory.take_task(hash(text.trim())));
-        let tool_use_id = call.map(str::to_owned).or(task.map(|task| fit(&task)));
+        let tool_use_id = call.map(str::to_owned).or(task.map(|task| key_of(&task)));
         self.switch(&Thread {
             which: Which::Agent(agent.to_owned()),
             origin: Origin::Spawned {
@@ -427,15 +428,15 @@ fn kept(record: &Lent<'_>, memory: &Memory) -> u64 {
 }
 
 /// Returns what names a line: its uuid, else its number.
-fn key_of(record: &Lent<'_>, node: &Node, source: &Source) -> Result<String> {
+fn line_key(record: &Lent<'_>, node: &Node, source: &Source) -> Result<String> {
     let uuid = record.string("uuid").filter(|uuid| !uuid.is_empty());
     Ok(match uuid {
         None => format!("line-{}", node.number),
-        Some(uuid) if node.again => fit(&format!(
+        Some(uuid) if node.again => key_of(&format!(
             "{uuid}~{:016x}",
             line_hash(node.at..node.end, source)?
         )),
-        Some(uuid) => fit(&uuid),
+        Some(uuid) => key_of(&uuid),
     })
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::inherited::Inherited;
 use super::names;
 use super::state::{From, State};
+use crate::formats::pieces::key_of;
 use crate::json::Object;
 use crate::told::About;
 
@@ -23,7 +24,7 @@ pub(super) fn begin(record: &Object, path: &Path, copied: Option<String>) -> (St
     let (thread_in_name, rollout) = names::ids_in(path);
     let thread = text(&head, "id").or_else(|| text(&head, "session_id"));
     let thread = thread.or(thread_in_name).unwrap_or_else(|| hash_of(record));
-    let thread = names::safe(&thread);
+    let thread = key_of(&thread);
     let session = match rollout {
         Some(rollout) => format!("{thread}_{rollout}"),
         None => thread.clone(),
@@ -57,7 +58,7 @@ pub(super) fn begin(record: &Object, path: &Path, copied: Option<String>) -> (St
 
 /// Returns where a session comes from.
 fn from(head: &Object, thread: &str, copied: Option<String>) -> From {
-    let forked = text(head, "forked_from_id").map(|id| names::safe(&id));
+    let forked = text(head, "forked_from_id").map(|id| key_of(&id));
     if let Some(parent) = spawned_by(head, forked.as_deref(), thread) {
         return From::Spawned(parent);
     }
@@ -70,13 +71,13 @@ fn from(head: &Object, thread: &str, copied: Option<String>) -> From {
     {
         // A thread that was taken back has several rollouts; the first has its id.
         let owner = forked.as_deref().unwrap_or(thread);
-        let rollout = names::safe(&rollout);
+        let rollout = key_of(&rollout);
         return match rollout == owner {
             true => From::Goes(rollout, end),
             false => From::Goes(format!("{owner}_{rollout}"), end),
         };
     }
-    let parent = forked.or(copied.map(|id| names::safe(&id)));
+    let parent = forked.or(copied.map(|id| key_of(&id)));
     match parent.filter(|parent| parent != thread) {
         Some(parent) => From::Copy(parent),
         None => From::Start,
@@ -94,12 +95,12 @@ fn spawned_by(head: &Object, forked: Option<&str>, thread: &str) -> Option<Strin
         subagent(head).is_some() || source.is_some_and(|source| source == "subagent")
     };
     let parent = match named {
-        Some(parent) => names::safe(&parent),
+        Some(parent) => key_of(&parent),
         None if !is_agent() => return None,
         // Where no more is said, there is the session that all of it belongs to.
         None => match forked {
             Some(parent) => parent.to_owned(),
-            None => names::safe(&text(head, "session_id")?),
+            None => key_of(&text(head, "session_id")?),
         },
     };
     (parent != thread).then_some(parent)

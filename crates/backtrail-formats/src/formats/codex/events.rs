@@ -3,7 +3,7 @@
 use backtrail::{Block, Json, Message, Role};
 
 use super::content::{is_meta, media};
-use super::items;
+use crate::formats::pieces::mark_meta;
 use crate::json::{Object, text_of};
 
 /// Returns what kind of payload it is, where that stands first, as it does mostly.
@@ -22,7 +22,7 @@ pub(super) fn prompt(payload: &Object) -> Message {
     }
     let kind = payload.string("kind");
     if kind.is_some_and(|kind| kind != "plain") || is_meta(payload, &message.blocks) {
-        items::mark_meta(&mut message);
+        mark_meta(&mut message);
     }
     message
 }

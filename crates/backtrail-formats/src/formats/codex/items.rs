@@ -3,6 +3,7 @@
 use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking, ToolResult, ToolUse};
 
 use super::content::{blocks, context_directory, is_meta, output};
+use crate::formats::pieces::mark_meta;
 use crate::json::{Object, is_string, list_of, text_of};
 
 /// What an item says.
@@ -71,15 +72,6 @@ pub(super) fn directory(message: &Message) -> Option<&str> {
         .is_meta()
         .then(|| context_directory(&message.blocks))
         .flatten()
-}
-
-/// Marks a message as the agent's own doing.
-pub(super) fn mark_meta(message: &mut Message) {
-    if !message.is_meta()
-        && let Ok(yes) = Json::new("true")
-    {
-        message.extra.push("meta", yes);
-    }
 }
 
 /// Reads what one agent says to another.

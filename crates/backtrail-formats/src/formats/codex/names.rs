@@ -11,13 +11,11 @@ use uuid::Uuid;
 
 use crate::json::Object;
 
-/// The titles of threads, by their ids.
-pub(crate) type Titles = BTreeMap<String, String>;
-
 /// The most that is read of the index.
 const MAX_INDEX: u64 = 64 << 20;
-/// The longest id that stands as it is in a name.
-const MAX_ID: usize = 128;
+
+/// The titles of threads, by their ids.
+pub(crate) type Titles = BTreeMap<String, String>;
 
 /// Returns the thread and the rollout that a file is of, by its name:
 /// `rollout-2026-09-02T09-10-00-<thread>[_<rollout>].jsonl`.
@@ -42,16 +40,6 @@ fn last_uuid(stem: &str) -> Option<String> {
 
 fn is_uuid(text: &str) -> bool {
     text.len() == 36 && Uuid::try_parse(text).is_ok()
-}
-
-/// Returns an id as it can stand in a name: one that is too long or has control
-/// characters is hashed.
-pub(super) fn safe(id: &str) -> String {
-    let is_safe = !id.is_empty() && id.len() <= MAX_ID && !id.chars().any(char::is_control);
-    match is_safe {
-        true => id.to_owned(),
-        false => blake3::hash(id.as_bytes()).to_hex()[..32].to_owned(),
-    }
 }
 
 /// Returns the title that the index has for a thread of which `path` is a rollout.

@@ -11,6 +11,7 @@ use super::names;
 use super::state::{From, State, ordinal_key};
 use super::tokens::Tokens;
 use crate::error::Result;
+use crate::formats::pieces::mark_meta;
 use crate::json::Object;
 use crate::told::{About, Item, Said, Sink, Summarised, Thread, Used, Which};
 
@@ -304,7 +305,7 @@ impl<'a> Reader<'a> {
     fn say(&mut self, record: &Record<'_>, mut message: Message) -> Result<Option<String>> {
         // What its parent was asked is no prompt of a sub-agent.
         if record.copied && message.is_prompt() && matches!(self.state.from, From::Spawned(_)) {
-            items::mark_meta(&mut message);
+            mark_meta(&mut message);
         }
         if message.is_prompt() {
             let is_first = self.state.prompts.len() == 0 && self.title.is_none();

@@ -22,7 +22,7 @@ fn sessions_are_named_by_their_thread() {
         r#"{{"type":"session_meta","payload":{{"id":"{}\u0007"}}}}"#,
         "x".repeat(9_000)
     );
-    assert_eq!(session(&named, &hostile).len(), 32);
+    assert!(session(&named, &hostile).len() <= 64);
 }
 
 #[test]
