@@ -120,9 +120,14 @@ impl<'a> Recorder<'a> {
         };
         if let Some(id) = joined {
             recorder.id = Some(id.clone());
-            let session = recorder.open().map_err(|error| locked_hint(error, &id))?;
-            if let Some(title) = &args.title {
-                session.note(&Note::new().title(title.as_str()))?;
+            // One of another agent goes on in a fork: that is made when there is something to
+            // say in it.
+            let info = recorder.store.read_session(&id)?.info()?;
+            if info.belongs_to.is_none() || args.title.is_some() {
+                let session = recorder.open().map_err(|error| locked_hint(error, &id))?;
+                if let Some(title) = &args.title {
+                    session.note(&Note::new().title(title.as_str()))?;
+                }
             }
         }
         Ok(recorder)

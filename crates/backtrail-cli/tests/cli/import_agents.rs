@@ -478,6 +478,21 @@ fn going_on_with_one_makes_a_fork_and_says_so() {
     agents::fill(&cli);
     run(&cli, &["import"]);
     let before = run(&cli, &["show", CLAUDE, "--json"]).stdout;
+    // Nothing to say: nothing is made.
+    let refused = cli.run_with(&["record", "--session", CLAUDE], b"{\"bad\":1}\n");
+    assert_eq!(
+        (refused.code, refused.json()["ok"].clone()),
+        (1, false.into())
+    );
+    assert_eq!(run(&cli, &["show", CLAUDE, "--json"]).stdout, before);
+    let all = |cli: &Cli| {
+        run(cli, &["list", "--json"])
+            .json()
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let sessions = all(&cli);
     let ran = run(
         &cli,
         &["record", "--session", CLAUDE, "--text", "I go on here"],
@@ -485,6 +500,7 @@ fn going_on_with_one_makes_a_fork_and_says_so() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let fork = ran.json()["session"].as_str().unwrap().to_owned();
     assert_ne!(fork, CLAUDE);
+    assert_eq!(all(&cli), sessions + 1);
     assert_eq!(
         normal(&ran.stderr, &cli, &[&fork]),
         "session 0b1c2d3e belongs to claude-code; this goes on in a fork of it: <session>\n"
@@ -678,4 +694,15 @@ fn the_files_of_agents_are_only_read() {
     }
     assert!(seen() == before);
     assert_eq!(names().collect::<Vec<_>>(), before_names);
+}
+
+#[test]
+fn a_file_that_ends_half_way_is_said_to() {
+    let cli = Cli::new();
+    let half = r#"{"version":1,"messages":[{"role":"user","bl"#;
+    std::fs::write(cli.work().join("half.json"), half).unwrap();
+    let ran = run(&cli, &["import", "half.json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let words = "claw-code: 1 file ends half-way, as if still being written";
+    assert!(ran.stderr.contains(words), "{}", ran.stderr);
 }

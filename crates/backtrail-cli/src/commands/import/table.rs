@@ -109,7 +109,10 @@ fn row(agent: &AgentReport) -> [String; 7] {
 fn remarks(agent: &AgentReport, ui: &Ui) {
     let title = agent.title;
     if let Some((path, line)) = agent.damaged.first() {
-        let all = many(agent.damaged_lines as usize, "damaged line");
+        let all = match agent.damaged_lines {
+            1 => "1 damaged line".to_owned(),
+            n => format!("{} damaged lines", grouped(n)),
+        };
         let first = match agent.damaged_lines {
             1 => ":",
             _ => ", the first of them",
@@ -131,6 +134,15 @@ fn remarks(agent: &AgentReport, ui: &Ui) {
         ui.status(&format!(
             "{title}: records of kinds that are not known, kept as they are: {}{more}",
             kinds.join(", ")
+        ));
+    }
+    if agent.unfinished > 0 {
+        let (files, end) = match agent.unfinished {
+            1 => ("1 file".to_owned(), "ends"),
+            n => (format!("{} files", grouped(n)), "end"),
+        };
+        ui.status(&format!(
+            "{title}: {files} {end} half-way, as if still being written; the rest is read next time"
         ));
     }
     if agent.deleted > 0 {
