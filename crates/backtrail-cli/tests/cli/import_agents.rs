@@ -478,13 +478,6 @@ fn going_on_with_one_makes_a_fork_and_says_so() {
     agents::fill(&cli);
     run(&cli, &["import"]);
     let before = run(&cli, &["show", CLAUDE, "--json"]).stdout;
-    // Nothing to say: nothing is made.
-    let refused = cli.run_with(&["record", "--session", CLAUDE], b"{\"bad\":1}\n");
-    assert_eq!(
-        (refused.code, refused.json()["ok"].clone()),
-        (1, false.into())
-    );
-    assert_eq!(run(&cli, &["show", CLAUDE, "--json"]).stdout, before);
     let all = |cli: &Cli| {
         run(cli, &["list", "--json"])
             .json()
@@ -493,6 +486,13 @@ fn going_on_with_one_makes_a_fork_and_says_so() {
             .len()
     };
     let sessions = all(&cli);
+    // Nothing to say: nothing is made.
+    let refused = cli.run_with(&["record", "--session", CLAUDE], b"{\"bad\":1}\n");
+    assert_eq!(
+        (refused.code, refused.json()["ok"].clone()),
+        (1, false.into())
+    );
+    assert_eq!(run(&cli, &["show", CLAUDE, "--json"]).stdout, before);
     let ran = run(
         &cli,
         &["record", "--session", CLAUDE, "--text", "I go on here"],
