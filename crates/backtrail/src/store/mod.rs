@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::{SessionId, WorkspaceId, is_id_like};
 use crate::objects::Objects;
 use crate::random::{OsRandomness, Randomness, new_uuid};
-use crate::restore::TouchHook;
+use crate::rewind::TouchHook;
 use crate::session::{
     Durability, ForkOptions, Holder, Import, Note, RepairPlan, Session, SessionFiles, SessionInfo,
     SessionOptions, SessionReader, append_note, end_of_line, fork, import, is_absent, repair_plan,

@@ -16,7 +16,7 @@ use super::at_path::{Glance, glance, node_at, one_path, unstable};
 use super::journal::body;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
-use crate::restore::capture;
+use crate::rewind::capture;
 use crate::session::append_entry;
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;

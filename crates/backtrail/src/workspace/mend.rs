@@ -15,7 +15,7 @@ use super::verify::{Incomplete, LostState, SnapshotsReport, VerifyOptions, verif
 use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::objects::{ObjectId, ObjectWriter};
-use crate::restore::capture::capture;
+use crate::rewind::capture::capture;
 use crate::session::{RepairReport, repair_plan};
 use crate::snapshot::Snapshot;
 use crate::snapshot::entry::Node;
