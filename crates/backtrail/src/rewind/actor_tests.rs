@@ -404,7 +404,7 @@ fn what_is_written_into_a_file_that_was_moved_comes_back() {
             }
             let whole = [bytes.as_bytes(), THEIRS].concat();
             assert!(ground.bytes().contains(&whole), "call {n}: {path} is lost");
-            let is_named = |left: &super::plan::NotRestored| left.path.as_os_str() == path;
+            let is_named = |left: &super::outcome::NotRestored| left.path.as_os_str() == path;
             assert!(
                 outcome.left.iter().any(is_named),
                 "call {n}: {path} is not named"

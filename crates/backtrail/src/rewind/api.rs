@@ -202,7 +202,7 @@ impl Workspace {
         let nothing = planned.is_empty() && target.step_id.is_none();
         let execution = Execution {
             workspace: &remembering,
-            state: &target,
+            target: &target,
             planned,
             writer,
             active: self.active()?,

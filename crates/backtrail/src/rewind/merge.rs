@@ -388,7 +388,7 @@ fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
             ignored: is_ignored,
         },
         PathEntry::Link { target } => Node::Link {
-            state: target.clone(),
+            target: target.clone(),
             ignored: is_ignored,
         },
         // What is in it is another matter: of a directory only the mode is looked at.

@@ -253,13 +253,7 @@ impl<'a> Mover<'a> {
         is.map_err(|error| self.failed("read what was moved away", "read", n, error))
     }
 
-    pub(super) fn failed(
-        &self,
-        doing: &str,
-        call: &'static str,
-        n: usize,
-        error: Errno,
-    ) -> crate::error::Error {
+    pub(super) fn failed(&self, doing: &str, call: &'static str, n: usize, error: Errno) -> Error {
         self.root_dir
             .failed(doing, call, &self.items[n].path, error)
     }
