@@ -123,7 +123,7 @@ impl Subject {
     }
 
     fn rewind(&self) -> Result<()> {
-        let moved = self.session.rewind(self.middle)?;
+        let moved = self.session.rewind_chat(self.middle)?;
         moved.map(drop).ok_or_else(|| "nothing was rewound".into())
     }
 

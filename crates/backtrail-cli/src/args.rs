@@ -7,7 +7,7 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 use crate::commands::{
     cat, checkpoint, compact, completions, config, context, delete, diff, doctor, export, fork, gc,
     import, list, log, man, pin, rebuild, record, redo, relink, repair, restore, rewind, run,
-    search, show, stats, status, steps, tag, title, trash, undo, verify,
+    search, show, stats, status, tag, title, trash, undo, verify,
 };
 use crate::{examples, overview};
 
@@ -67,7 +67,6 @@ pub(crate) enum Command {
     Restore(restore::Args),
     Undo(undo::Args),
     Redo(redo::Args),
-    Steps(steps::Args),
     Compact(compact::Args),
     Context(context::Args),
     Title(title::Args),

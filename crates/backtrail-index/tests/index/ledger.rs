@@ -172,7 +172,7 @@ impl Life {
             3..=8 => self.respond(at),
             9 if last > 0 => {
                 let to = self.random.next() % last;
-                self.sessions[at].rewind(to).unwrap();
+                self.sessions[at].rewind_chat(to).unwrap();
             }
             10 if last > 0 => {
                 self.sessions[at].undo().ok();

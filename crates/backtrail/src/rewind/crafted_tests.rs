@@ -115,7 +115,7 @@ impl Scene {
             Ok(recovered) => {
                 let it = recovered.expect("a step was open");
                 let abandoned = it.abandoned.is_some() && it.now.is_none();
-                assert!(abandoned || !it.left.is_empty(), "{what}");
+                assert!(abandoned || !it.not_restored.is_empty(), "{what}");
             }
         }
         assert_eq!(self.look(), before, "{what}");

@@ -140,7 +140,7 @@ impl Ground {
             staged.give_up();
             return Err(error);
         }
-        staged.perform()
+        staged.move_files()
     }
 
     pub(super) fn resume(

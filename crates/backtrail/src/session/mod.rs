@@ -41,7 +41,6 @@ pub use history::{
 pub use import::{Import, ImportOutcome};
 pub use info::SessionInfo;
 pub use intake::{CallUsage, Intake, IntakeOptions};
-pub use moves::Move;
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;
@@ -57,7 +56,7 @@ pub(crate) use note::append_note;
 pub(crate) use output::output_len;
 pub(crate) use source::piece_references;
 pub(crate) use spawn::spawn;
-pub(crate) use steps::{all_steps, newest_step, opener_of, undone_step};
+pub(crate) use steps::{Taken, Undone, all_steps, newest_step, opener_of, undone_step};
 
 /// A session to write to.
 ///

@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use backtrail::{Point, Rewind, StoreOptions, Touch, TouchHook};
+use backtrail::rewind::{Touch, TouchHook};
+use backtrail::{Point, Rewind, StoreOptions};
 
 use super::{Files, files, two_runs};
 use crate::kit::Cli;

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use backtrail::{Message, Point, Rewind, SessionOptions, StoreOptions, Touch, TouchHook};
+use backtrail::rewind::{Touch, TouchHook};
+use backtrail::{Message, Point, Rewind, SessionOptions, StoreOptions};
 
 use super::recovery::interrupted;
 use super::turns::Agent;

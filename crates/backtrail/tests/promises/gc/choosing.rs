@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use backtrail::rewind::Stage;
 use backtrail::{
-    Attempt, CheckpointOptions, ErrorKind, GcOptions, LetGoBecause, Message, Point, Rewind,
-    SessionOptions, Why,
+    CheckpointOptions, ErrorKind, GcOptions, LetGoBecause, Message, Point, Rewind, SessionOptions,
+    Why,
 };
 
 use super::kit::{Bench, DAY, START, noise, packs};
@@ -206,11 +207,9 @@ fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
         .workspace
         .rewind(&Point::label("base"), Rewind::files())
         .unwrap();
-    let Attempt::InConflict(plan) = attempt else {
-        panic!("{attempt:#?}");
-    };
-    let paths: Vec<String> = plan
-        .conflicts()
+    assert_eq!(attempt.stage, Stage::Stopped, "{attempt:#?}");
+    let paths: Vec<String> = attempt
+        .conflicts
         .iter()
         .map(|conflict| conflict.path.display().to_string())
         .collect();
@@ -228,7 +227,7 @@ fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
             .workspace
             .rewind_plan(&gone, Rewind::files())
             .unwrap_err(),
-        bench.workspace.undo(None, Rewind::files()).unwrap_err(),
+        bench.workspace.undo(Rewind::files()).unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::LetGo, "{error:?}");
         assert!(error.points().contains(&"base".to_owned()), "{error:?}");

@@ -24,7 +24,7 @@ fn a_file_that_is_there_already_changes_nothing() {
         // Also when it went on here.
         let session = desk.store.open_session(&first.id).unwrap();
         session.append(Message::user_text("on")).unwrap();
-        session.rewind(0).unwrap();
+        session.rewind_chat(0).unwrap();
         let before = desk.everything();
         let again = desk.import(name, &bytes);
         assert_eq!(again.outcome, ImportOutcome::Unchanged);

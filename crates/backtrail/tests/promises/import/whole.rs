@@ -45,7 +45,7 @@ fn a_file_that_is_taken_in_is_only_ever_read() {
         store.import(&path).unwrap();
         let session = store.open_session(&id).unwrap();
         session.append(backtrail::Message::user_text("on")).unwrap();
-        session.rewind(0).unwrap();
+        session.rewind_chat(0).unwrap();
         session.undo().unwrap();
         session.close().unwrap();
         let done = watched.take(&path);

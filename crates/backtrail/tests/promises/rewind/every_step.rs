@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use backtrail::{Touch, TouchHook};
+use backtrail::rewind::{Touch, TouchHook};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, When};
 
 use super::kit::{Checked, HOME};

@@ -12,9 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use backtrail::rewind::{Touch, TouchHook};
 use backtrail::{
     CheckpointOptions, Point, Progress, Rewind, ScanProgress, ScanStage, Store, StoreOptions,
-    Touch, TouchHook,
 };
 use tempfile::TempDir;
 
@@ -251,6 +251,9 @@ fn f15_a_move_waits_for_one_that_is_under_way_in_another_process() {
     assert!(releasing.0.lock().unwrap().is_none(), "it waited");
     assert!(exited(other).success());
     assert_eq!(place.state(), 1);
-    assert!(report.restored.contains(&"file".into()), "{report:#?}");
+    assert!(
+        report.restored().contains(&Path::new("file")),
+        "{report:#?}"
+    );
     verify(&store).unwrap();
 }

@@ -5,10 +5,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use backtrail::{
-    Attempt, CheckpointId, Conflict, Merge, PlannedKind, Point, Rewind, RewindPlan, RewindReport,
-    Session,
-};
+use backtrail::rewind::{Conflict, Merge, PathOutcomeKind, Stage};
+use backtrail::{CheckpointId, Outcome, Point, Rewind, Session};
 
 use super::kit::{Lab, begin, done, end, stopped, turn};
 
@@ -53,56 +51,51 @@ impl Desk {
         Point::record(self.session.id(), 1)
     }
 
-    fn rewind(&self, options: Rewind) -> Attempt {
+    fn rewind(&self, options: Rewind) -> Outcome {
         let workspace = &self.lab.workspace;
         let plan = workspace.rewind_plan(&self.start(), options.clone());
         let plan = plan.unwrap();
-        let attempt = workspace.rewind(&self.start(), options).unwrap();
-        // What is planned is what is done.
-        match &attempt {
-            Attempt::Done(report) => {
-                assert!(!plan.is_stopped(), "{:?}", plan.conflicts());
-                assert_eq!(plan.kept(), report.kept);
-                let merged = plan.changes().iter();
-                let merged = merged.filter(|one| matches!(one.kind, PlannedKind::Merge { .. }));
-                assert!(merged.eq(&report.merged), "{report:#?}");
+        let outcome = workspace.rewind(&self.start(), options).unwrap();
+        // The plan says what is done.
+        let planned = plan.outcome();
+        match outcome.stage {
+            Stage::Done => {
+                assert!(!plan.is_stopped(), "{:?}", planned.conflicts);
+                assert_eq!(planned.kept, outcome.kept);
+                assert_eq!(planned.merged(), outcome.merged(), "{outcome:#?}");
             }
-            Attempt::InConflict(other) => {
+            _ => {
                 assert!(plan.is_stopped());
-                let told = |plan: &RewindPlan| {
-                    let merges = plan.conflicts().iter().map(|one| one.merge.clone());
+                let merges = |outcome: &Outcome| {
+                    let merges = outcome.conflicts.iter().map(|one| one.merge.clone());
                     merges.collect::<Vec<_>>()
                 };
-                assert_eq!(told(&plan), told(other));
+                assert_eq!(merges(planned), merges(&outcome));
             }
         }
-        attempt
+        outcome
     }
 
-    fn merge(&self) -> RewindReport {
+    fn merge(&self) -> Outcome {
         done(self.rewind(Rewind::files().merge()))
     }
 
     /// Merges, which must stop at `name` with nothing touched, and returns why.
     fn stops_at(&self, name: &str) -> Conflict {
         let before = self.lab.tree();
-        match self.rewind(Rewind::files().merge()) {
-            Attempt::Done(report) => panic!("it was done: {report:#?}"),
-            Attempt::InConflict(plan) => {
-                assert!(self.lab.tree() == before, "something was touched");
-                let stops = plan.conflicts().iter().filter(|one| one.is_unmerged());
-                let stops: Vec<&Conflict> = stops.collect();
-                assert_eq!(stops.len(), 1, "{stops:#?}");
-                assert_eq!(stops[0].path, Path::new(name));
-                stops[0].clone()
-            }
-        }
+        let outcome = self.rewind(Rewind::files().merge());
+        assert_eq!(outcome.stage, Stage::Stopped, "{outcome:#?}");
+        assert!(self.lab.tree() == before, "something was touched");
+        let stops: Vec<&Conflict> = outcome.stopping().collect();
+        assert_eq!(stops.len(), 1, "{stops:#?}");
+        assert_eq!(stops[0].path, Path::new(name));
+        stops[0].clone()
     }
 }
 
 fn why(conflict: &Conflict) -> &str {
     match &conflict.merge {
-        Some(Merge::Stopped(unmerged)) => &unmerged.why,
+        Some(Merge::Stopped(unmerged)) => &unmerged.reason,
         merge => panic!("{merge:?}"),
     }
 }
@@ -128,31 +121,19 @@ fn the_agents_lines_go_and_the_persons_stay() {
     let before = desk.lab.tree();
     let report = desk.merge();
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
-    let merged = &report.merged[0];
+    let merged = &report.merged()[0];
     assert_eq!(merged.path, Path::new("a"));
-    let lines = PlannedKind::Merge {
+    let lines = PathOutcomeKind::Merge {
         removed: 1,
         returned: 1,
     };
     assert_eq!(merged.kind, lines);
-    assert!(report.restored.is_empty() && report.kept.is_empty());
+    assert!(report.restored().is_empty() && report.kept.is_empty());
     assert_eq!(report.conflicts[0].merge, Some(Merge::Merged));
     // Taken back, it is exactly what it was.
-    done(
-        desk.lab
-            .workspace
-            .undo(None, Rewind::files())
-            .unwrap()
-            .unwrap(),
-    );
+    done(desk.lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     assert!(desk.lab.tree() == before);
-    done(
-        desk.lab
-            .workspace
-            .redo(None, Rewind::files())
-            .unwrap()
-            .unwrap(),
-    );
+    done(desk.lab.workspace.redo(Rewind::files()).unwrap().unwrap());
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
     desk.lab.verify();
 }
@@ -179,7 +160,7 @@ fn without_a_conflict_a_merge_is_a_plain_rewind() {
     desk.agent("a", "two\n", "agent\n");
     desk.agent("b", "untouched\n", "agent\n");
     let report = desk.merge();
-    assert!(report.conflicts.is_empty() && report.merged.is_empty());
+    assert!(report.conflicts.is_empty() && report.merged().is_empty());
     assert_eq!(desk.lab.read("a"), FIRST);
     assert_eq!(desk.lab.read("b"), "untouched\n");
 }
@@ -258,7 +239,7 @@ fn modes_are_merged_by_themselves() {
         desk.edit("a", "one\n", "agent\n");
     });
     desk.edit("a", "six\n", "person\n");
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
     done(attempt.unwrap().unwrap());
     assert_eq!(mode(&desk, "a"), 0o644);
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
@@ -266,16 +247,16 @@ fn modes_are_merged_by_themselves() {
     desk.lab.keep();
     turn(&desk.session, "more", || chmod(&desk, "a", 0o700));
     desk.edit("a", "one\n", "person 2\n");
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
     let report = done(attempt.unwrap().unwrap());
-    assert_eq!(report.restored, [Path::new("a")]);
+    assert_eq!(report.restored(), [Path::new("a")]);
     assert_eq!(mode(&desk, "a"), 0o644);
     assert!(desk.lab.read("a").starts_with("person 2\n"));
     // The other way round: nothing of the person's is lost.
     desk.lab.keep();
     turn(&desk.session, "more", || desk.edit("a", "two\n", "agent\n"));
     chmod(&desk, "a", 0o600);
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
     done(attempt.unwrap().unwrap());
     assert_eq!(mode(&desk, "a"), 0o600);
     assert!(desk.lab.read("a").contains("two\n"));
@@ -283,7 +264,7 @@ fn modes_are_merged_by_themselves() {
     desk.lab.keep();
     turn(&desk.session, "more", || chmod(&desk, "a", 0o755));
     chmod(&desk, "a", 0o711);
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
     assert_eq!(stopped(attempt.unwrap().unwrap()), [Path::new("a")]);
     assert_eq!(mode(&desk, "a"), 0o711);
 }
@@ -322,11 +303,10 @@ fn what_was_made_deleted_or_is_no_text_is_a_conflict_with_a_reason() {
     };
     turn(&desk.session, "work", || link("agent"));
     link("person");
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
-    let Some(Attempt::InConflict(plan)) = attempt.unwrap() else {
-        panic!("links are not merged");
-    };
-    assert!(why(&plan.conflicts()[0]).contains("link"));
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
+    let outcome = attempt.unwrap().unwrap();
+    assert_eq!(outcome.stage, Stage::Stopped, "links are not merged");
+    assert!(why(&outcome.conflicts[0]).contains("link"));
 }
 
 /// What the agent did on top of what the person did is taken off it again.
@@ -345,7 +325,7 @@ fn what_the_person_did_before_the_agent_comes_back_as_it_was() {
     });
     let report = desk.merge();
     assert!(desk.lab.tree() == state, "{report:#?}");
-    assert_eq!(report.deleted, [Path::new("b")]);
+    assert_eq!(report.deleted(), [Path::new("b")]);
 }
 
 /// Where two work at the same time nobody knows whose lines are whose.
@@ -385,7 +365,7 @@ fn after_a_merge_the_persons_lines_stop_a_rewind_further_back() {
     let attempt = workspace.rewind(&Point::turns_back(1), Rewind::files().merge());
     done(attempt.unwrap());
     desk.edit("a", "five\nsix\nseven\n", "five\nsix\nseven\nperson 2\n");
-    let attempt = workspace.undo(None, Rewind::files());
+    let attempt = workspace.undo(Rewind::files());
     stopped(attempt.unwrap().unwrap());
     let before = desk.lab.tree();
     assert_eq!(
@@ -433,7 +413,7 @@ fn moves_are_taken_back_around_what_was_done_since() {
     assert_eq!(desk.lab.read("a"), FIRST);
     desk.edit("a", "six\n", "person\n");
     let workspace = &desk.lab.workspace;
-    let undo = |options: Rewind| workspace.undo(None, options).unwrap().unwrap();
+    let undo = |options: Rewind| workspace.undo(options).unwrap().unwrap();
     stopped(undo(Rewind::files()));
     done(undo(Rewind::files().merge()));
     let both = FIRST.replace("one", "agent").replace("six", "person");
@@ -446,9 +426,9 @@ fn moves_are_taken_back_around_what_was_done_since() {
     done(undo(Rewind::files()));
     assert_eq!(desk.lab.read("a"), both);
     desk.edit("a", "three\n", "person 2\n");
-    let redo = workspace.redo(None, Rewind::files()).unwrap().unwrap();
+    let redo = workspace.redo(Rewind::files()).unwrap().unwrap();
     stopped(redo);
-    let redo = workspace.redo(None, Rewind::files().merge());
+    let redo = workspace.redo(Rewind::files().merge());
     done(redo.unwrap().unwrap());
     let expected = FIRST.replace("six", "person").replace("three", "person 2");
     assert_eq!(desk.lab.read("a"), expected);
@@ -476,7 +456,7 @@ fn a_turn_that_is_under_way_can_be_merged_out_of_what_was_there() {
     let turn = begin(&desk.session, "work");
     desk.edit("a", "two\n", "agent\n");
     let workspace = &desk.lab.workspace;
-    let attempt = workspace.undo(None, Rewind::files().merge());
+    let attempt = workspace.undo(Rewind::files().merge());
     done(attempt.unwrap().unwrap());
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
     end(turn);

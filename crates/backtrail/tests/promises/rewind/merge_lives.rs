@@ -10,7 +10,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use backtrail::{Attempt, CheckpointId, Message, Point, Rewind, Session};
+use backtrail::rewind::Stage;
+use backtrail::{CheckpointId, Message, Outcome, Point, Rewind, Session};
 
 use super::actors::Dice;
 use super::kit::{Checked, Lab, run_end, run_start, setting, told, verify};
@@ -248,7 +249,7 @@ impl Life {
         let took = (since, usize::MAX);
         self.log.push(format!("merge to {since}"));
         let attempt = attempt.map_err(told)?;
-        if matches!(attempt, Attempt::InConflict(_)) != is_stopped {
+        if (attempt.stage == Stage::Stopped) != is_stopped {
             return Err("it was planned otherwise".to_owned());
         }
         self.check(attempt, before, took, &NAMES, seen)
@@ -267,7 +268,7 @@ impl Life {
         let now = self.texts();
         self.log.push(format!("undo {since}..{until}"));
         let options = Rewind::files().merge();
-        let attempt = self.lab.workspace.undo(None, options).map_err(told)?;
+        let attempt = self.lab.workspace.undo(options).map_err(told)?;
         seen.undone += 1;
         let attempt = attempt.ok_or("there is something to undo")?;
         self.check(attempt, now, (since, until), &changed, seen)
@@ -275,26 +276,23 @@ impl Life {
 
     fn check(
         &mut self,
-        attempt: Attempt,
+        report: Outcome,
         before: Texts,
         took: (usize, usize),
         names: &[&'static str],
         seen: &mut Seen,
     ) -> Checked {
         let oracle = self.oracle(&before, took, names);
-        let report = match attempt {
-            Attempt::Done(report) => report,
-            Attempt::InConflict(plan) => {
-                seen.stopped += 1;
-                if self.texts() != before {
-                    return Err("something was touched".to_owned());
-                }
-                if oracle.is_some() {
-                    return Err(format!("it stopped for nothing: {:#?}", plan.conflicts()));
-                }
-                return Ok(());
+        if report.stage == Stage::Stopped {
+            seen.stopped += 1;
+            if self.texts() != before {
+                return Err("something was touched".to_owned());
             }
-        };
+            if oracle.is_some() {
+                return Err(format!("it stopped for nothing: {:#?}", report.conflicts));
+            }
+            return Ok(());
+        }
         let Some(expected) = oracle else {
             return Err("it was to stop".to_owned());
         };
@@ -302,9 +300,9 @@ impl Life {
         if now != expected {
             return Err(format!("it is {now:#?}, not {expected:#?}"));
         }
-        seen.merged += report.merged.len() as u64;
-        seen.again += u64::from(self.merges > 0 && !report.merged.is_empty());
-        self.merges += usize::from(!report.merged.is_empty());
+        seen.merged += report.merged().len() as u64;
+        seen.again += u64::from(self.merges > 0 && !report.merged().is_empty());
+        self.merges += usize::from(!report.merged().is_empty());
         self.check_lines(&before, took.0)?;
         if report.now.is_none() {
             return match before == now {
@@ -381,13 +379,16 @@ impl Life {
         let is_undo = self.log.last().is_some_and(|last| last.starts_with("undo"));
         for n in 0..2 {
             let attempt = match ((n == 0) != is_undo, is_undo) {
-                (false, _) => workspace.redo(None, Rewind::files()),
-                (true, false) => workspace.undo(None, Rewind::files()),
-                (true, true) => workspace.undo(None, Rewind::files().merge()),
+                (false, _) => workspace.redo(Rewind::files()),
+                (true, false) => workspace.undo(Rewind::files()),
+                (true, true) => workspace.undo(Rewind::files().merge()),
             };
-            let Some(Attempt::Done(_)) = attempt.map_err(told)? else {
-                return Err(format!("it cannot be taken back, {n}"));
-            };
+            if attempt
+                .map_err(told)?
+                .is_none_or(|outcome| outcome.stage != Stage::Done)
+            {
+                return Err(format!("it cannot be undone, {n}"));
+            }
             let expected = if n == 0 { before } else { now };
             if self.texts() != *expected {
                 return Err(format!("there and back, {n}: {:#?}", self.texts()));

@@ -5,9 +5,10 @@
 
 use std::fs;
 
+use backtrail::rewind::{ChangedBy, KeptReason, Verb};
 use backtrail::{
-    Block, ChangedBy, ErrorKind, ForkOptions, KeptBecause, Message, Point, Rewind, Session,
-    SessionId, SessionOptions, Step, StepKind, Store, ToolUse, Verb, Why,
+    Block, ErrorKind, ForkOptions, Message, Point, Rewind, Session, SessionId, SessionOptions,
+    Step, StepKind, Store, ToolUse, Why,
 };
 
 use super::kit::{Lab, begin, done, end, is_tree, run, run_end, run_start, stopped, turn};
@@ -54,13 +55,23 @@ fn f31_a_session_takes_back_its_own_work_and_no_others() {
         .workspace
         .rewind_plan(&point(&a, 0), Rewind::files())
         .unwrap();
-    let by: Vec<_> = plan.conflicts().iter().map(|one| &one.changed_by).collect();
+    let by: Vec<_> = plan
+        .outcome()
+        .conflicts
+        .iter()
+        .map(|one| &one.changed_by)
+        .collect();
     let b_did = ChangedBy::Session(b.id().clone());
     assert_eq!(by, [&b_did, &ChangedBy::Person, &b_did, &ChangedBy::Person]);
-    let unsaved: Vec<bool> = plan.conflicts().iter().map(|one| one.unsaved).collect();
+    let unsaved: Vec<bool> = plan
+        .outcome()
+        .conflicts
+        .iter()
+        .map(|one| one.unsaved)
+        .collect();
     assert_eq!(unsaved, [false, false, false, true]);
     assert_eq!(
-        plan.conflicts()[2].also.as_deref(),
+        plan.outcome().conflicts[2].also.as_deref(),
         Some("the turn \"a begins\"")
     );
     // A plan with conflicts cannot be applied.
@@ -73,14 +84,14 @@ fn f31_a_session_takes_back_its_own_work_and_no_others() {
         report
             .kept
             .iter()
-            .all(|kept| kept.because == KeptBecause::Conflict)
+            .all(|kept| kept.reason == KeptReason::Conflict)
     );
     assert_eq!(report.kept.len(), 4);
-    assert_eq!(report.deleted, [std::path::PathBuf::from("of-a")]);
+    assert_eq!(report.deleted(), [std::path::PathBuf::from("of-a")]);
     assert!(!lab.has("of-a"));
     assert_eq!(lab.read("shared"), "by b");
     assert_eq!(lab.read("unsaved"), "by the person");
-    let undone = done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    let undone = done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     assert_eq!(undone.verb, Verb::Undo);
     is_tree(lab.root(), &before, "undone");
 
@@ -88,7 +99,7 @@ fn f31_a_session_takes_back_its_own_work_and_no_others() {
     done(lab.workspace.rewind(&point(&a, 0), options).unwrap());
     assert_eq!(lab.read("shared"), "at first");
     assert!(!lab.has("unsaved"));
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     is_tree(lab.root(), &before, "undone");
     lab.verify();
 }
@@ -101,12 +112,11 @@ fn f31_undo_of_a_session_takes_its_own_newest_step() {
     turn(&b, "of b", || lab.write("b1", "1"));
     let ids = [Some(a.id()), Some(b.id()), None];
     let newest = |session: Option<&SessionId>| -> Option<Step> {
-        lab.workspace
-            .steps(session)
-            .unwrap()
-            .to_undo
-            .into_iter()
-            .next()
+        let steps = match session {
+            Some(session) => lab.workspace.steps_of(session),
+            None => lab.workspace.steps(),
+        };
+        steps.unwrap().to_undo.into_iter().next()
     };
     let abouts = ids.map(|id| match newest(id).unwrap().kind {
         StepKind::Turn { about } => about.unwrap(),
@@ -115,18 +125,18 @@ fn f31_undo_of_a_session_takes_its_own_newest_step() {
     assert_eq!(abouts, ["first of a", "of b", "of b"]);
     done(
         lab.workspace
-            .undo(Some(a.id()), Rewind::files())
+            .undo(Rewind::files().session(a.id()))
             .unwrap()
             .unwrap(),
     );
     assert!(!lab.has("a1") && lab.has("b1"));
-    let nothing = lab.workspace.undo(Some(a.id()), Rewind::files()).unwrap();
+    let nothing = lab.workspace.undo(Rewind::files().session(a.id())).unwrap();
     assert!(nothing.is_none());
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     assert!(!lab.has("b1"));
     done(
         lab.workspace
-            .redo(Some(a.id()), Rewind::files())
+            .redo(Rewind::files().session(a.id()))
             .unwrap()
             .unwrap(),
     );
@@ -144,7 +154,7 @@ fn f31_undo_after_the_undo_of_a_rewind_takes_the_newest_step_of_all() {
     turn(&b, "of b", || lab.write("b1", "1"));
     let options = Rewind::files().keep();
     done(lab.workspace.rewind(&point(&a, 0), options).unwrap());
-    let undo = || done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    let undo = || done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     undo();
     assert!(lab.has("a1") && lab.has("b1"));
     undo();
@@ -185,7 +195,7 @@ fn f31_the_work_of_sub_agents_goes_with_that_of_their_parent() {
     assert!(!lab.has("by-the-child") && !lab.has("later") && lab.has("other"));
     // A sub-agent's own point does not take back what its parent did, or may have
     // done: they worked at the same time.
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     turn(&parent, "the parent again", || {
         lab.write("of-the-parent", "1")
     });
@@ -245,11 +255,11 @@ fn f31_a_move_in_one_clone_never_touches_the_other() {
             .unwrap(),
     );
     is_tree(&clone, &before, "the other");
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     is_tree(&clone, &before, "the other");
     assert_eq!(lab.read("file"), "here");
     // The newest step there is still its own.
-    done(other.undo(None, Rewind::files()).unwrap().unwrap());
+    done(other.undo(Rewind::files()).unwrap().unwrap());
     assert_eq!(fs::read(clone.join("file")).unwrap(), b"at first");
     assert_eq!(lab.read("file"), "here");
     lab.verify();
@@ -265,7 +275,7 @@ fn a_move_during_a_run_works_names_it_and_leaves_the_runs_end_right() {
     lab.write("file", "by the run");
     lab.write("made", "by the run");
     let options = Rewind::files();
-    let report = done(lab.workspace.undo(None, options.clone()).unwrap().unwrap());
+    let report = done(lab.workspace.undo(options.clone()).unwrap().unwrap());
     let named: Vec<_> = report.active.iter().map(|one| one.checkpoint).collect();
     assert_eq!(named, [start.id()]);
     assert_eq!(lab.read("file"), "at first");
@@ -282,7 +292,7 @@ fn a_move_during_a_run_works_names_it_and_leaves_the_runs_end_right() {
         .collect();
     assert_eq!(changes, ["new more"]);
     // What the run did after that is its own, and undo takes it.
-    done(lab.workspace.undo(None, options.clone()).unwrap().unwrap());
+    done(lab.workspace.undo(options.clone()).unwrap().unwrap());
     assert!(!lab.has("more"));
     let tree = lab.tree();
     done(
@@ -311,7 +321,7 @@ fn f18_what_a_turn_and_a_person_do_at_the_same_time_is_the_turns_and_comes_back_
     );
     assert_eq!(lab.read("file"), "at first");
     assert!(!lab.has("typed"));
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     is_tree(lab.root(), &both, "it came back");
 }
 
@@ -329,16 +339,16 @@ fn the_conversation_of_another_agent_stays_and_its_files_move() {
         .workspace
         .rewind_plan(&point(&session, 1), both.clone())
         .unwrap();
-    assert_eq!(plan.belongs_to(), Some("other-agent"));
-    assert!(plan.chat().is_none());
+    assert_eq!(plan.outcome().belongs_to.as_deref(), Some("other-agent"));
+    assert!(plan.outcome().chat.is_none());
     let report = plan.apply().unwrap();
     assert_eq!(report.belongs_to.as_deref(), Some("other-agent"));
     assert!(report.chat.is_none() && !lab.has("file"));
     assert_eq!(head(&lab.store, session.id()), stands);
     let refused = lab.workspace.rewind(&point(&session, 1), Rewind::chat());
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
-    assert!(session.rewind(1).is_err());
-    done(lab.workspace.undo(None, both).unwrap().unwrap());
+    assert!(session.rewind_chat(1).is_err());
+    done(lab.workspace.undo(both).unwrap().unwrap());
     assert!(lab.has("file"));
     assert_eq!(head(&lab.store, session.id()), stands);
     lab.verify();
@@ -354,7 +364,7 @@ fn where_somebody_else_speaks_the_conversation_is_locked_and_files_alone_move() 
     let both = Rewind::files_and_chat();
     let locked = lab.workspace.rewind(&point(&session, 1), both.clone());
     assert_eq!(locked.unwrap_err().kind(), ErrorKind::Locked);
-    let locked = lab.workspace.undo(None, both.clone());
+    let locked = lab.workspace.undo(both.clone());
     assert_eq!(locked.unwrap_err().kind(), ErrorKind::Locked);
     is_tree(lab.root(), &before, "locked");
     done(
@@ -363,12 +373,15 @@ fn where_somebody_else_speaks_the_conversation_is_locked_and_files_alone_move() 
             .unwrap(),
     );
     assert!(!lab.has("file"));
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     // Its speaker moves both.
     let stands = head(&lab.store, session.id());
     let plan = session.rewind_plan(&point(&session, 1), both).unwrap();
     assert_eq!(
-        plan.chat().and_then(|chat| chat.prompt.clone()).as_deref(),
+        plan.outcome()
+            .chat
+            .as_ref()
+            .and_then(|chat| chat.prompt.as_deref()),
         Some("work")
     );
     plan.apply().unwrap();
@@ -444,7 +457,7 @@ fn a_run_of_a_session_is_a_step_like_a_turn() {
     let session = lab.session();
     let ended = run(&lab, Some(&session), || lab.write("file", "1"));
     assert_eq!(*ended.why(), Why::RunEnd);
-    let steps = lab.workspace.steps(None).unwrap();
+    let steps = lab.workspace.steps().unwrap();
     assert!(matches!(
         steps.to_undo[..],
         [Step {
@@ -452,8 +465,8 @@ fn a_run_of_a_session_is_a_step_like_a_turn() {
             ..
         }]
     ));
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     assert!(!lab.has("file"));
-    let steps = lab.workspace.steps(None).unwrap();
+    let steps = lab.workspace.steps().unwrap();
     assert_eq!((steps.to_undo.len(), steps.to_redo.len()), (0, 1));
 }

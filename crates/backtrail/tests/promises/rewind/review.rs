@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use backtrail::rewind::{Touch, TouchHook};
 use backtrail::{
-    Attempt, Block, CheckpointOptions, Compaction, ErrorKind, Message, Point, Rewind, RewindReport,
-    Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Touch, TouchHook, Why,
-    Workspace,
+    Block, CheckpointOptions, Compaction, ErrorKind, Message, Outcome, Point, Rewind, Session,
+    SessionId, SessionOptions, StepKind, Store, StoreOptions, Why, Workspace,
 };
 use backtrail_testkit::{Fault, FaultyStorage, ManualClock, MemoryStorage, SeededRandomness};
 
@@ -73,25 +73,25 @@ fn both() -> Rewind {
     Rewind::files_and_chat()
 }
 
-fn go(workspace: &Workspace, point: &Point, options: Rewind) -> RewindReport {
+fn go(workspace: &Workspace, point: &Point, options: Rewind) -> Outcome {
     done(workspace.rewind(point, options).unwrap())
 }
 
-fn undo(workspace: &Workspace, options: Rewind) -> RewindReport {
-    done(workspace.undo(None, options).unwrap().unwrap())
+fn undo(workspace: &Workspace, options: Rewind) -> Outcome {
+    done(workspace.undo(options).unwrap().unwrap())
 }
 
-fn redo(workspace: &Workspace, options: Rewind) -> RewindReport {
-    done(workspace.redo(None, options).unwrap().unwrap())
+fn redo(workspace: &Workspace, options: Rewind) -> Outcome {
+    done(workspace.redo(options).unwrap().unwrap())
 }
 
 /// Returns what undo would take, next one first, in words.
 fn to_undo(workspace: &Workspace) -> Vec<String> {
-    let steps = workspace.steps(None).unwrap().to_undo.into_iter();
+    let steps = workspace.steps().unwrap().to_undo.into_iter();
     steps.map(|step| step.to_string()).collect()
 }
 
-fn cannot(report: &RewindReport) -> Vec<&Path> {
+fn cannot(report: &Outcome) -> Vec<&Path> {
     let left = report.not_restored.iter();
     left.map(|left| left.path.as_path()).collect()
 }
@@ -153,7 +153,7 @@ fn what_only_a_move_kept_stays_the_persons_and_in_conflict() {
         a_move(&lab, &one, &mood);
         assert_eq!(attempt(), [PathBuf::from("notes")], "move {n}");
         let plan = lab.workspace.rewind_plan(&one, Rewind::files()).unwrap();
-        assert!(plan.conflicts()[0].unsaved, "move {n}");
+        assert!(plan.outcome().conflicts[0].unsaved, "move {n}");
         assert_eq!(lab.read("notes"), "MINE");
         go(&lab.workspace, &one, Rewind::files().overwrite());
         assert_eq!(lab.read("notes"), "1");
@@ -189,7 +189,7 @@ fn f31_other_sessions_whose_work_goes_are_named_and_keep_their_conversations() {
     assert_eq!(stopped(attempt), [PathBuf::from("b")]);
     let to = Point::turns_back(3);
     let plan = lab.workspace.rewind_plan(&to, both()).unwrap();
-    assert_eq!(plan.other_sessions(), std::slice::from_ref(&b.id));
+    assert_eq!(plan.outcome().other_sessions, std::slice::from_ref(&b.id));
     let report = go(&lab.workspace, &to, both());
     assert_eq!(report.other_sessions, std::slice::from_ref(&b.id));
     assert!(!lab.has("a") && !lab.has("b"));
@@ -252,7 +252,11 @@ fn a_chat_rewind_after_one_that_was_given_up_is_undone() {
     assert_eq!(talk.said(), ["first"]);
     let newest = &to_undo(&lab.workspace)[0];
     assert_eq!(newest, "the rewind from record 6 to record 3");
-    let undone = lab.workspace.undo(Some(&talk.id), both()).unwrap().unwrap();
+    let undone = lab
+        .workspace
+        .undo(both().session(&talk.id))
+        .unwrap()
+        .unwrap();
     let step = done(undone).step.unwrap();
     assert_eq!(step.kind, StepKind::Rewind { from: 6, to: 3 });
     assert_eq!(talk.said(), ["first", "second"]);
@@ -402,10 +406,7 @@ fn bytes_of_the_same_length_that_come_into_sight_belong_to_who_wrote_them_last()
     workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let before = Point::checkpoint(start.id());
     let attempt = workspace.rewind(&before, Rewind::files()).unwrap();
-    let Attempt::InConflict(plan) = attempt else {
-        panic!("the person's bytes went: {attempt:?}");
-    };
-    assert_eq!(plan.conflicts()[0].path, Path::new("s"));
+    assert_eq!(stopped(attempt), [Path::new("s")]);
 }
 
 /// Finding 9.
@@ -417,7 +418,7 @@ fn what_undo_could_not_take_back_is_named() {
     run(&lab, None, || lab.write("big", vec![b'!'; 1_600]));
     let report = undo(&lab.workspace, Rewind::files());
     assert_eq!(cannot(&report), [Path::new("big")]);
-    assert!(report.restored.is_empty() && report.deleted.is_empty());
+    assert!(report.restored().is_empty() && report.deleted().is_empty());
     assert_eq!(lab.read("big").len(), 1_600);
 }
 
@@ -435,14 +436,14 @@ fn a_restore_names_what_was_not_captured_or_has_no_room() {
         lab.write("d", "a file now");
     });
     let tree = lab.tree();
-    for (path, why) in [
+    for (path, reason) in [
         ("ignored/file", "was not captured then (ignored)"),
-        ("d/a", "d is no directory now"),
+        ("d/a", "d is not a directory now"),
     ] {
         let report = go(&lab.workspace, &one, Rewind::files().paths([path]));
         assert_eq!(cannot(&report), [Path::new(path)]);
-        assert_eq!(report.not_restored[0].why, why);
-        assert!(report.restored.is_empty() && report.now.is_none());
+        assert_eq!(report.not_restored[0].reason, reason);
+        assert!(report.restored().is_empty() && report.now.is_none());
     }
     is_tree(lab.root(), &tree, "nothing was restored");
 }
@@ -578,7 +579,7 @@ fn f15_a_damaged_conversation_stays_and_the_files_are_finished() {
     let trail = wreck.dir.path().join("store/sessions").join(session);
     fs::write(trail.join("0000.jsonl"), "").unwrap();
     let recovered = wreck.workspace().recover().unwrap().unwrap();
-    assert!(recovered.chat_went_on, "{recovered:?}");
+    assert!(recovered.chat_continued, "{recovered:?}");
     assert!(recovered.now.is_some());
     assert_eq!(fs::read(wreck.dir.path().join("work/a")).unwrap(), b"1");
     wreck.goes_on();
@@ -613,7 +614,7 @@ fn a_session_that_is_gone_keeps_no_file_from_moving() {
     gone.turn("first", "a", "1");
     gone.turn("second", "a", "2");
     other.turn("other", "b", "1");
-    let undone = workspace.undo(Some(&gone.id), both()).unwrap().unwrap();
+    let undone = workspace.undo(both().session(&gone.id)).unwrap().unwrap();
     done(undone);
     assert_eq!(read("a").as_deref(), Some("1"));
     let session = dir.path().join("store/sessions").join(gone.id.to_string());
@@ -638,10 +639,10 @@ fn steps_offer_no_redo_that_redo_refuses() {
     talk.turn("first", "a", "1");
     talk.turn("second", "a", "2");
     undo(&lab.workspace, both());
-    assert_eq!(lab.workspace.steps(None).unwrap().to_redo.len(), 1);
+    assert_eq!(lab.workspace.steps().unwrap().to_redo.len(), 1);
     talk.say("something else");
-    assert!(lab.workspace.redo(None, both()).unwrap().is_none());
-    assert!(lab.workspace.steps(None).unwrap().to_redo.is_empty());
+    assert!(lab.workspace.redo(both()).unwrap().is_none());
+    assert!(lab.workspace.steps().unwrap().to_redo.is_empty());
 }
 
 /// Finding 17: what comes back is what was said, and not a rewind.
@@ -653,7 +654,7 @@ fn the_redo_of_a_turn_that_was_undone_in_its_conversation_is_called_that() {
     undo(&lab.workspace, Rewind::chat());
     assert!(talk.said().is_empty());
     let step = redo(&lab.workspace, both()).step.unwrap();
-    assert_eq!(step.kind, StepKind::Said { after: 0, until: 3 });
+    assert_eq!(step.kind, StepKind::Messages { after: 0, until: 3 });
     assert_eq!(talk.said(), ["first"]);
 }
 
