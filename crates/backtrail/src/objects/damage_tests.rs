@@ -1,4 +1,4 @@
-//! Damage is found, costs no more than what it hit, and gives nothing wrong
+//! Damage is found, affects only the objects it hit, and never returns wrong content
 //! (F12).
 
 use std::ops::Range;
@@ -6,11 +6,11 @@ use std::ops::Range;
 use backtrail_testkit::MemoryStorage;
 
 use super::format::{Block, Kind, MAGIC, MAX_RAW, Record, Tail, encode_commit};
-use super::kit::*;
-use super::name::PackName;
+use super::testing::*;
+use super::pack_name::PackName;
 use super::*;
 
-/// Returns a disk with one sealed pack and one that is not, of several commits.
+/// Returns a disk with a sealed pack and an open one with several commits.
 fn filled() -> (MemoryStorage, Vec<Vec<u8>>) {
     let memory = memory();
     let mut all = Vec::new();
@@ -24,7 +24,7 @@ fn filled() -> (MemoryStorage, Vec<Vec<u8>>) {
     (memory, all)
 }
 
-/// Returns where the entries of a pack stand.
+/// Returns the ranges of a pack's entries.
 fn entries(path: &Path, bytes: &[u8]) -> Vec<Range<usize>> {
     let salt = PackName::parse(path.file_name().unwrap()).unwrap().salt();
     let (mut at, mut entries) = (MAGIC.len(), Vec::new());
@@ -67,7 +67,7 @@ fn a_flipped_bit_anywhere_costs_at_most_the_object_that_it_hit() {
                 "byte {at} of {path:?} cost {}",
                 lost.len()
             );
-            // Stored again, it is readable again, and so is the rest.
+            // Stored again, it is readable again, and so is everything else.
             store(&objects, &lost).unwrap();
             assert_stored(&objects, &contents);
             let other = open(&memory, 2);
@@ -180,7 +180,7 @@ fn files_of_other_names_are_not_packs() {
     assert_eq!(assert_sound(&open(&memory, 1)).packs, 1);
 }
 
-/// Makes a pack of one block that claims to hold an object.
+/// Builds a pack of one block that claims to hold an object.
 fn forged(block: Block, body: &[u8], id: ObjectId) -> Vec<u8> {
     let salt = 0xaa_u64.to_be_bytes();
     let mut bytes = MAGIC.to_vec();

@@ -1,4 +1,4 @@
-//! Checking that all of a snapshot is stored. It only reads.
+//! Checks that all objects of a snapshot are stored, without changing anything.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,21 @@ use super::node::{Listing, read_listing, read_root};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects, SHORT_STREAM};
 
-/// Something of a snapshot that is not there, or not whole.
+/// An object of a snapshot that is missing or damaged.
 #[derive(Debug)]
 pub(crate) struct Missing {
-    /// The file, or the directory of which it is the listing; the workspace itself is
-    /// empty.
+    /// The path of the file, or of the directory whose listing it is; empty for the
+    /// workspace itself.
     pub(crate) path: PathBuf,
     pub(crate) object: ObjectId,
-    /// Whether it is a listing: all that is below it is out of reach.
+    /// Whether it is a listing, so that everything below it is unreachable.
     pub(crate) is_listing: bool,
     pub(crate) error: Error,
 }
 
-/// Finds out what of a snapshot is not stored. `whole` are the listings that are
-/// known to be, with all below them; those that are found so are added.
+/// Returns the objects of a snapshot that are not stored. `whole` holds the listings that
+/// are known to be complete with everything below them; listings found complete are
+/// added.
 pub(crate) fn missing_of(
     objects: &Objects,
     snapshot: &ObjectId,
@@ -44,7 +45,7 @@ pub(crate) fn missing_of(
     while let Some(step) = check.waiting.pop() {
         match step {
             Step::Enter(path, listing) => check.enter(&path, listing)?,
-            // Whatever was found since lies below it.
+            // Everything found missing since is below this listing.
             Step::Leave(listing, before) if check.missing.len() == before => {
                 check.whole.insert(listing);
             }
@@ -63,7 +64,7 @@ struct Check<'a> {
 
 enum Step {
     Enter(PathBuf, ObjectId),
-    /// All below a listing was looked at; so much was missing before that.
+    /// Everything below a listing was checked; holds how many were missing before.
     Leave(ObjectId, usize),
 }
 
@@ -99,7 +100,7 @@ impl Check<'_> {
     }
 
     fn content(&mut self, path: &Path, id: ObjectId, size: u64) -> Result<()> {
-        // Only a long one can be in chunks; to find that out it has to be read.
+        // Only a long content can be in chunks; finding out means reading it.
         let stored = if size < SHORT_STREAM as u64 {
             self.objects.contains(&id)
         } else {

@@ -1,18 +1,19 @@
-//! Finds what differs between two trees, reading only what differs.
+//! Finds the differences between two trees, reading only the parts that differ.
 //!
-//! Equal ids are equal states and are never read. Long listings are merged node by
-//! node: of two different nodes the one that reaches further is opened, until equal
-//! ones face each other again, however the listings are cut.
+//! Equal ids mean equal states, which are never read. Long listings are merged node by
+//! node: of two different nodes, the one that reaches further is opened, until both sides
+//! are at equal nodes again, however the listings are split.
 //!
 //! What counts as a change:
-//! - A file with another content, or a link with another target, is modified; a
-//!   file or directory with another mode alone is a mode change.
-//! - What becomes something else (file, link, directory) changes its kind, and what
-//!   was or is in the directory is deleted or added besides.
-//! - A directory shows by what is in it. One in which nothing was captured is added
-//!   or deleted itself, or else nobody would see it come and go.
-//! - What was left out, on either side, is no change, and nothing below it is: it
-//!   is not known what was there. Whether ignore rules named a file is no change.
+//! - A file with different content or a link with a different target is modified; a file
+//!   or directory that differs only in its mode is a mode change.
+//! - A path that becomes something else (file, link, directory) changes its kind, and the
+//!   contents of the directory are deleted or added as well.
+//! - A directory shows up through its contents. A directory without captured contents is
+//!   added or deleted itself, because nothing else would show it.
+//! - A path that was skipped on either side is not a change, and neither is anything
+//!   below it, because its state is unknown. Whether ignore rules matched a file is not a
+//!   change.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -26,21 +27,21 @@ use super::walk::{LeftOutEntry, check_depth};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// A comparison that is under way.
+/// A running comparison.
 pub(super) struct Comparison<'a> {
     before: &'a dyn Nodes,
     after: &'a dyn Nodes,
     /// Directories that are still to be compared.
     ahead: Vec<Pair>,
     changes: Vec<Change>,
-    /// What was captured before and is left out after.
+    /// Paths that were captured before and skipped after.
     lost: Vec<LeftOutEntry>,
-    /// Every path that differs, where that is asked for.
+    /// Every path that differs, if requested.
     every: Option<Vec<Difference>>,
 }
 
-/// A path that differs, on its own: not for what is below it. The workspace itself is
-/// the empty path.
+/// A path that differs itself, regardless of what is below it. The workspace is the empty
+/// path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) path: PathBuf,
@@ -54,7 +55,7 @@ struct Pair {
     depth: usize,
     before: Option<ObjectId>,
     after: Option<ObjectId>,
-    /// What there is to say of the directory itself if nothing was captured in it.
+    /// The change of the directory itself, reported if nothing was captured in it.
     if_empty: Option<Change>,
 }
 
@@ -70,8 +71,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Finds every path that differs, directories and what was left out included.
-    /// Nothing is said of what is below an entry that was left out.
+    /// Finds every path that differs, including directories and skipped entries, but
+    /// nothing below a skipped entry.
     pub(super) fn differences(
         mut self,
         before: &Dir,
@@ -131,7 +132,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Goes to one path on both sides, and compares what is there.
+    /// Goes to one path on both sides and compares the nodes there.
     fn walk_down(&mut self, before: &Dir, after: &Dir, names: &[&[u8]]) -> Result<()> {
         let mut path = PathBuf::new();
         let mut found = (Some(Node::Dir(*before)), Some(Node::Dir(*after)));
@@ -149,7 +150,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Compares what two listings hold.
+    /// Compares the entries of two listings.
     fn merge(&mut self, pair: Pair) -> Result<()> {
         check_depth(pair.depth, &pair.path)?;
         let mut before = pair.before.map(Cursor::new).unwrap_or_default();
@@ -210,7 +211,7 @@ impl<'a> Comparison<'a> {
         self.look(path, pair.depth + 1, before, after);
     }
 
-    /// Compares what stands at one path, and notes directories for later.
+    /// Compares the nodes at one path and queues directories.
     fn look(&mut self, path: PathBuf, depth: usize, before: Option<Node>, after: Option<Node>) {
         self.note(&path, &before, &after);
         if let (Some(before), Some(Node::LeftOut(after))) = (&before, &after)
@@ -252,7 +253,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Returns what happened to a path, apart from what is below it.
+/// Returns how a path itself changed, ignoring what is below it.
 fn difference(before: &Option<Node>, after: &Option<Node>) -> Option<ChangeKind> {
     let (before, after) = match (before, after) {
         (Some(before), Some(after)) => (before, after),
@@ -282,7 +283,7 @@ fn difference(before: &Option<Node>, after: &Option<Node>) -> Option<ChangeKind>
     }
 }
 
-/// Compares how far two nodes reach; a topmost one reaches to the end.
+/// Compares how far two nodes reach; the topmost node reaches to the end.
 fn reach(before: Option<&[u8]>, after: Option<&[u8]>) -> Ordering {
     match (before, after) {
         (Some(before), Some(after)) => before.cmp(after),
@@ -316,14 +317,14 @@ fn step_down(nodes: &dyn Nodes, node: Option<Node>, name: &[u8]) -> Result<Optio
     }
 }
 
-/// Returns the names along each path, without paths that lie beneath others.
+/// Returns the names along each path, without paths that are below others.
 fn outermost<'p>(paths: &[&'p Path]) -> Result<Vec<Vec<&'p [u8]>>> {
     let mut all = Vec::new();
     for path in paths {
         all.push(names_of(path)?);
     }
     all.sort();
-    // What lies beneath a path comes right behind it in this order.
+    // In this order, the paths below a path come right after it.
     all.dedup_by(|path, kept| path.starts_with(kept));
     Ok(all)
 }

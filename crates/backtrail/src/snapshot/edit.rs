@@ -1,5 +1,4 @@
-//! A snapshot with some paths changed: only the directories on their way are
-//! written anew.
+//! Edits a snapshot at some paths, rewriting only the directories that lead to them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,18 +13,18 @@ use super::walk::check_depth;
 use crate::error::{Error, Result};
 use crate::objects::ObjectId;
 
-/// What becomes of a path.
+/// The edit of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Edit {
-    /// It goes, with all that is below it.
+    /// Removes it with everything below it.
     Remove,
-    /// It becomes this, with all that is below it.
+    /// Replaces it with this node and everything below that.
     Put(Node),
-    /// It becomes a directory with this mode; what is in it stays.
+    /// Makes it a directory with this mode and keeps its contents.
     Dir(u32),
 }
 
-/// The edits of a directory, by name.
+/// Edits as a tree of names.
 #[derive(Debug, Default)]
 struct Names<'a> {
     edit: Option<&'a Edit>,
@@ -45,7 +44,7 @@ impl<'a> Names<'a> {
         Ok(names)
     }
 
-    /// Returns whether all that lies below only goes.
+    /// Returns whether everything below is only removed.
     fn only_removes(&self) -> bool {
         let mut rest: Vec<&Names<'_>> = self.below.values().collect();
         while let Some(names) = rest.pop() {
@@ -59,7 +58,7 @@ impl<'a> Names<'a> {
 }
 
 impl Drop for Names<'_> {
-    /// One by one: directories lie deeper within each other than a stack holds.
+    /// Iterative, because directories may be nested deeper than the stack allows.
     fn drop(&mut self) {
         let mut rest: Vec<Names<'_>> = std::mem::take(&mut self.below).into_values().collect();
         while let Some(mut names) = rest.pop() {
@@ -71,8 +70,8 @@ impl Drop for Names<'_> {
 /// Stores a node.
 type Put<'a> = dyn FnMut(&[u8]) -> Result<ObjectId> + 'a;
 
-/// Writes a snapshot with some paths changed, and returns its name. The workspace
-/// itself is the empty path; only its mode can be changed.
+/// Writes a snapshot with some paths changed and returns its id. The workspace itself is
+/// the empty path; only its mode can be changed.
 pub(crate) fn edit(
     snapshot: &Snapshot,
     edits: &BTreeMap<PathBuf, Edit>,
@@ -100,23 +99,23 @@ struct Editor<'a, 'p> {
     path: PathBuf,
 }
 
-/// A directory that is being written anew.
+/// A directory that is being rewritten.
 struct Open<'n> {
     mode: u32,
     entries: BTreeMap<Box<[u8]>, Node>,
-    /// The edits that are still to be done in it.
+    /// The edits in it that are still to be made.
     edits: std::collections::btree_map::Iter<'n, &'n [u8], Names<'n>>,
 }
 
-/// What becomes of a name.
+/// The result of editing a name.
 enum Became {
     Node(Option<Node>),
-    /// A directory that is to be written anew, from this listing.
+    /// A directory to be rewritten, starting from this listing.
     Dir(Option<ObjectId>, u32),
 }
 
 impl Editor<'_, '_> {
-    /// Writes the directories on the way of all edits anew, the deepest first.
+    /// Rewrites all directories that lead to an edit, the deepest first.
     fn tree<'n>(&mut self, listing: ObjectId, mode: u32, names: &'n Names<'n>) -> Result<Dir> {
         let mut open: Vec<Open<'n>> = vec![self.open(Some(listing), mode, names)?];
         loop {
@@ -196,7 +195,7 @@ impl Editor<'_, '_> {
         match node {
             node if names.below.is_empty() => Ok(Became::Node(node)),
             Some(Node::Dir(dir)) => Ok(Became::Dir(Some(dir.listing), dir.mode)),
-            // A file in the place of a directory: what was in that is gone with it.
+            // A file replaces a directory, whose contents are gone with it.
             node if names.only_removes() => Ok(Became::Node(node)),
             _ => Err(no_directory(&self.path)),
         }

@@ -1,4 +1,4 @@
-//! The state of a workspace, by content.
+//! Snapshots: the content of a workspace at one moment.
 
 mod change;
 mod check;

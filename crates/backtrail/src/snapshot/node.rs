@@ -1,16 +1,16 @@
-//! How directories are written as objects.
+//! The encoding of directories as objects.
 //!
-//! A listing is a list of entries in the order of their names' bytes. A long one
-//! is cut into nodes after names whose hash says so, and the list of nodes is cut
-//! the same way, so that a change in a directory of a hundred thousand files
-//! writes a few small nodes. Where it is cut depends on the names alone: the same
-//! listing is the same objects, however it came about.
+//! A listing is a list of entries in byte order of their names. A long listing is split
+//! into nodes after names whose hash says so, and the list of nodes is split the same
+//! way. So a change in a directory of a hundred thousand files writes only a few small
+//! nodes. The split depends on the names alone: the same listing always gives the same
+//! objects.
 
 use super::entry::{Dir, Entry, Kind, LeftOut, LeftOutReason, Node, Totals};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 
-/// The version of nodes that this engine writes.
+/// The version of nodes that this version writes.
 const VERSION: u8 = 1;
 const MAGIC: &[u8] = b"btn";
 
@@ -25,7 +25,7 @@ const LEFT_OUT: u8 = 4;
 
 const IGNORED: u8 = 1;
 
-/// A node is cut, on average, after this many bits of its names' hashes.
+/// The number of hash bits that decide a split, and so the average node length.
 const CUT_BITS: u32 = 5;
 
 /// A child of a branch.
@@ -36,15 +36,15 @@ pub(crate) struct Child {
     pub(crate) id: ObjectId,
 }
 
-/// What an object of a listing holds.
+/// A decoded node of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Listing {
     Leaf(Vec<Entry>),
     Branch(Vec<Child>),
 }
 
-/// Writes a listing and returns its topmost node. `entries` are in the order of
-/// their names' bytes, none twice.
+/// Writes a listing and returns its topmost node. `entries` must be sorted by name,
+/// without duplicates.
 pub(crate) fn write_listing(
     entries: &[Entry],
     put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>,
@@ -72,7 +72,7 @@ pub(crate) fn write_listing(
     Ok(level[0].id)
 }
 
-/// Writes a snapshot of a directory with nothing in it, and returns its name.
+/// Writes a snapshot of an empty directory and returns its id.
 pub(crate) fn write_empty(
     mode: u32,
     put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>,
@@ -98,7 +98,7 @@ fn write_branches(
         write_bytes(&mut bytes, &child.last);
         bytes.extend_from_slice(child.id.as_bytes());
         held += 1;
-        // Two at least, so that every level is shorter than the one below.
+        // At least two, so that every level is shorter than the one below.
         if n + 1 == children.len() || (held > 1 && is_cut(&child.last, height)) {
             level.push(Child {
                 last: child.last.clone(),
@@ -119,7 +119,7 @@ fn is_cut(name: &[u8], height: u32) -> bool {
     (bits >> shift).trailing_zeros() >= CUT_BITS
 }
 
-/// Writes a snapshot: its topmost directory.
+/// Encodes the root of a snapshot.
 pub(crate) fn write_root(root: &Dir) -> Vec<u8> {
     let mut bytes = begin(ROOT);
     write_dir(&mut bytes, root);
@@ -183,7 +183,7 @@ fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Writes a number seven bits at a time, the lowest first.
+/// Writes a number in groups of seven bits, the lowest first.
 fn write_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -192,7 +192,7 @@ fn write_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Reads an object of a listing.
+/// Decodes a node of a listing.
 pub(crate) fn read_listing(id: &ObjectId, bytes: &[u8]) -> Result<Listing> {
     let mut input = Input(bytes);
     let listing = match input.kind(id)? {
@@ -203,7 +203,7 @@ pub(crate) fn read_listing(id: &ObjectId, bytes: &[u8]) -> Result<Listing> {
     listing.ok_or_else(|| malformed(id))
 }
 
-/// Reads a snapshot: its topmost directory.
+/// Decodes the root of a snapshot.
 pub(crate) fn read_root(id: &ObjectId, bytes: &[u8]) -> Result<Dir> {
     let mut input = Input(bytes);
     match input.kind(id)? {
@@ -218,11 +218,11 @@ fn malformed(id: &ObjectId) -> Error {
     Error::new(ErrorKind::Corrupt, what)
 }
 
-/// What is left to be read of an object.
+/// The bytes of an object that are still to be decoded.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    /// Reads what stands before every node, and returns its kind.
+    /// Reads the start of a node and returns its kind.
     fn kind(&mut self, id: &ObjectId) -> Result<u8> {
         let header = self.take(MAGIC.len() + 2).ok_or_else(|| malformed(id))?;
         let (magic, rest) = header.split_at(MAGIC.len());
@@ -308,7 +308,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Reads a name that may be used as one: nothing that leads elsewhere.
+    /// Reads a name, rejecting names that lead elsewhere.
     fn name(&mut self) -> Option<Box<[u8]>> {
         let name = self.bytes()?;
         let usable = !name.is_empty()
@@ -346,7 +346,7 @@ impl<'a> Input<'a> {
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.byte()?;
             let part = u64::from(byte & 0x7f);
-            // One way to write each number: no bits lost, no empty last byte.
+            // Each number has one encoding: no bits lost, no empty last byte.
             if part << shift >> shift != part || (byte == 0 && shift > 0) {
                 return None;
             }

@@ -1,5 +1,5 @@
-//! Directories as objects: exact, hostile bytes refused, and few new objects when
-//! one entry changes.
+//! Directories as objects: the encoding is exact, hostile bytes are rejected, and
+//! changing one entry writes few new objects.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::objects::ObjectId;
 
 type Kept = HashMap<ObjectId, Vec<u8>>;
 
-/// Writes entries, and returns the topmost node and all others with it.
+/// Writes entries and returns the topmost node, and all nodes.
 fn write(entries: &[Entry]) -> (ObjectId, Kept) {
     let mut kept = Kept::new();
     let mut put = |bytes: &[u8]| {
@@ -156,7 +156,7 @@ proptest! {
         }
         let hostile = [&b"btn\x01"[..], &[kind], &noise].concat();
         for bytes in [bytes, hostile, noise] {
-            // What is read is written as the same bytes: there is one way to say it.
+            // There is only one encoding: decoded nodes are written as the same bytes.
             if let Ok(Listing::Leaf(entries)) = read_listing(&id, &bytes) {
                 let (_, kept) = write(&entries);
                 let leaves = kept.values().filter(|node| node[4] == 1);
@@ -204,7 +204,7 @@ fn modes_and_numbers_that_nothing_has_are_refused() {
     let file =
         |mode: &[u8], size: &[u8]| [b"btn\x01\x01\x01f\x01\x00", mode, size, &[7; 32][..]].concat();
     assert!(read_listing(&id, &file(b"\xa4\x03", b"\x05")).is_ok());
-    // A mode of thirteen bits; a number with an empty last byte; one of 65 bits.
+    // A mode of thirteen bits; a number with an empty last byte; a number of 65 bits.
     assert!(read_listing(&id, &file(b"\x80\x40", b"\x05")).is_err());
     assert!(read_listing(&id, &file(b"\xa4\x03", b"\x85\x00")).is_err());
     let long = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x03";

@@ -1,4 +1,4 @@
-//! A change of a text in pieces, of which some are taken.
+//! A change of a text that can be applied in part.
 
 use std::ops::Range;
 
@@ -7,8 +7,7 @@ use imara_diff::{Hunk, InternedInput};
 use super::hunks::{self, Bounds};
 use super::text::Hunks;
 
-/// What differs between two texts, piece by piece: between two pieces there are equal
-/// lines.
+/// The hunks between two texts, each of which can be applied on its own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pieces {
     before: Vec<u8>,
@@ -27,12 +26,12 @@ impl Pieces {
         }
     }
 
-    /// Returns how many pieces there are.
+    /// Returns the number of hunks.
     pub(crate) fn len(&self) -> usize {
         self.hunks.len()
     }
 
-    /// Returns how many lines go, and how many come.
+    /// Returns the number of removed and added lines.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let lines = |range: &Range<u32>| u64::from(range.end - range.start);
         let hunks = self.hunks.iter();
@@ -41,8 +40,7 @@ impl Pieces {
         })
     }
 
-    /// Returns the pieces in groups of those that are shown together among `context`
-    /// equal lines.
+    /// Groups hunks that are shown together with `context` lines around them.
     pub(crate) fn groups(&self, context: usize) -> Vec<Range<usize>> {
         let mut groups: Vec<Range<usize>> = Vec::new();
         for (n, hunk) in self.hunks.iter().enumerate() {
@@ -59,7 +57,7 @@ impl Pieces {
         groups
     }
 
-    /// Shows some pieces that follow each other as one hunk of a patch.
+    /// Formats consecutive hunks as one hunk of a patch.
     pub(crate) fn shown(&self, pieces: Range<usize>, context: usize) -> Vec<u8> {
         let input = InternedInput::new(&self.before[..], &self.after[..]);
         let mut written = Hunks::default();
@@ -69,7 +67,7 @@ impl Pieces {
         written.bytes
     }
 
-    /// Returns the text with some of the pieces changed, and the others not.
+    /// Returns the text with the chosen hunks applied.
     pub(crate) fn with(&self, takes: impl Fn(usize) -> bool) -> Vec<u8> {
         let input = InternedInput::new(&self.before[..], &self.after[..]);
         let mut text = Vec::new();

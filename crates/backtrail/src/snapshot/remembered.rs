@@ -1,8 +1,8 @@
-//! Nodes that are kept in memory once they were read.
+//! A cache of nodes in memory.
 //!
-//! States that differ in little share most of their nodes, and who compares several
-//! of them asks for the same ones again and again. A node's name is its content, so
-//! that what was read stays true.
+//! Similar snapshots share most of their nodes, and comparing several of them reads the
+//! same nodes many times. A node's id is its content, so a cached node never becomes
+//! stale.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,10 +13,10 @@ use super::source::{Contents, Nodes};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// So many bytes are kept: the directories of some 500,000 files.
+/// The limit in bytes: enough for the directories of some 500,000 files.
 const ROOM: usize = 32 << 20;
 
-/// A source that keeps the nodes that were read of it, and no contents.
+/// A source that caches the nodes read from it, but not contents.
 #[derive(Debug)]
 pub(crate) struct Remembered {
     source: Arc<dyn Contents>,
@@ -65,7 +65,7 @@ impl Contents for Remembered {
 }
 
 impl Known {
-    /// Keeps a node while there is room.
+    /// Caches a node if there is room.
     fn take(&mut self, id: ObjectId, bytes: &[u8]) {
         if self.bytes + bytes.len() > ROOM {
             return;

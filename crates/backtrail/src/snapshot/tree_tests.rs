@@ -1,4 +1,4 @@
-//! A snapshot says what was there, reading no more than it is asked for (F13).
+//! Snapshots return what was captured, reading no more than needed (F13).
 
 #![expect(
     clippy::disallowed_methods,
@@ -151,7 +151,7 @@ fn nodes_that_do_not_fit_together_are_damage() {
         .collect();
     let good = store_dir(0o755, &items, &mut put);
     let branch = memory.node(&good.listing).unwrap().into_owned();
-    // Swaps the ids of two children, each behind its last name of three bytes.
+    // Swaps the ids of two children, each after its last name of three bytes.
     let (first, second) = (5 + 4..5 + 4 + 32, 5 + 36 + 4..5 + 36 + 4 + 32);
     let mut bad = branch.clone();
     bad[first.clone()].copy_from_slice(&branch[second.clone()]);
@@ -235,7 +235,7 @@ fn a_present_file_that_changed_meanwhile_is_not_shown() {
         |file| fs::write(file, "other").unwrap(),
         |file| fs::remove_file(file).unwrap(),
         |file| {
-            // The same bytes, and yet not the file that was looked at.
+            // The same bytes, but not the file that was scanned.
             fs::rename(file, file.with_file_name("x")).unwrap();
             symlink("x", file).unwrap();
         },

@@ -1,4 +1,4 @@
-//! Going through a whole snapshot, one directory after the other.
+//! Walks through a whole snapshot, one directory after the other.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use super::tree::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::trail::present::path_of;
 
-/// Directories within each other, the topmost counted. No scan captures more, and
-/// no snapshot is read deeper.
+/// The deepest nesting of directories, including the topmost. Scans capture no more, and
+/// snapshots are not read deeper.
 pub(super) const MAX_DEPTH: usize = 4096;
 
-/// Refuses directories that go on and on, as no file system made them.
+/// Rejects directories nested deeper than any scan captures.
 pub(super) fn check_depth(depth: usize, path: &Path) -> Result<()> {
     if depth < MAX_DEPTH {
         return Ok(());
@@ -30,11 +30,11 @@ pub(super) fn check_depth(depth: usize, path: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::Corrupt, what))
 }
 
-/// A walk through a snapshot, in memory that grows with the depth alone.
+/// A walk through a snapshot in memory that grows only with the depth.
 #[derive(Debug)]
 pub(super) struct Walk {
     snapshot: Snapshot,
-    /// Whether there is something to look for in a directory.
+    /// Whether a directory contains anything to look for.
     enter: fn(&Dir) -> bool,
     open: Vec<Cursor>,
     path: PathBuf,
@@ -85,7 +85,7 @@ impl Iterator for Walk {
     }
 }
 
-/// What a snapshot holds; see [`Snapshot::entries`]. Ends after an error.
+/// The captured entries of a snapshot; see [`Snapshot::entries`]. Ends after an error.
 #[derive(Debug)]
 pub struct Entries(Walk);
 
@@ -106,7 +106,7 @@ impl Iterator for Entries {
     }
 }
 
-/// What a snapshot does not hold; see [`Snapshot::left_out`]. Ends after an error.
+/// The skipped entries of a snapshot; see [`Snapshot::skipped`]. Ends after an error.
 #[derive(Debug)]
 pub struct LeftOutEntries(Walk);
 
@@ -128,23 +128,23 @@ impl Iterator for LeftOutEntries {
     }
 }
 
-/// An entry that was seen and not captured, and why.
+/// An entry that was found but not captured, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "LeftOutFields")]
 #[non_exhaustive]
 pub struct LeftOutEntry {
-    /// Where it is, relative to the workspace.
+    /// The path relative to the workspace.
     pub path: PathBuf,
-    /// What it is.
+    /// The kind of entry.
     pub kind: Kind,
-    /// Why it was not captured.
+    /// The reason why it was skipped.
     pub reason: LeftOutReason,
-    /// A file's length; 0 for everything else.
+    /// The length of a file; 0 for anything else.
     pub bytes: u64,
 }
 
 impl LeftOutEntry {
-    /// Makes one of all but `.git`, which nobody misses.
+    /// Creates an entry, except for `.git`.
     pub(crate) fn new(path: PathBuf, left_out: &LeftOut) -> Option<Self> {
         let LeftOut { reason, kind, size } = *left_out;
         (reason != LeftOutReason::Git).then_some(Self {
@@ -168,7 +168,7 @@ impl Serialize for LeftOutEntry {
     }
 }
 
-/// An entry that was not captured, as it is written.
+/// The stored form of a skipped entry.
 #[derive(Deserialize)]
 struct LeftOutFields {
     path: String,

@@ -1,4 +1,4 @@
-//! What was found, as a snapshot: listings from the bottom up, and the next cache.
+//! Builds the snapshot from the walk: listings from the bottom up, and the next cache.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -14,31 +14,31 @@ use super::walk::{Changed, Found, Walked, join, replay};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// How many entries that were left out are told by name.
+/// How many skipped entries are listed by name.
 const TOLD: usize = 10;
 
 /// Stores a node.
 pub(super) type Put<'a> = dyn FnMut(&[u8]) -> Result<ObjectId> + 'a;
 
-/// What the directories came to.
+/// The result for all directories.
 pub(super) struct Built {
     pub(super) root: Dir,
-    /// The cache has the same, so it is stored.
+    /// Whether the cache has the same root, so that it is stored already.
     pub(super) same: bool,
     pub(super) left_out: Vec<(PathBuf, LeftOut)>,
-    /// Nothing was left out, as far as it was looked at.
+    /// Whether nothing that was inspected was skipped.
     pub(super) whole: bool,
     pub(super) cache: Option<StatCache>,
 }
 
-/// What one directory came to.
+/// The result for one directory.
 enum Outcome {
-    /// A directory with these directories in it.
+    /// A directory, with the numbers of the directories in it.
     Dir {
         dir: Dir,
         subdirs: Vec<u32>,
         record: Recorded,
-        /// The cache has the same.
+        /// Whether the cache has the same.
         same: bool,
     },
     /// Something else, or nothing.
@@ -47,13 +47,13 @@ enum Outcome {
 
 /// A directory's bytes in the next cache.
 enum Recorded {
-    /// Those of the last one.
+    /// The same as in the last cache.
     As(u32),
     New(Vec<u8>),
 }
 
-/// Builds the listings of all directories. Each stands before those in it. `None` if
-/// the first is none any more.
+/// Builds the listings of all directories, which must come before those in them. Returns
+/// `None` if the root is no longer a directory.
 pub(super) fn build(
     dirs: Vec<Walked>,
     old: &StatCache,
@@ -85,7 +85,7 @@ pub(super) fn build(
 
 struct Builder<'a> {
     old: &'a StatCache,
-    /// Those of the directories below are there already.
+    /// The outcomes of the directories below, which are complete.
     outcomes: &'a [Outcome],
     left_out: &'a mut Told,
 }
@@ -132,7 +132,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns whether every directory in one is as the cache has it.
+    /// Returns whether every directory below is as the cache has it.
     fn all_same(&self, record: &super::cache::Record<'_>, subdirs: &[u32]) -> bool {
         let is_same = |number: &u32| {
             let outcome = &self.outcomes[*number as usize];
@@ -160,7 +160,7 @@ impl Builder<'_> {
         subdirs
     }
 
-    /// Tells what an unchanged directory left out, if anything.
+    /// Lists the skipped entries of an unchanged directory.
     fn tell(&mut self, path: &[u8], record: &super::cache::Record<'_>, subdirs: &[u32]) {
         let below: u64 = subdirs
             .iter()
@@ -233,10 +233,10 @@ impl Builder<'_> {
     }
 }
 
-/// Gives the name of a directory to what it is now.
+/// Gives a directory's current state the name and verdict of its entry.
 fn copy(now: &Item, was: Item) -> Item {
     let verdict = match &now.state {
-        // Rules say of it what they said before it was opened.
+        // The rules apply as they did before it was opened.
         State::LeftOut(left_out) if left_out.kind == Kind::Dir => was.verdict,
         _ => now.verdict,
     };
@@ -269,7 +269,7 @@ fn copy(now: &Item, was: Item) -> Item {
     }
 }
 
-/// Makes the entry of an item; `below` is what a directory came to.
+/// Creates the entry of an item; `below` is the result for a directory.
 fn node(item: &Item, below: Option<Dir>) -> Option<Node> {
     let ignored = item.verdict != Verdict::Plain;
     match &item.state {
@@ -289,7 +289,7 @@ fn node(item: &Item, below: Option<Dir>) -> Option<Node> {
     }
 }
 
-/// Writes what the next scan may know of an item.
+/// Writes the cache entry of an item.
 fn write_known(item: &Item, out: &mut Vec<u8>) {
     let (racy, what) = match &item.state {
         State::Dir(_) => (false, What::Dir(0)),
@@ -327,7 +327,7 @@ fn write_known(item: &Item, out: &mut Vec<u8>) {
     known.write(out);
 }
 
-/// Puts the next cache together; `None` if it would be the same.
+/// Assembles the next cache; `None` if it would be the same.
 fn next_cache(outcomes: &[Outcome], old: &StatCache, device: u64) -> Option<StatCache> {
     let is_new = |outcome: &Outcome| {
         let recorded = |record: &Recorded| matches!(record, Recorded::New(_));
@@ -357,7 +357,7 @@ fn next_cache(outcomes: &[Outcome], old: &StatCache, device: u64) -> Option<Stat
     writer.finish(device)
 }
 
-/// The first entries that were left out: those that say most, then by path.
+/// The first skipped entries, ordered by importance and then by path.
 #[derive(Default)]
 struct Told {
     told: Vec<(PathBuf, LeftOut)>,
@@ -389,7 +389,7 @@ impl Told {
     }
 }
 
-/// Says what is told first: what somebody may miss, before what somebody named.
+/// Orders reasons by importance: what users may miss comes before what they ignored.
 fn rank(reason: LeftOutReason) -> u8 {
     match reason {
         LeftOutReason::TooLarge => 0,

@@ -1,9 +1,9 @@
-//! What the last scan knew: a hint, never the truth.
+//! The stat cache: what the last scan knew. It is a hint, never the truth.
 //!
-//! One buffer, read in place. Directories stand breadth first, so that those of one
-//! parent follow each other and an unchanged directory is the same bytes in the
-//! next cache, wherever it stands. A check over the whole stands in front; whatever
-//! does not fit it counts as no cache.
+//! The cache is one buffer, read in place. Directories are in breadth-first order, so
+//! that those of one parent follow each other, and an unchanged directory has the same
+//! bytes in the next cache, wherever it is. A check over everything comes first; a cache
+//! that fails it is ignored.
 
 use std::ffi::CStr;
 
@@ -28,7 +28,7 @@ const KIND_BITS: u8 = 0b0000_0011;
 const VERDICT_SHIFT: u8 = 2;
 const VERDICT_BITS: u8 = 0b0000_1100;
 const RACY: u8 = 0b0001_0000;
-/// Both times are the same, and stand once.
+/// Both times are equal and stored once.
 const ONE_TIME: u8 = 0b0010_0000;
 
 /// The stat cache of one workspace.
@@ -47,7 +47,7 @@ struct Place {
 }
 
 impl StatCache {
-    /// Returns a cache that knows nothing.
+    /// Returns an empty cache.
     pub(crate) fn empty() -> Self {
         Self {
             bytes: Vec::new(),
@@ -56,8 +56,8 @@ impl StatCache {
         }
     }
 
-    /// Reads a cache; `None` if it is of another version, or damaged. Whether what it
-    /// names is still stored is for the caller to know.
+    /// Reads a cache; `None` if it has another version or is damaged. The caller must
+    /// know whether the objects it names are still stored.
     pub(crate) fn decode(bytes: Vec<u8>) -> Option<Self> {
         let mut input = Input(bytes.get(..FRONT)?);
         let right = input.take(MAGIC.len())? == MAGIC && input.byte()? == VERSION;
@@ -76,17 +76,17 @@ impl StatCache {
         })
     }
 
-    /// Returns the cache as it is kept.
+    /// Returns the encoded cache.
     pub(crate) fn encode(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns whether it is about the file system that the root is on.
+    /// Returns whether the cache was made on the file system of the root.
     pub(super) fn is_of(&self, device: u64) -> bool {
         !self.places.is_empty() && self.device == device
     }
 
-    /// Returns what was known of a directory; 0 is the root.
+    /// Returns the record of a directory; 0 is the root.
     pub(super) fn record(&self, number: u32) -> Option<Record<'_>> {
         let place = self.places.get(number as usize)?;
         Record::read(self.raw(number)?, place.first_child)
@@ -99,7 +99,7 @@ impl StatCache {
     }
 }
 
-/// Finds where the directories stand.
+/// Finds where each directory's record is.
 fn places(body: &[u8], count: usize) -> Option<Vec<Place>> {
     let table = body.get(..count.checked_mul(PLACE)?)?;
     let mut at = FRONT + table.len();
@@ -118,7 +118,7 @@ fn places(body: &[u8], count: usize) -> Option<Vec<Place>> {
     (at == end).then_some(places)
 }
 
-/// Puts a cache together, directory by directory, breadth first.
+/// Assembles a cache, directory by directory, breadth first.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     table: Vec<u8>,
@@ -127,7 +127,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Adds a directory; `None` if the cache grows past what it can hold.
+    /// Adds a directory; `None` if the cache would grow too large.
     pub(super) fn add(&mut self, record: &[u8], first_child: u32) -> Option<()> {
         let len = u32::try_from(record.len()).ok()?;
         self.table.extend_from_slice(&len.to_le_bytes());
@@ -157,19 +157,19 @@ impl Writer {
     }
 }
 
-/// What was known of one directory.
+/// The cached state of one directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
     pub(super) head: Head,
-    /// The number of its first child that is a directory with a record.
+    /// The number of its first subdirectory with a record.
     pub(super) first_child: u32,
     entries: &'a [u8],
 }
 
-/// What stands before a directory's entries.
+/// The part of a record before the entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
-    /// Its own inode and times; the size counts for nothing.
+    /// Its inode and times; the size is ignored.
     pub(super) stamp: Stamp,
     pub(super) racy: bool,
     pub(super) files: RuleFiles,
@@ -237,8 +237,8 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns what was in it, by name; an item is `None` where the bytes make no
-    /// sense, and then nothing of the directory holds.
+    /// Returns its entries by name. An item is `None` if the bytes are invalid; then
+    /// nothing in the record can be trusted.
     pub(super) fn entries(&self) -> Entries<'a> {
         Entries {
             input: Input(self.entries),
@@ -247,12 +247,12 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What was known of one name.
+/// The cached state of one name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<'a> {
     pub(super) name: &'a CStr,
     pub(super) verdict: Verdict,
-    /// Its times were too young to tell a later change.
+    /// Whether its times were too recent to detect a later change.
     pub(super) racy: bool,
     pub(super) what: What<'a>,
 }
@@ -273,7 +273,7 @@ pub(super) enum What<'a> {
 }
 
 impl Known<'_> {
-    /// Returns whether the scan looks for itself what became of this directory.
+    /// Returns whether the scan walks this directory to find its state.
     pub(super) fn is_walked(&self) -> bool {
         match self.what {
             What::Dir(_) => true,
@@ -325,7 +325,7 @@ impl Known<'_> {
     }
 }
 
-/// Returns whether only opening a directory tells that it is left out.
+/// Returns whether a directory must be opened to find out that it is skipped.
 pub(super) fn is_walked(left_out: &LeftOut) -> bool {
     use LeftOutReason::{OtherFileSystem, Store, Unreadable};
     let reason = matches!(left_out.reason, Unreadable | OtherFileSystem | Store);
@@ -376,7 +376,7 @@ fn write_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// What is left to be read.
+/// The bytes that are still to be decoded.
 #[derive(Debug, Clone)]
 struct Input<'a>(&'a [u8]);
 
@@ -474,7 +474,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Returns whether it is a name in a directory, and leads nowhere else.
+/// Returns whether a name is valid in a directory and leads nowhere else.
 fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/')
 }

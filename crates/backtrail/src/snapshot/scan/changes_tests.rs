@@ -1,6 +1,6 @@
-//! Promise: whatever changed since the last scan, by whatever means, is found; the
-//! cache only saves work. Random trees and changes, against a reader of the test's
-//! own and a scan without cache.
+//! Scans find every change since the last scan, however it was made; the cache only saves
+//! work. Random trees and changes are compared with an independent reader and a scan
+//! without cache.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -12,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode};
 
 use super::kit_tests::{Place, Thing, truth};
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -47,7 +47,7 @@ fn odd_name(dice: &mut Dice) -> &'static [u8] {
     NAMES[dice.roll(NAMES.len())]
 }
 
-/// Makes one change to the tree, of any kind.
+/// Makes one random change to the tree.
 fn change(root: &Path, dice: &mut Dice) {
     let (dirs, others) = all(root);
     let fresh = dice.pick(&dirs).join(OsStr::from_bytes(odd_name(dice)));
@@ -95,7 +95,7 @@ fn change_file(path: &Path, fresh: &Path, dice: &mut Dice) {
     }
 }
 
-/// Changes a file's bytes, and puts back its time.
+/// Changes a file's bytes and restores its time.
 fn rewrite_unseen(path: &Path) {
     let before = fs::metadata(path).unwrap();
     let mut bytes = fs::read(path).unwrap();
@@ -111,7 +111,7 @@ fn rewrite_unseen(path: &Path) {
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    // A link may stand there that leads to a directory, or a pipe.
+    // There may be a link to a directory, or a pipe.
     if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return;
     }
@@ -126,7 +126,7 @@ fn bytes(dice: &mut Dice) -> Vec<u8> {
         .collect()
 }
 
-/// Returns all directories, the root first, and all else.
+/// Returns all directories, the root first, and everything else.
 fn all(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut dirs, mut others) = (vec![root.to_owned()], Vec::new());
     let mut next = 0;
@@ -144,7 +144,7 @@ fn all(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (dirs, others)
 }
 
-/// Returns when the file system's clock has moved.
+/// Returns when the file system's clock has advanced.
 fn tick(place: &Place) {
     let probe = place.dir.path().join("probe");
     let now = || {
@@ -167,8 +167,8 @@ fn random_changes_are_found(trust_times: bool) {
         }
         for round in 0..12 {
             if trust_times {
-                // The scan is told that it is late, so that it trusts every time; then
-                // changes have to be at least a tick away.
+                // The scan believes that it is late and trusts all times, so changes must
+                // be at least a tick apart.
                 place.later_millis = 3_600_000;
                 tick(&place);
             }
@@ -273,7 +273,7 @@ fn one_change_reads_one_file() {
     assert_eq!(place.things(), truth(&place.root()));
 }
 
-/// F13: a look stores nothing, and its cache is not kept.
+/// F13: a scan without storing stores nothing and its cache is not kept.
 #[test]
 fn a_look_stores_nothing_and_finds_the_same() {
     let mut place = Place::new();

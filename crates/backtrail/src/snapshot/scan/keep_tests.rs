@@ -1,5 +1,5 @@
-//! Promise: within a step, what was captured stays captured, whatever the step writes
-//! into the rules; the next scan that does not keep decides by the rules alone.
+//! Within a step, captured entries stay captured, whatever the step writes into the
+//! rules. The next scan without `keep` decides by the rules alone.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ fn place() -> Place {
     place
 }
 
-/// Scans with what is known, keeping what was captured.
+/// Scans with the cache, keeping captured entries.
 fn keep(place: &mut Place) -> Things {
     place.options.keep = true;
     let scanned = place.scan();
@@ -23,7 +23,7 @@ fn keep(place: &mut Place) -> Things {
     place.of(&scanned)
 }
 
-/// Returns what a file holds, if it was captured, and whether it was as ignored.
+/// Returns a file's content, if captured, and whether it was ignored.
 fn file<'a>(things: &'a Things, path: &str) -> Option<(&'a [u8], bool)> {
     match things.get(path.as_bytes())? {
         Thing::File { bytes, ignored, .. } => Some((bytes, *ignored)),
@@ -36,7 +36,7 @@ fn is_left_out(things: &Things, path: &str) -> bool {
     matches!(thing, Some(Thing::LeftOut(LeftOutReason::Ignored, _)))
 }
 
-/// B3: a step cannot hide what it does by naming it in `.gitignore`.
+/// B3: a step cannot hide its changes by adding them to `.gitignore`.
 #[test]
 fn a_directory_that_becomes_ignored_is_looked_into_for_what_was_captured() {
     let mut place = place();
@@ -68,7 +68,7 @@ fn a_directory_that_becomes_ignored_is_looked_into_for_what_was_captured() {
     }
 }
 
-/// B3: neither does a larger file, or one that grew.
+/// B3: nor with a larger file, or one that grew.
 #[test]
 fn a_file_that_was_captured_is_captured_however_large_it_is_now() {
     let mut place = place();
@@ -86,7 +86,7 @@ fn a_file_that_was_captured_is_captured_however_large_it_is_now() {
         assert!(matches!(file(&things, "large.bin"), Some((_, true))));
         assert!(is_left_out(&things, "new.log"));
     }
-    // The cap is no rule.
+    // The cap is not a rule.
     place.options.cap = 12;
     let things = keep(&mut place);
     let reason = |path: &str| match things.get(path.as_bytes()) {
@@ -107,10 +107,10 @@ fn the_next_scan_decides_by_the_rules_again() {
     place.write("src/new", "x");
     assert!(file(&keep(&mut place), "src/deep/b").is_some());
     assert!(file(&keep(&mut place), "large.bin").is_some());
-    // Against a scan that knows nothing.
+    // Compared with a scan without cache.
     let things = place.things();
     assert!(is_left_out(&things, "src") && is_left_out(&things, "large.bin"));
-    // What was left out in between is not captured any more.
+    // Entries skipped in between are not captured any more.
     let things = keep(&mut place);
     assert!(is_left_out(&things, "src") && is_left_out(&things, "large.bin"));
 }
@@ -173,7 +173,7 @@ fn a_file_in_the_place_of_a_directory_is_still_what_was_captured() {
     assert_eq!(file(&things, "src/sub"), Some((&b"a file"[..], true)));
 }
 
-/// What becomes of a directory while it is opened is no word of the rules.
+/// The state of a directory while it is opened is not a decision of the rules.
 #[test]
 fn a_kept_directory_that_goes_wrong_is_decided_by_the_rules_later() {
     let mut place = place();

@@ -1,4 +1,4 @@
-//! A workspace to scan, and a reader of its own that says what a scan must find.
+//! A workspace to scan, and an independent reader that says what a scan must find.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::random::OsRandomness;
 use crate::storage::LocalStorage;
 use crate::time::{Clock, SystemClock, Timestamp};
 
-/// What stands at a path.
+/// The thing at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Thing {
     File {
@@ -32,13 +32,13 @@ pub(super) enum Thing {
 
 pub(super) type Things = BTreeMap<Vec<u8>, Thing>;
 
-/// A workspace, its store, and what the last scan knew.
+/// A workspace, its store, and the cache of the last scan.
 pub(super) struct Place {
     pub(super) dir: TempDir,
     pub(super) objects: Objects,
     pub(super) options: ScanOptions,
     pub(super) cache: StatCache,
-    /// How much later than now the scans believe it to be.
+    /// How far scans believe to be in the future.
     pub(super) later_millis: i64,
 }
 
@@ -77,7 +77,7 @@ impl Place {
         Timestamp::from_millis(now).unwrap()
     }
 
-    /// Scans with what the last scan knew, and keeps what this one knows.
+    /// Scans with the cache of the last scan and keeps the new one.
     pub(super) fn scan(&mut self) -> Scanned {
         let mut scanned = self.try_scan().unwrap();
         if let Some(cache) = scanned.cache.take() {
@@ -94,13 +94,13 @@ impl Place {
         Ok(scanned)
     }
 
-    /// Scans without knowing anything, and stores nothing.
+    /// Scans without cache, storing nothing.
     pub(super) fn look_afresh(&self) -> Scanned {
         let none = StatCache::empty();
         scan(&self.root(), &self.options, &none, Sink::Look, self.now()).unwrap()
     }
 
-    /// Scans both ways, and returns what the snapshot holds.
+    /// Scans both ways and returns the contents of the snapshot.
     pub(super) fn things(&mut self) -> Things {
         let afresh = self.look_afresh();
         let scanned = self.scan();
@@ -110,7 +110,7 @@ impl Place {
         self.of(&scanned)
     }
 
-    /// Returns what a snapshot holds, by path.
+    /// Returns the contents of a snapshot, by path.
     pub(super) fn of(&self, scanned: &Scanned) -> Things {
         let bytes = self.node(scanned, &scanned.id);
         let root = read_root(&scanned.id, &bytes).unwrap();
@@ -142,7 +142,7 @@ impl Place {
                 } => {
                     let bytes = match self.objects.contains(&content).unwrap() {
                         true => self.objects.read(&content).unwrap(),
-                        // Only looked at: the bytes are not there, their name is.
+                        // Not stored: there is an id but no bytes.
                         false => content.as_bytes().to_vec(),
                     };
                     if self.objects.contains(&content).unwrap() {
@@ -173,7 +173,7 @@ impl Place {
         }
     }
 
-    /// Returns the names of all that was captured, or left out for a reason.
+    /// Returns the names of everything captured, or skipped for a reason.
     pub(super) fn names(&mut self, reason: Option<LeftOutReason>) -> Vec<String> {
         let named = |thing: &Thing| match (thing, reason) {
             (Thing::LeftOut(was, _), Some(reason)) => *was == reason,
@@ -188,7 +188,7 @@ impl Place {
     }
 }
 
-/// Reads a tree by other means. No ignore rules.
+/// Reads a tree by other means, without ignore rules.
 pub(super) fn truth(root: &Path) -> Things {
     let mut things = Things::new();
     read_truth(root, b"", &mut things);

@@ -1,4 +1,4 @@
-//! What is too much to store unasked.
+//! Limits for how much a snapshot stores without being asked.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -11,19 +11,19 @@ use super::sys;
 use super::walk::{Walked, split};
 use crate::error::{Error, Result, quoted};
 
-/// One in so many parts must lie in a directory for it to be named.
+/// A directory is only named if it holds at least one part in this many.
 const SHARE: u64 = 100;
 /// How many directories are named.
 const NAMED: usize = 5;
 
-/// What a snapshot may store without being asked to go on.
+/// How much a snapshot may store before it stops and asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes that are not stored yet.
+    /// The limit for bytes that are not stored yet.
     pub bytes: u64,
-    /// Files that are not stored yet.
+    /// The limit for files that are not stored yet.
     pub files: u64,
-    /// Bytes that must stay free on the store's file system.
+    /// How many bytes must stay free on the store's file system.
     pub free: u64,
 }
 
@@ -37,20 +37,20 @@ impl Default for Limits {
     }
 }
 
-/// What a snapshot would have stored that was stopped by its limits.
+/// What a snapshot would have stored if its limits had not stopped it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TooMuch {
-    /// How many files.
+    /// The number of files.
     pub files: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// How many bytes are free where the store is.
+    /// The free bytes on the store's file system.
     pub free: u64,
-    /// What was allowed.
+    /// The limits that were exceeded.
     pub limits: Limits,
-    /// The directories with most of it, the largest first, none inside another, and
-    /// none with less than a hundredth.
+    /// The directories with most of it, the largest first, none inside another, and none
+    /// with less than a hundredth.
     pub largest: Vec<LargeDir>,
 }
 
@@ -58,16 +58,16 @@ pub struct TooMuch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LargeDir {
-    /// Where it is, from the workspace's root.
+    /// The path relative to the workspace.
     pub path: PathBuf,
     /// How many files in it would be stored.
     pub files: u64,
-    /// How many bytes.
+    /// How many bytes would be stored.
     pub bytes: u64,
 }
 
 impl LargeDir {
-    /// Returns the line for `.backtrailignore` that leaves it out; `None` where no
+    /// Returns the line for `.backtrailignore` that skips the directory; `None` if no
     /// line can name it.
     pub fn ignore_line(&self) -> Option<String> {
         let path = self
@@ -86,7 +86,7 @@ impl LargeDir {
     }
 }
 
-/// Stops a scan that would store too much, before anything is read.
+/// Stops a scan that would store too much before anything is read.
 pub(super) fn check(limits: Limits, store: &Path, dirs: &[Walked], all: &[Unread]) -> Result<()> {
     if all.is_empty() {
         return Ok(());
@@ -141,7 +141,7 @@ impl fmt::Display for TooMuch {
 }
 
 impl TooMuch {
-    /// Returns whether it is not much, and only the space is missing.
+    /// Returns whether only the free space is too small.
     fn lacks_space(&self) -> bool {
         self.bytes <= self.limits.bytes && self.files <= self.limits.files
     }
@@ -172,7 +172,7 @@ impl TooMuch {
     }
 }
 
-/// A number of files, for reading.
+/// Formats a number of files.
 struct Files(u64);
 
 impl fmt::Display for Files {
@@ -184,7 +184,7 @@ impl fmt::Display for Files {
     }
 }
 
-/// A number of bytes, for reading.
+/// Formats a number of bytes.
 struct Size(u64);
 
 impl fmt::Display for Size {
@@ -200,7 +200,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// What is to be stored in a directory and below it.
+/// The amount to be stored in and below a directory.
 #[derive(Default, Clone)]
 struct Sum<'a> {
     files: u64,
@@ -222,8 +222,8 @@ fn largest(dirs: &[Walked], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
         sum.files += 1;
         sum.bytes = sum.bytes.saturating_add(unread.size);
     }
-    // Every directory stands before those in it: backwards, each is complete when
-    // it is added to the one above.
+    // Directories come before those in them. In reverse, each sum is complete when it is
+    // added to its parent.
     for walked in dirs.iter().skip(1).rev() {
         let Some(own) = sums.get(&*walked.path).cloned() else {
             continue;
@@ -251,7 +251,7 @@ fn largest(dirs: &[Walked], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
     named.into_iter().map(large).collect()
 }
 
-/// Goes down while one directory holds nine tenths: its name says more.
+/// Descends while one directory holds nine tenths, because its name says more.
 fn narrow<'a>(mut path: &'a [u8], sums: &HashMap<&'a [u8], Sum<'a>>, by_files: bool) -> &'a [u8] {
     loop {
         let sum = &sums[path];

@@ -1,4 +1,4 @@
-//! What is to be done about each name in a directory.
+//! Decides how each name in a directory is handled.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::walk::Jobs;
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// Names that a restore writes beside the place of a file are passed over.
+/// The prefix of temporary names that a restore uses; scans ignore them.
 pub(crate) const STAGING: &[u8] = b".backtrail-staging-";
 
-/// One name in a directory that is not as the cache has it.
+/// A name in a directory that differs from the cache.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) name: Box<CStr>,
@@ -26,7 +26,7 @@ pub(super) struct Item {
     pub(super) state: State,
 }
 
-/// What became of a name.
+/// The state of a name.
 #[derive(Debug)]
 pub(super) enum State {
     /// The number of the directory in this scan.
@@ -42,15 +42,15 @@ pub(super) enum State {
         target: Box<[u8]>,
     },
     LeftOut(LeftOut),
-    /// A file of this length, to be read.
+    /// A file of this length that must be read.
     Unread(u64),
-    /// It went away meanwhile.
+    /// It disappeared during the scan.
     Gone,
 }
 
-/// What a look at a name tells.
+/// The result of inspecting a name.
 pub(super) enum Looked {
-    /// All that the cache knows of it holds.
+    /// Everything the cache has about it is still true.
     Same,
     /// A directory, with its number in this scan.
     Dir(Verdict, u32),
@@ -58,12 +58,12 @@ pub(super) enum Looked {
 }
 
 impl State {
-    /// Makes the state that the cache has; `dir` is the number of a directory that
-    /// this scan walks.
+    /// Creates the state from the cache; `dir` is the number of a directory that this
+    /// scan walks.
     pub(super) fn known(known: &Known<'_>, dir: Option<u32>) -> Self {
         match (known.what, dir) {
             (_, Some(dir)) => Self::Dir(dir),
-            // Every directory that is known is walked, so it has a number.
+            // Every cached directory is walked, so it has a number.
             (What::Dir(_), None) => Self::Gone,
             (What::File { stamp, content }, None) => Self::File {
                 stamp,
@@ -87,14 +87,15 @@ impl State {
 /// The sizes that decide what is captured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
-    /// A larger file is left out.
+    /// Larger files are skipped.
     pub(super) cap: u64,
-    /// A larger file that is ignored is left out.
+    /// Larger ignored files are skipped.
     pub(super) small_ignored: u64,
 }
 
 impl Sizes {
-    /// Returns why something that is no directory is left out, if it is.
+    /// Returns the reason for skipping something that is not a directory, if there is
+    /// one.
     pub(super) fn refuse(self, verdict: Verdict, seen: &Seen) -> Option<LeftOutReason> {
         match (seen.kind, verdict) {
             (Kind::File | Kind::Link, Verdict::Excluded | Verdict::Inside) => {
@@ -111,25 +112,25 @@ impl Sizes {
     }
 }
 
-/// A directory that is being looked into.
+/// A directory that is being inspected.
 pub(super) struct Here<'a> {
     pub(super) fd: &'a OwnedFd,
     pub(super) path: &'a [u8],
-    /// How many directories it is in.
+    /// How many directories it is nested in.
     pub(super) depth: usize,
     pub(super) rules: &'a Arc<Rules>,
-    /// Whether what the cache says about ignoring was decided by the same rules.
+    /// Whether the cached verdicts were decided by the same rules.
     pub(super) verdicts_hold: bool,
-    /// Whether what was captured is captured again.
+    /// Whether captured entries stay captured.
     pub(super) keep: bool,
-    /// Whether everything is captured, whatever rules say.
+    /// Whether everything is captured regardless of rules.
     pub(super) all: bool,
     pub(super) sizes: Sizes,
     pub(super) horizon: Horizon,
 }
 
 impl Here<'_> {
-    /// Looks at one name. `hint` is its kind, where the directory told.
+    /// Inspects one name. `hint` is its kind, if the directory listing has it.
     pub(super) fn look(
         &self,
         name: &CStr,
@@ -164,8 +165,8 @@ impl Here<'_> {
         }
     }
 
-    /// Git's own state: noted, and never looked into. Its length says nothing
-    /// about the workspace.
+    /// Handles `.git`: it is recorded but never opened. Its length says nothing about the
+    /// workspace.
     fn git(&self, name: &CStr, known: Option<&Known<'_>>, hint: Option<Kind>) -> Looked {
         let kind = hint.or_else(|| match known?.what {
             What::LeftOut(left_out) => Some(left_out.kind),
@@ -208,7 +209,7 @@ impl Here<'_> {
     }
 
     fn file(&self, name: &CStr, known: Option<&Known<'_>>, seen: &Seen) -> Result<Looked> {
-        // Nothing but its kind matters of what can be neither read nor linked to.
+        // For special files only the kind matters.
         let verdict = match seen.kind {
             Kind::File | Kind::Link => self.verdict(name, known, false),
             _ => Verdict::Plain,
@@ -249,8 +250,7 @@ impl Here<'_> {
                 target,
             },
             Err(Errno::NOENT) => State::Gone,
-            // Something else stands there now; the next scan sees that the
-            // directory changed.
+            // Something replaced it; the next scan will see that the directory changed.
             Err(Errno::INVAL) => State::left_out(LeftOutReason::Unstable, Kind::Link, 0),
             Err(_) => State::left_out(LeftOutReason::Unreadable, Kind::Link, 0),
         }
@@ -267,7 +267,7 @@ impl Here<'_> {
     }
 }
 
-/// Returns that nothing changed if the cache has the same reason.
+/// Returns `Same` if the cache has the same skipped state.
 fn same_or(known: Option<&Known<'_>>, verdict: Verdict, state: State) -> Looked {
     let same = match (known.map(|known| (known.verdict, known.what)), &state) {
         (Some((was, What::LeftOut(before))), State::LeftOut(now)) => {

@@ -1,6 +1,5 @@
-//! Promise: what cannot or shall not be captured is an entry with its reason, the
-//! rest is captured, and a workspace that moves under the scan never leads it
-//! elsewhere.
+//! Entries that cannot or must not be captured are listed with a reason, everything else
+//! is captured, and a workspace that changes during the scan never leads it elsewhere.
 
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
@@ -24,7 +23,7 @@ fn hook(place: &mut Place, act: impl Fn(Step, &str) + Send + Sync + 'static) {
     place.options.hook = Some(Hook(Arc::new(act)));
 }
 
-/// Does something once, when a step is reached.
+/// Runs `act` once, when a step is reached.
 fn once(place: &mut Place, at: (Step, &'static str), act: impl Fn() + Send + Sync + 'static) {
     let done = AtomicUsize::new(0);
     hook(place, move |step, path| {
@@ -89,7 +88,7 @@ fn the_store_is_never_captured() {
     place.options.store = place.at("deep/store");
     assert_eq!(place.names(Some(LeftOutReason::Store)), ["deep/store"]);
     assert_eq!(place.names(None), ["file"]);
-    // Also by a cache that was made when the store was elsewhere.
+    // Nor with a cache from when the store was elsewhere.
     place.options.store = place.dir.path().join("store");
     assert_eq!(place.names(None), ["deep/store/secret", "file"]);
     place.options.store = place.at("deep/store");
@@ -106,7 +105,7 @@ fn what_a_restore_stages_is_passed_over() {
     assert_eq!(place.scan().root.totals.left_out, 0);
 }
 
-/// F28: a directory without permission is named, and the rest is captured.
+/// F28: an unreadable directory is named, and everything else is captured.
 #[test]
 fn a_directory_without_permission_is_left_out_and_named() {
     let mut place = Place::new();
@@ -123,13 +122,13 @@ fn a_directory_without_permission_is_left_out_and_named() {
     let names = ["closed", "open/closed-file"];
     assert_eq!(place.names(Some(LeftOutReason::Unreadable)), names);
     assert_eq!(place.names(None), ["open/file"]);
-    // Opened again, they are captured although nothing else changed.
+    // Readable again, they are captured although nothing else changed.
     fs::set_permissions(place.at("closed"), Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(place.at("open/closed-file"), Permissions::from_mode(0o644)).unwrap();
     assert_eq!(place.things(), truth(&place.root()));
 }
 
-/// F28: what cannot be read is not deleted.
+/// F28: unreadable files do not count as deleted.
 #[test]
 fn a_directory_closed_before_its_files_are_read_leaves_them_out() {
     let mut place = Place::new();
@@ -284,7 +283,7 @@ fn a_file_that_never_holds_still_is_unstable() {
     let (at, count) = (place.at("f"), AtomicUsize::new(0));
     hook(&mut place, move |step, path| {
         if step == Step::ReadFile && path == "f" {
-            // The same length, and another time.
+            // The same length and a different time.
             let seconds = count.fetch_add(1, Ordering::SeqCst) as u64;
             fs::write(&at, seconds.to_string()).unwrap();
             let file = fs::File::options().write(true).open(&at).unwrap();
@@ -380,7 +379,7 @@ fn too_much_stops_before_anything_is_read() {
     );
     assert!(error.to_string().contains("/web/node_modules/"), "{error}");
     assert!(read.lock().unwrap().is_empty());
-    // The lines that it names are the way out.
+    // The suggested lines solve the problem.
     place.write(".backtrailignore", lines.join("\n"));
     place.options.limits = Some(Limits {
         bytes: 10_000,
@@ -443,7 +442,7 @@ fn too_many_files_and_too_little_space_stop_as_well() {
         free: 0,
     });
     place.scan();
-    // What is known already does not count.
+    // Files that are already stored do not count.
     place.options.limits = Some(Limits {
         bytes: 0,
         files: 0,
@@ -500,7 +499,7 @@ fn what_is_ignored_is_told_after_what_is_worth_knowing() {
     }
 }
 
-/// What is captured can be read again, however deep it is.
+/// Everything captured can be read again, however deep it is.
 #[test]
 fn directories_deeper_than_a_snapshot_is_read_are_left_out() {
     let mut place = Place::new();

@@ -1,5 +1,5 @@
-//! Reading what changed: every file is opened, compared before and after, and
-//! hashed, by several threads.
+//! Reads changed files: each is opened, hashed, and compared before and after, by several
+//! threads.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -20,7 +20,7 @@ use super::{ScanProgress, Sink, Step};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// A longer file is read piece by piece.
+/// Longer files are read piece by piece.
 const WHOLE: u64 = 2 * 1024 * 1024;
 /// How much one thread takes at a time.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
@@ -28,7 +28,7 @@ const BATCH_FILES: usize = 256;
 /// How much of a long file is read at a time.
 const PIECE: usize = 256 * 1024;
 
-/// A file to be read: the number of its directory, and its place in it.
+/// A file to be read: the number of its directory, and its position there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unread {
     pub(super) dir: u32,
@@ -36,19 +36,18 @@ pub(super) struct Unread {
     pub(super) size: u64,
 }
 
-/// What was read.
 #[derive(Debug, Clone, Copy, Default)]
 #[cfg_attr(not(test), expect(dead_code, reason = "tests ask what was read"))]
 pub(crate) struct Counts {
-    /// Files that were read.
+    /// The number of files read.
     pub(crate) files: u64,
-    /// Their bytes.
+    /// The bytes of those files.
     pub(crate) bytes: u64,
-    /// Directories whose names were read.
+    /// The number of directories whose names were read.
     pub(crate) dirs: u64,
 }
 
-/// Lists what is to be read.
+/// Lists the files to be read.
 pub(super) fn unread(dirs: &[Walked]) -> Vec<Unread> {
     let mut all = Vec::new();
     for (dir, walked) in dirs.iter().enumerate() {
@@ -78,7 +77,7 @@ fn items_mut(found: &mut Found) -> &mut [Item] {
     }
 }
 
-/// Reads all that is to be read, and notes in `dirs` what it was.
+/// Reads all files and records their state in `dirs`.
 pub(super) fn read_all(
     walk: &Walk<'_>,
     dirs: &mut [Walked],
@@ -118,8 +117,8 @@ pub(super) fn read_all(
     Ok(counts)
 }
 
-/// Cuts the list into what one thread takes at a time. Long files come first, so
-/// that none is begun when the others are done.
+/// Splits the list into batches for threads. Long files come first, so that none is
+/// started when the other threads are done.
 fn batches(all: &mut [Unread]) -> Vec<Range<usize>> {
     all.sort_by_key(|unread| std::cmp::Reverse(if unread.size > WHOLE { unread.size } else { 0 }));
     let mut batches = Vec::new();
@@ -137,7 +136,7 @@ fn batches(all: &mut [Unread]) -> Vec<Range<usize>> {
     batches
 }
 
-/// What all threads that read share.
+/// State shared by all reading threads.
 struct Reading<'a> {
     walk: &'a Walk<'a>,
     dirs: &'a [Walked],
@@ -152,11 +151,11 @@ struct Reading<'a> {
 enum Opened {
     Dir(OwnedFd),
     Gone,
-    /// It is there, and its files with it as far as anybody knows.
+    /// It exists, and so do its files as far as is known.
     Unreadable,
 }
 
-/// What one thread has in its hands.
+/// State of one thread.
 #[derive(Default)]
 struct Hand {
     buffer: Vec<u8>,
@@ -169,7 +168,7 @@ impl Reading<'_> {
         let (mut files, mut bytes) = (0, 0);
         for unread in &self.all[batch] {
             let dir = &self.dirs[unread.dir as usize];
-            // What became of a directory stands beside the directory's name.
+            // The state of a replaced directory is kept in its parent's item.
             let path = match dir.found {
                 Found::Replaced(_) => super::walk::split(&dir.path).0,
                 _ => &dir.path,
@@ -203,7 +202,7 @@ impl Reading<'_> {
         match self.walk.root.open_dir(path) {
             Ok(fd) => Ok(Opened::Dir(fd)),
             Err(error) if sys::is_fatal(error) => Err(self.walk.fatal(path, error)),
-            // Something else stands there now, or in the place of one above.
+            // Something replaced it, or a directory above it.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Opened::Gone),
             Err(_) => Ok(Opened::Unreadable),
         }
@@ -221,7 +220,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads one file until it holds still.
+    /// Reads a file until it does not change while being read.
     fn file(&self, dir: &OwnedFd, path: &[u8], item: &Item, buffer: &mut Vec<u8>) -> Result<State> {
         let mut size = 0;
         for _ in 0..sys::TRIES {
@@ -275,8 +274,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Says what a name is that could not be opened as a file; `None` if it is one
-    /// now.
+    /// Returns the state of a name that could not be opened as a file; `None` if it is a
+    /// file now.
     fn not_opened(&self, dir: &OwnedFd, item: &Item, error: Errno) -> Option<State> {
         let seen = match sys::seen_at(dir, &*item.name) {
             Ok(seen) => seen,
@@ -290,7 +289,7 @@ impl Reading<'_> {
                 Kind::File,
                 seen.len(),
             )),
-            // The walk is over; the next one looks into it.
+            // The walk is over; the next scan will walk it.
             Kind::Dir => Some(State::left_out(LeftOutReason::Unstable, Kind::Dir, 0)),
             Kind::Link => self.link(dir, item, &seen),
             kind => Some(State::left_out(LeftOutReason::Special, kind, 0)),
@@ -309,9 +308,9 @@ impl Reading<'_> {
         })
     }
 
-    /// Reads a file at once; `None` if it has not the length that it should have.
+    /// Reads a file at once; `None` if its length is not `size`.
     fn whole(&self, mut file: &File, size: u64, buffer: &mut Vec<u8>) -> Content {
-        // One more than there should be: a file that grew shows.
+        // One more byte than expected, to notice a file that grew.
         buffer.resize(size as usize + 1, 0);
         let mut len = 0;
         while len < buffer.len() {
@@ -344,7 +343,7 @@ impl Reading<'_> {
     }
 }
 
-/// What a file holds; the inner failure is the file's, the outer one the store's.
+/// A file's content. The inner error concerns the file, the outer one the store.
 type Content = Result<io::Result<Option<ObjectId>>>;
 
 fn hash(file: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<(ObjectId, u64)> {
@@ -360,7 +359,7 @@ fn hash(file: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<(ObjectId, u64
     }
 }
 
-/// Returns whether a file is as it was before it was read.
+/// Returns whether a file is unchanged since before it was read.
 fn is_still(file: &File, before: &Seen) -> bool {
     sys::seen(file).is_ok_and(|after| after.stamp == before.stamp)
 }

@@ -1,7 +1,7 @@
-//! What ignore rules say about a name.
+//! Applies ignore rules to names.
 //!
-//! Each directory with rules of its own adds a layer. A layer's key stands for all
-//! that was read up to there: what was decided under the same key holds.
+//! Each directory with rules of its own adds a layer. A layer's key identifies all rules
+//! up to there: decisions made under the same key still hold.
 
 use std::ffi::{CStr, OsStr};
 use std::io;
@@ -15,28 +15,28 @@ use super::git;
 use super::matcher::Matcher;
 use super::sys;
 
-/// A longer file of rules is not read.
+/// Longer rule files are not read.
 pub(super) const LONGEST: u64 = 1024 * 1024;
 
-/// What rules say about a name.
+/// What the rules decide about a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Verdict {
-    /// Nothing names it.
+    /// No rule matches.
     #[default]
     Plain,
-    /// Git's rules, or `.ignore`, name it.
+    /// Git's rules or `.ignore` match it.
     Ignored,
-    /// `.backtrailignore` names it: it is never captured.
+    /// `.backtrailignore` matches it: it is never captured.
     Excluded,
-    /// Git's rules, or `.ignore`, name a directory that it is in.
+    /// Git's rules or `.ignore` match a directory that contains it.
     Inside,
-    /// Ignored in either way, and captured because it was before. No rule says so,
-    /// and the cache does not keep it.
+    /// Ignored in either way, but captured because it was before. This is not a rule's
+    /// decision and is not cached.
     Kept,
 }
 
 impl Verdict {
-    /// Returns what the next scan may know of it: what rules said.
+    /// Returns the verdict to cache: what the rules alone decide.
     pub(super) fn by_rules(self) -> Self {
         match self {
             Self::Kept => Self::Ignored,
@@ -44,7 +44,7 @@ impl Verdict {
         }
     }
 
-    /// Takes into account that something was captured before.
+    /// Returns the verdict for something that was captured before.
     pub(super) fn keep(self) -> Self {
         match self {
             Self::Ignored | Self::Inside => Self::Kept,
@@ -72,13 +72,13 @@ impl Origin {
         Self::Global,
     ];
 
-    /// Returns whether a repository inside another does not see the outer rules.
+    /// Returns whether these rules do not apply inside a nested repository.
     fn ends_at_repository(self) -> bool {
         matches!(self, Self::Git | Self::Exclude | Self::Global)
     }
 }
 
-/// Which names that matter here a directory has, as bits.
+/// Which special names a directory has, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RuleFiles(u8);
 
@@ -128,7 +128,7 @@ impl RuleFiles {
 struct Source {
     origin: Origin,
     text: Vec<u8>,
-    /// Compiled when something is to be decided for the first time.
+    /// Compiled when it is first needed.
     matcher: OnceLock<Matcher>,
 }
 
@@ -142,44 +142,44 @@ impl Source {
         })
     }
 
-    /// Returns whether the rules name a path (true), take it back (false), or say
-    /// nothing.
+    /// Returns whether the rules ignore a path (true), include it again (false), or do
+    /// not match.
     fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
         let matcher = self.matcher.get_or_init(|| Matcher::new(&self.text));
         matcher.says(path, is_dir)
     }
 }
 
-/// Names a set of rules.
+/// Identifies a set of rules.
 pub(super) type RulesKey = [u8; 16];
 
-/// The rules for what is in one directory: its own, and all above.
+/// The rules for the contents of one directory: its own, and all above.
 #[derive(Debug)]
 pub(super) struct Rules {
     above: Option<Arc<Self>>,
     key: RulesKey,
-    /// How much of a path leads to this layer's directory.
+    /// The length of the path that leads to this layer's directory.
     base: usize,
     is_repository: bool,
-    /// Whether all this is in a directory that is ignored.
+    /// Whether this is inside an ignored directory.
     inside: bool,
     sources: Vec<Arc<Source>>,
     frame: Arc<Frame>,
 }
 
-/// What all layers share.
+/// State shared by all layers.
 #[derive(Debug)]
 struct Frame {
     root: PathBuf,
-    /// The root's path beneath its repository, with a `/` after it unless empty.
+    /// The root's path beneath its repository, with a trailing `/` unless empty.
     prefix: Vec<u8>,
     global: Option<Arc<Source>>,
 }
 
 impl Rules {
-    /// Makes the rules that hold around the root: the global ones, and those of
-    /// the directories above up to the repository's. `settings` is what else the
-    /// decisions depend on.
+    /// Creates the rules around the root: the global ones, and those of the directories
+    /// above, up to the repository's. `settings` is anything else the decisions depend
+    /// on.
     pub(super) fn around(
         root: &Path,
         global_excludes: Option<&Path>,
@@ -279,8 +279,8 @@ impl Rules {
         if sources.is_empty() && !is_repository {
             return self.clone();
         }
-        // The same text means something else in another directory. The cache is
-        // asked by path, so how far down the layer stands says which one it is.
+        // The same text means something else in another directory. The cache is keyed by
+        // path, so the depth of the layer identifies the directory.
         let place = (base as u64).to_le_bytes();
         let key = key(&self.key, is_repository, &place, &sources);
         if is_repository {
@@ -297,7 +297,7 @@ impl Rules {
         })
     }
 
-    /// Returns the rules for what is in a directory that is ignored.
+    /// Returns the rules for the contents of an ignored directory.
     pub(super) fn inside(self: &Arc<Self>) -> Arc<Self> {
         if self.inside {
             return self.clone();
@@ -345,7 +345,7 @@ impl Rules {
         Verdict::Plain
     }
 
-    /// Asks the rules of one origin, the nearest first.
+    /// Applies the rules of one origin, the nearest first.
     fn says(&self, origin: Origin, path: &[u8], is_dir: bool) -> Option<bool> {
         let mut layer = Some(self);
         while let Some(rules) = layer {

@@ -1,5 +1,5 @@
-//! Promise: what git would ignore is ignored, `.ignore` and `.backtrailignore` have
-//! their say, and rules take effect in the next scan whoever changed them.
+//! Scans ignore what git ignores, honour `.ignore` and `.backtrailignore`, and apply
+//! changed rules in the next scan.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -59,7 +59,7 @@ fn the_deepest_rule_wins_and_may_take_back() {
     place.write("a/b/keep.log", "x");
     place.write("a/only-here", "x");
     place.write("only-here", "x");
-    // What is in an ignored directory cannot be taken back.
+    // Nothing in an ignored directory can be included again.
     place.write("build/.gitignore", "!*\n");
     place.write("build/keep", "x");
     assert_eq!(ignored(&mut place), ["a/other.log", "only-here"]);
@@ -126,7 +126,7 @@ fn rules_that_change_take_effect_at_once() {
     let before = place.scan();
     place.write(".gitignore", "*.log\n");
     assert_eq!(ignored(&mut place), ["a/b/file.log"]);
-    // The same length, and at once.
+    // The same length, immediately afterwards.
     place.write(".gitignore", "*.txt\n");
     assert_eq!(ignored(&mut place), ["a/b/file.txt"]);
     place.write(".gitignore", "a/\n");
@@ -158,7 +158,7 @@ fn new_rules_read_no_file_again_that_is_known() {
     place.scan();
     place.write(".gitignore", "*.log\n");
     let scanned = place.scan();
-    // Only the file of rules itself.
+    // Only the rule file itself.
     assert_eq!(scanned.counts.files, 1);
     assert_eq!(ignored(&mut place).len(), 20);
 }
@@ -192,7 +192,7 @@ fn a_repository_inside_has_its_own_rules() {
         place.names(Some(LeftOutReason::Git)),
         [".git", "inner/.git"]
     );
-    // Git's own is not counted among what is left out.
+    // `.git` is not counted among the skipped entries.
     assert_eq!(place.scan().root.totals.left_out, 1);
     assert_eq!(place.scan().left_out.len(), 1);
 }
@@ -210,7 +210,7 @@ fn a_worktree_finds_the_rules_of_its_repository() {
     place.write("a.e", "x");
     assert_eq!(ignored(&mut place), ["a.e"]);
     assert_eq!(place.names(Some(LeftOutReason::Git)), [".git"]);
-    // A submodule says a path from where it is.
+    // A submodule names a path relative to itself.
     place.write("sub/.git", "gitdir: ../../main/.git\n");
     place.write("sub/b.e", "x");
     assert_eq!(ignored(&mut place), ["a.e", "sub/b.e"]);
@@ -229,7 +229,7 @@ fn a_workspace_inside_a_repository_obeys_the_rules_above() {
         place.write(name, "x");
     }
     assert_eq!(ignored(&mut place), ["a.e", "a.log", "anchored"]);
-    // A repository of its own does not look above.
+    // A repository of its own ignores the rules above.
     place.write(".git/HEAD", "x");
     assert_eq!(ignored(&mut place), [""; 0]);
 }
@@ -273,7 +273,8 @@ fn one_rule_too_many_costs_no_other_rule() {
     }
 }
 
-/// Rules that other programs take otherwise than git, each against git itself.
+/// Rules that other programs interpret differently from git, each compared with git
+/// itself.
 #[test]
 fn git_agrees_about_odd_rules() {
     if Command::new("git").arg("--version").output().is_err() {
@@ -357,7 +358,7 @@ fn git_agrees_about_odd_rules() {
         for name in names {
             let path = place.root().join(OsStr::from_bytes(name));
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            // Some stand for a directory here, and for a file there.
+            // Some names are directories in one place and files in another.
             fs::write(path, "x").unwrap_or_default();
         }
         place.write(".gitignore", rule);
@@ -369,7 +370,7 @@ fn git_agrees_about_odd_rules() {
     assert!(differ.is_empty(), "rule, found, expected: {differ:#?}");
 }
 
-/// Random rules in random places, against git itself.
+/// Random rules in random places, compared with git itself.
 #[test]
 fn git_agrees_about_random_rules() {
     if Command::new("git").arg("--version").output().is_err() {
@@ -430,7 +431,7 @@ fn git_agrees_about_random_rules() {
     }
 }
 
-/// Returns the files that no rule names.
+/// Returns the files that no rule matches.
 fn plain(place: &mut Place) -> Vec<String> {
     let things = place.things();
     let plain = |(path, thing): (&Vec<u8>, &Thing)| {

@@ -1,4 +1,5 @@
-//! Figures, by hand: `cargo test --release -p backtrail speed -- --ignored --nocapture`.
+//! Measurements, run by hand: `cargo test --release -p backtrail speed -- --ignored
+//! --nocapture`.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +31,7 @@ fn fill(root: &Path, dirs: usize, per_dir: usize, size: usize) {
     }
 }
 
-/// Opens every directory and looks at every name, in two threads: the floor.
+/// Opens every directory and inspects every name in two threads: the lower bound.
 fn bare_walk(root: &Path) -> usize {
     let root = Root::open(root).unwrap();
     let queue = Queue::new(Vec::new());
@@ -54,8 +55,8 @@ fn bare_walk(root: &Path) -> usize {
     parts.unwrap().into_iter().sum()
 }
 
-/// Does several things by turns, and returns the best time of each: what else the
-/// machine does meets all of them.
+/// Runs several functions in turns and returns the best time of each, so that other load
+/// on the machine affects all of them.
 fn best<const N: usize>(rounds: usize, mut what: [&mut dyn FnMut(); N]) -> [f64; N] {
     let mut best = [f64::MAX; N];
     for _ in 0..rounds {

@@ -1,7 +1,7 @@
-//! The walk: every directory is opened, every name looked at, by several threads.
+//! The walk: opens every directory and inspects every name, by several threads.
 //!
-//! Nothing is hashed here. A directory that did not change since the last scan is
-//! not read again, its names are known.
+//! Nothing is hashed here. A directory that is unchanged since the last scan is not read
+//! again, because its names are known.
 
 use std::ffi::{CStr, OsStr};
 use std::iter::Peekable;
@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     pub(super) path: Box<[u8]>,
-    /// Its number in the cache, if the cache knew it.
+    /// Its number in the cache, if cached.
     pub(super) record: Option<u32>,
     pub(super) found: Found,
 }
@@ -38,7 +38,7 @@ pub(super) enum Found {
     LeftOut(LeftOutReason),
     /// It is something else now.
     Replaced(Item),
-    /// All but its directories, which have these numbers, is as the cache has it.
+    /// Everything except its subdirectories, which have these numbers, is as cached.
     Same(Vec<u32>),
     Changed(Changed),
 }
@@ -52,15 +52,15 @@ pub(super) struct Changed {
     pub(super) items: Vec<Item>,
 }
 
-/// A directory to be looked into.
+/// A directory to be walked.
 #[derive(Debug)]
 pub(super) struct Job {
     number: u32,
     path: Box<[u8]>,
     record: Option<u32>,
-    /// What holds for its own name.
+    /// The rules for its own name.
     rules: Arc<Rules>,
-    /// It is ignored, and looked into for what was captured of it.
+    /// It is ignored, but walked for entries that were captured before.
     kept: bool,
 }
 
@@ -71,14 +71,14 @@ impl Job {
     }
 }
 
-/// The directories that were found in one.
+/// The subdirectories found in a directory.
 pub(super) struct Jobs<'a> {
     walk: &'a Walk<'a>,
     found: Vec<Job>,
 }
 
 impl Jobs<'_> {
-    /// Adds a directory, and returns its number.
+    /// Adds a directory and returns its number.
     pub(super) fn add(
         &mut self,
         (dir, name): (&[u8], &CStr),
@@ -102,7 +102,6 @@ impl Jobs<'_> {
     }
 }
 
-/// Joins a directory's path and a name.
 pub(super) fn join(dir: &[u8], name: &[u8]) -> Box<[u8]> {
     match dir {
         b"" => name.into(),
@@ -110,7 +109,7 @@ pub(super) fn join(dir: &[u8], name: &[u8]) -> Box<[u8]> {
     }
 }
 
-/// What all threads of a walk share.
+/// State shared by all threads of a walk.
 pub(super) struct Walk<'a> {
     pub(super) root: &'a Root,
     pub(super) path: &'a Path,
@@ -123,7 +122,7 @@ pub(super) struct Walk<'a> {
     seen: AtomicU64,
 }
 
-/// What a walk found: every directory before those in it.
+/// The result of a walk: every directory comes before those in it.
 pub(super) struct Tree {
     pub(super) dirs: Vec<Walked>,
     pub(super) dirs_read: u64,
@@ -150,7 +149,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks the whole tree.
     pub(super) fn run(&self) -> Result<Tree> {
         let settings = [
             self.options.cap.to_le_bytes(),
@@ -187,7 +185,7 @@ impl<'a> Walk<'a> {
                 dirs[number as usize] = Some(walked);
             }
         }
-        // A number without a directory was given on the word of a broken cache.
+        // A number without a directory came from a broken cache.
         let dirs = dirs.into_iter().map(Option::unwrap_or_default);
         Ok(Tree {
             dirs: dirs.collect(),
@@ -235,15 +233,15 @@ impl<'a> Walk<'a> {
         Ok(Found::LeftOut(LeftOutReason::Unreadable))
     }
 
-    /// Looks at a name that was a directory and is none any more. `None` if it is
-    /// one again.
+    /// Inspects a name that was a directory and no longer is. Returns `None` if it is one
+    /// again.
     fn look_again(&self, job: &Job, jobs: &mut Jobs<'_>) -> Result<Option<Found>> {
         let (dir, name) = split(&job.path);
         let name = std::ffi::CString::new(name).unwrap_or_default();
         let fd = match self.root.open_dir(dir) {
             Ok(fd) => fd,
             Err(error) if sys::is_fatal(error) => return Err(self.fatal(dir, error)),
-            // Then the directory that it was in went as well.
+            // Then the directory that contained it is gone as well.
             Err(_) => return Ok(Some(Found::Gone)),
         };
         match sys::seen_at(&fd, &name) {
@@ -266,7 +264,7 @@ impl<'a> Walk<'a> {
                 verdict,
                 state,
             })),
-            // It changes faster than it can be looked at.
+            // It changes faster than it can be inspected.
             Looked::Dir(..) | Looked::Same => Some(Found::LeftOut(LeftOutReason::Unreadable)),
         })
     }
@@ -305,8 +303,8 @@ impl<'a> Walk<'a> {
         self.read(fd, job, record.as_ref(), &seen, names, jobs)
     }
 
-    /// Looks at the names that a directory had, and has still. `None` if the cache
-    /// makes no sense.
+    /// Inspects the cached names of an unchanged directory. Returns `None` if the cache
+    /// is invalid.
     fn known(
         &self,
         fd: &OwnedFd,
@@ -346,7 +344,7 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// Looks at the names that were read from a directory.
+    /// Inspects the names that were read from a directory.
     fn read(
         &self,
         fd: &OwnedFd,
@@ -443,7 +441,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns how many names a path has.
+/// Returns the number of names in a path.
 fn depth(path: &[u8]) -> usize {
     match path {
         b"" => 0,
@@ -459,14 +457,14 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Returns whether a directory has the names that it had.
+/// Returns whether a directory still has the cached names.
 fn is_same(record: &Record<'_>, seen: &Seen) -> bool {
     let (was, is) = (&record.head.stamp, &seen.stamp);
     let same = was.ino == is.ino && was.mtime == is.mtime && was.ctime == is.ctime;
     same && was.mode == is.mode && !record.head.racy
 }
 
-/// Finds a name among those that were known; both come in the same order.
+/// Finds a name among the cached ones; both are in the same order.
 fn find<'a>(before: &mut Peekable<Entries<'a>>, name: &CStr) -> Option<Known<'a>> {
     loop {
         let known = (*before.peek()?)?;
@@ -478,7 +476,7 @@ fn find<'a>(before: &mut Peekable<Entries<'a>>, name: &CStr) -> Option<Known<'a>
     }
 }
 
-/// Makes items of the first entries of a record, which are as they were.
+/// Creates items from the first entries of a record, which are unchanged.
 pub(super) fn replay(record: &Record<'_>, count: u64, subdirs: &[u32]) -> Vec<Item> {
     let mut subdirs = subdirs.iter();
     let entries = record
@@ -495,7 +493,7 @@ pub(super) fn replay(record: &Record<'_>, count: u64, subdirs: &[u32]) -> Vec<It
     entries.flatten().map(item).collect()
 }
 
-/// Adds what a look told about a name.
+/// Adds the result of inspecting a name.
 fn push(items: &mut Vec<Item>, name: &CStr, known: Option<&Known<'_>>, looked: Looked) {
     let (verdict, state) = match (looked, known) {
         (Looked::Same, Some(known)) => (known.verdict, State::known(known, None)),
