@@ -1,7 +1,7 @@
 //! Marking all that a state is made of.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::objects::{Mark, ObjectId, SHORT_STREAM, ObjectTable};
+use crate::objects::{Mark, ObjectId, ObjectTable, SHORT_STREAM};
 use crate::snapshot::entry::Node;
 use crate::snapshot::node::{Listing, read_listing, read_root};
 
@@ -84,7 +84,7 @@ impl Marking<'_> {
                     self.must_be_there(content)?;
                 }
             }
-            Node::Link { .. } | Node::LeftOut(_) => {}
+            Node::Link { .. } | Node::Skipped(_) => {}
         }
         Ok(())
     }

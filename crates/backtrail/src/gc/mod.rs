@@ -22,7 +22,7 @@ pub use report::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 
 use crate::error::Result;
 use crate::ids::WorkspaceId;
-use crate::objects::{SkipReason, ObjectId, ObjectTable, Sweep, Swept, LiveObjects};
+use crate::objects::{LiveObjects, ObjectId, ObjectTable, SkipReason, Sweep, Swept};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::{LetGoBecause, Workspace, by_id};
@@ -342,7 +342,12 @@ impl Watching {
         Ok(())
     }
 
-    fn mark(&mut self, table: &mut ObjectTable, snapshot: &ObjectId, named_by: &str) -> Result<Marked> {
+    fn mark(
+        &mut self,
+        table: &mut ObjectTable,
+        snapshot: &ObjectId,
+        named_by: &str,
+    ) -> Result<Marked> {
         let mut missing = Vec::new();
         let marked = mark_snapshot(table, snapshot, &mut |id| missing.push(id));
         for id in missing {

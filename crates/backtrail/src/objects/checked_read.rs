@@ -48,7 +48,11 @@ pub(super) fn read_checked(
         let (batch, later) = rest.split_at(batch_len(rest));
         rest = later;
         let from = u64::from(batch[0].record.at);
-        let to = batch.iter().map(|extent| extent.end()).max().unwrap_or(from);
+        let to = batch
+            .iter()
+            .map(|extent| extent.end())
+            .max()
+            .unwrap_or(from);
         let bytes = read_range(file, from, to).map_err(CopyError::Reading)?;
         let read = Read {
             bytes: &bytes,

@@ -6,12 +6,12 @@ use std::io;
 use std::sync::Arc;
 
 use super::Objects;
+use super::object_table::{ObjectTable, PackState};
+use super::pack::{Pack, PackFile};
 use super::pack_locks::try_lock_pack;
 use super::pack_name::PackName;
-use super::pack_writer::PackWriter;
-use super::pack::{PackFile, Pack};
 use super::pack_set::PackSet;
-use super::object_table::{ObjectTable, PackState};
+use super::pack_writer::PackWriter;
 use crate::error::{Error, Result};
 
 /// The state of a pack that is not sealed.
@@ -128,7 +128,9 @@ fn drop_second_name(pack_set: &PackSet, name: PackName) -> io::Result<()> {
     let Some(open) = try_lock_pack(pack_set, name)? else {
         return Ok(());
     };
-    let sealed = pack_set.storage.open_read(&name.sealed().path(&pack_set.dir))?;
+    let sealed = pack_set
+        .storage
+        .open_read(&name.sealed().path(&pack_set.dir))?;
     let look = Pack::open(sealed.as_ref(), name.sealed(), &pack_set.codec)?;
     let is_whole = matches!(look, PackFile::Pack(pack) if pack.damage.is_empty());
     if is_whole && sealed.len()? >= open.len()? {
@@ -138,7 +140,11 @@ fn drop_second_name(pack_set: &PackSet, name: PackName) -> io::Result<()> {
 }
 
 /// Completes what the writer of an unsealed pack did not finish.
-fn finish_open_pack(pack_set: &Arc<PackSet>, objects: &Objects, name: PackName) -> io::Result<OpenPack> {
+fn finish_open_pack(
+    pack_set: &Arc<PackSet>,
+    objects: &Objects,
+    name: PackName,
+) -> io::Result<OpenPack> {
     let Some(file) = try_lock_pack(pack_set, name)? else {
         // It is gone, was renamed, or is locked by another process.
         return Ok(OpenPack::Busy);

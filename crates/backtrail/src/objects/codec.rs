@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::format::Kind;
+use super::format::BlockKind;
 
 /// On source code, level 1 compresses to 27 % and level 3 to 26 %, but takes longer.
 const LEVEL: i32 = 1;
@@ -25,10 +25,10 @@ pub(super) struct Codec {
 
 impl Codec {
     /// Compresses a content into `out`, or returns that it should be stored plain.
-    pub(super) fn compress(&self, content: &[u8], out: &mut Vec<u8>) -> io::Result<Kind> {
+    pub(super) fn compress(&self, content: &[u8], out: &mut Vec<u8>) -> io::Result<BlockKind> {
         out.clear();
         if content.len() < SMALLEST {
-            return Ok(Kind::Plain);
+            return Ok(BlockKind::Plain);
         }
         let mut compressor = match take(&self.compressors) {
             Some(compressor) => compressor,
@@ -79,16 +79,20 @@ fn compress(
     compressor: &mut Compressor<'_>,
     content: &[u8],
     out: &mut Vec<u8>,
-) -> io::Result<Kind> {
+) -> io::Result<BlockKind> {
     if content.len() >= LONG {
         let from = (content.len() - SAMPLE) / 2;
         let sample = &content[from..from + SAMPLE];
         if !try_compress(compressor, sample, out)? {
-            return Ok(Kind::Plain);
+            return Ok(BlockKind::Plain);
         }
     }
     let helps = try_compress(compressor, content, out)?;
-    Ok(if helps { Kind::Zstd } else { Kind::Plain })
+    Ok(if helps {
+        BlockKind::Zstd
+    } else {
+        BlockKind::Plain
+    })
 }
 
 /// Compresses, and returns whether that saves at least 1/32.

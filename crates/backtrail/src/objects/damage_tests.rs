@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use backtrail_testkit::MemoryStorage;
 
-use super::format::{Block, Kind, MAGIC, MAX_RAW, Record, Tail, encode_commit};
-use super::testing::*;
+use super::format::{Block, BlockKind, MAGIC, MAX_RAW, Record, Tail, encode_commit};
 use super::pack_name::PackName;
+use super::testing::*;
 use super::*;
 
 /// Returns a disk with a sealed pack and an open one with several commits.
@@ -220,26 +220,34 @@ fn lengths_that_lie_take_no_memory_and_give_no_content() {
     }
     .encode();
     let forgeries = [
-        forged(block(Kind::Zstd, bomb.len(), MAX_RAW), &bomb, wanted),
+        forged(block(BlockKind::Zstd, bomb.len(), MAX_RAW), &bomb, wanted),
         forged(
-            block(Kind::Zstd, bomb.len(), u32::MAX as usize),
+            block(BlockKind::Zstd, bomb.len(), u32::MAX as usize),
             &bomb,
             wanted,
         ),
         forged(
-            block(Kind::Plain, u32::MAX as usize, u32::MAX as usize),
+            block(BlockKind::Plain, u32::MAX as usize, u32::MAX as usize),
             b"",
             wanted,
         ),
-        forged(block(Kind::Plain, MAX_RAW, MAX_RAW), b"wanted", wanted),
-        forged(block(Kind::Commit, u32::MAX as usize, 1 << 26), b"", wanted),
-        forged(block(Kind::Seal, 0, u32::MAX as usize), b"", wanted),
+        forged(block(BlockKind::Plain, MAX_RAW, MAX_RAW), b"wanted", wanted),
         forged(
-            block(Kind::List, itself.len(), itself.len()),
+            block(BlockKind::Commit, u32::MAX as usize, 1 << 26),
+            b"",
+            wanted,
+        ),
+        forged(block(BlockKind::Seal, 0, u32::MAX as usize), b"", wanted),
+        forged(
+            block(BlockKind::List, itself.len(), itself.len()),
             &itself,
             wanted,
         ),
-        forged(block(Kind::List, huge.len(), huge.len()), &huge, wanted),
+        forged(
+            block(BlockKind::List, huge.len(), huge.len()),
+            &huge,
+            wanted,
+        ),
     ];
     for (n, bytes) in forgeries.iter().enumerate() {
         for suffix in ["open", "pack"] {

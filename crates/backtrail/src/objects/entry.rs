@@ -4,7 +4,7 @@ use std::io;
 
 use super::ObjectId;
 use super::codec::Codec;
-use super::format::{BLOCK_HEADER, Block, Kind, List, Salt};
+use super::format::{BLOCK_HEADER, Block, BlockKind, List, Salt};
 use crate::storage::{StorageFile, read_full};
 
 /// Most entries are shorter than this.
@@ -37,8 +37,8 @@ impl<'a> RawEntry<'a> {
     /// returned as it is, because only its chunks can prove its id.
     pub(super) fn identify(self, codec: &Codec, scratch: &mut Vec<u8>) -> io::Result<Identity> {
         Ok(match self.block.kind {
-            Kind::List => List::parse(self.stored).map_or(Identity::Nothing, Identity::List),
-            Kind::Zstd => {
+            BlockKind::List => List::parse(self.stored).map_or(Identity::Nothing, Identity::List),
+            BlockKind::Zstd => {
                 let raw = self.block.raw as usize;
                 match codec.decompress_to(self.stored, raw, scratch)? {
                     true => Identity::Piece(ObjectId::of(scratch)),
@@ -84,10 +84,10 @@ pub(super) fn read_entry(
         return Ok(None);
     };
     Ok(match block.kind {
-        Kind::Zstd => codec
+        BlockKind::Zstd => codec
             .decompress(stored, block.raw as usize)?
             .map(PackEntry::Piece),
-        Kind::List => List::parse(stored).map(PackEntry::List),
+        BlockKind::List => List::parse(stored).map(PackEntry::List),
         _ => Some(PackEntry::Piece(stored.to_vec())),
     })
 }

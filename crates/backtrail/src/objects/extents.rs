@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::format::{BLOCK_HEADER, Block, Kind, Record, TAIL, Tail};
+use super::format::{BLOCK_HEADER, Block, BlockKind, Record, TAIL, Tail};
 use super::pack::{Pack, read_range};
 use crate::storage::{StorageFile, read_full};
 
@@ -67,7 +67,7 @@ impl Pack {
                 return Ok(None);
             };
             let kind = block_at(file, self, before.at)?.map(|block| block.kind);
-            if kind != Some(Kind::Commit) {
+            if kind != Some(BlockKind::Commit) {
                 return Ok(None);
             }
             tail = Some(before);

@@ -29,7 +29,7 @@ pub(super) type Salt = [u8; 8];
 
 /// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BlockKind {
     /// Uncompressed content.
     Plain = 1,
     /// Content compressed with zstd.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Seal = 5,
 }
 
-impl Kind {
+impl BlockKind {
     fn from_byte(byte: u8) -> Option<Self> {
         [
             Self::Plain,
@@ -61,7 +61,7 @@ impl Kind {
 /// A block's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
-    pub(super) kind: Kind,
+    pub(super) kind: BlockKind,
     /// How many bytes follow the header.
     pub(super) stored: u32,
     /// The length of the content; for a commit or a seal, the number of entries it names.
@@ -85,7 +85,7 @@ impl Block {
     pub(super) fn parse(bytes: &[u8], salt: Salt, at: u64) -> Option<Self> {
         let bytes: &[u8; BLOCK_HEADER] = bytes.first_chunk()?;
         let block = Self {
-            kind: Kind::from_byte(bytes[2])?,
+            kind: BlockKind::from_byte(bytes[2])?,
             stored: number(bytes, 4)?,
             raw: number(bytes, 8)?,
         };
@@ -95,10 +95,10 @@ impl Block {
     fn is_sound(self) -> bool {
         let (stored, raw) = (self.stored as usize, self.raw as usize);
         match self.kind {
-            Kind::Plain | Kind::List => stored == raw && raw <= MAX_RAW,
-            Kind::Zstd => stored < raw && raw <= MAX_RAW,
-            Kind::Commit => Some(stored) == commit_len(raw),
-            Kind::Seal => Some(stored) == SealShape::of(raw).map(|shape| shape.len),
+            BlockKind::Plain | BlockKind::List => stored == raw && raw <= MAX_RAW,
+            BlockKind::Zstd => stored < raw && raw <= MAX_RAW,
+            BlockKind::Commit => Some(stored) == commit_len(raw),
+            BlockKind::Seal => Some(stored) == SealShape::of(raw).map(|shape| shape.len),
         }
     }
 
@@ -166,7 +166,7 @@ impl Tail {
 /// Encodes the block that names the entries of one commit.
 pub(super) fn encode_commit(salt: Salt, tail: Tail, records: &[Record]) -> Option<Vec<u8>> {
     let block = Block {
-        kind: Kind::Commit,
+        kind: BlockKind::Commit,
         stored: u32::try_from(commit_len(records.len())?).ok()?,
         raw: u32::try_from(records.len()).ok()?,
     };
@@ -183,7 +183,7 @@ pub(super) fn encode_commit(salt: Salt, tail: Tail, records: &[Record]) -> Optio
 
 /// Returns the tail and the records of a commit block, if it is intact.
 pub(super) fn parse_commit(bytes: &[u8], salt: Salt, at: u64) -> Option<(Tail, Vec<Record>)> {
-    let block = Block::parse(bytes, salt, at).filter(|block| block.kind == Kind::Commit)?;
+    let block = Block::parse(bytes, salt, at).filter(|block| block.kind == BlockKind::Commit)?;
     let (body, sum) = bytes.split_last_chunk::<CHECK>()?;
     let tail = Tail::parse(bytes).filter(|tail| u64::from(tail.at) == at)?;
     let whole = bytes.len() as u64 == block.end(0) && check(salt, at, &[body]) == *sum;
@@ -242,7 +242,7 @@ pub(super) fn encode_seal(salt: Salt, tail: Tail, records: &mut Vec<Record>) -> 
     records.dedup();
     let shape = SealShape::of(records.len())?;
     let block = Block {
-        kind: Kind::Seal,
+        kind: BlockKind::Seal,
         stored: u32::try_from(shape.len).ok()?,
         raw: u32::try_from(records.len()).ok()?,
     };
@@ -286,7 +286,7 @@ pub(super) struct SealIndex {
 impl SealIndex {
     /// Parses a seal from its header and the bytes after its records, if it is intact.
     pub(super) fn parse(header: &[u8], index: &[u8], salt: Salt, at: u64) -> Option<Self> {
-        let block = Block::parse(header, salt, at).filter(|block| block.kind == Kind::Seal)?;
+        let block = Block::parse(header, salt, at).filter(|block| block.kind == BlockKind::Seal)?;
         let shape = SealShape::of(block.raw as usize)?;
         let (body, sum) = index.split_last_chunk::<CHECK>()?;
         let right = index.len() == shape.len - shape.records_len()

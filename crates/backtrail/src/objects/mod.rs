@@ -17,20 +17,20 @@
 
 mod blocks;
 mod checked_read;
+mod cleanup;
 mod codec;
 mod entry;
 mod extents;
 mod format;
-mod pack_locks;
 mod id;
 mod inventory;
-mod pack_name;
-mod pack_writer;
-mod pack;
-mod pack_set;
 mod object_table;
+mod pack;
+mod pack_locks;
+mod pack_name;
+mod pack_set;
+mod pack_writer;
 mod sweep;
-mod cleanup;
 mod verify;
 mod writer;
 
@@ -39,11 +39,11 @@ mod crash_tests;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod objects_tests;
 #[cfg(test)]
 mod sweep_tests;
+#[cfg(test)]
+mod testing;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,19 +51,19 @@ use std::sync::Arc;
 pub use id::ObjectId;
 pub(crate) use inventory::Inventory;
 pub(crate) use object_table::{Mark, ObjectTable};
-pub(crate) use sweep::{SkipReason, Sweep, Swept, LiveObjects};
+pub(crate) use sweep::{LiveObjects, SkipReason, Sweep, Swept};
 #[allow(unused_imports, reason = "named by those who call `verify`")]
-pub(crate) use verify::{PackDamage, Depth, Verified};
+pub(crate) use verify::{Depth, PackDamage, Verified};
 pub(crate) use writer::{ObjectWriter, SHORT_STREAM};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::Randomness;
 use crate::storage::Storage;
 use entry::PackEntry;
-use format::{Kind, List};
+use format::{BlockKind, List};
 use pack_name::PackName;
+use pack_set::{PackSet, Packs};
 use pack_writer::PackLimits;
-use pack_set::{Packs, PackSet};
 
 /// The most often that packs are listed to find one object.
 const LISTINGS: u32 = 64;
@@ -186,7 +186,7 @@ impl Objects {
             let places = pack_set.find(pack, id).unwrap_or_default();
             for at in places {
                 let kind = pack_set.kind(pack, at);
-                if kind.is_ok_and(|kind| kind == Some(Kind::List)) {
+                if kind.is_ok_and(|kind| kind == Some(BlockKind::List)) {
                     return Ok(true);
                 }
             }
@@ -326,7 +326,12 @@ impl Objects {
     }
 
     /// Finds an object in `packs`; the last problem with a copy is stored in `worst`.
-    fn fetch_from(&self, packs: &Packs, id: &ObjectId, worst: &mut Option<Error>) -> Option<PackEntry> {
+    fn fetch_from(
+        &self,
+        packs: &Packs,
+        id: &ObjectId,
+        worst: &mut Option<Error>,
+    ) -> Option<PackEntry> {
         let pack_set = &self.0.pack_set;
         for pack in packs.iter() {
             let path = pack.name.path(&pack_set.dir);

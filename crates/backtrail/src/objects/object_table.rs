@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use super::entry::{PackEntry, proven_id, read_entry};
 use super::extents::{Extent, block_at};
-use super::format::{Kind, List};
-use super::pack_name::PackName;
+use super::format::{BlockKind, List};
 use super::pack::Pack;
+use super::pack_name::PackName;
 use super::{ObjectId, Objects};
 use crate::error::{Error, Result};
 
@@ -238,7 +238,7 @@ impl ObjectTable {
             let file = self.objects.0.pack_set.file(pack.name);
             let block = file.and_then(|file| block_at(file.as_ref(), pack, at));
             match block.ok().flatten().map(|block| block.kind) {
-                Some(Kind::List) => match self.entry(row) {
+                Some(BlockKind::List) => match self.entry(row) {
                     Ok(Some(PackEntry::List(list))) if list.id == *id => {
                         chunks.extend(list.chunks);
                         is_known = true;

@@ -6,8 +6,8 @@ use std::thread;
 
 use backtrail_testkit::MemoryStorage;
 
-use super::testing::*;
 use super::pack_writer::PackLimits;
+use super::testing::*;
 use super::*;
 
 fn big(memory: &MemoryStorage) -> Objects {

@@ -8,8 +8,8 @@ use super::blocks::{Blocks, Segment};
 use super::codec::Codec;
 use super::entry::{proven_id, read_entry};
 use super::format::{
-    BLOCK_HEADER, Block, Kind, MAGIC, PACK_HEADER, RECORD, Record, Salt, SealIndex, TAIL, Tail,
-    parse_commit,
+    BLOCK_HEADER, Block, BlockKind, MAGIC, PACK_HEADER, RECORD, Record, Salt, SealIndex, TAIL,
+    Tail, parse_commit,
 };
 use super::pack_name::PackName;
 use crate::storage::{StorageFile, read_full};
@@ -69,7 +69,11 @@ pub(super) enum PackFile {
 
 impl Pack {
     /// Reads a pack's index.
-    pub(super) fn open(file: &dyn StorageFile, name: PackName, codec: &Codec) -> io::Result<PackFile> {
+    pub(super) fn open(
+        file: &dyn StorageFile,
+        name: PackName,
+        codec: &Codec,
+    ) -> io::Result<PackFile> {
         let len = file.len()?;
         if len > LONGEST {
             return Ok(PackFile::Foreign);
@@ -94,11 +98,7 @@ impl Pack {
     /// Reads every block to find entries hidden by damage.
     ///
     /// Returns `None` if the index is intact.
-    pub(super) fn rescan(
-        &self,
-        file: &dyn StorageFile,
-        codec: &Codec,
-    ) -> io::Result<Option<Self>> {
+    pub(super) fn rescan(&self, file: &dyn StorageFile, codec: &Codec) -> io::Result<Option<Self>> {
         if let PackIndex::Sealed(seal) = &self.index {
             let at = u64::from(seal.tail.at) + BLOCK_HEADER as u64;
             let records = read_range(file, at, at + seal.shape.records_len() as u64)?;
@@ -259,7 +259,7 @@ impl Pack {
         let mut blocks = Blocks::new(file, salt, len);
         while let Some(found) = blocks.next()? {
             let commit = match found {
-                Segment::Block { at, block } if block.kind == Kind::Commit => {
+                Segment::Block { at, block } if block.kind == BlockKind::Commit => {
                     parse_commit(&read_range(file, at, block.end(at))?, salt, at)
                 }
                 _ => None,
@@ -282,7 +282,11 @@ impl Pack {
             known.extend(records.iter().map(|record| (record.id, record.at)));
         }
         if name.is_sealed {
-            damage.push(if rest == Leftover::Unknown { rest_at } else { end });
+            damage.push(if rest == Leftover::Unknown {
+                rest_at
+            } else {
+                end
+            });
         }
         if !damage.is_empty() || rest == Leftover::Unknown || orphans == Orphans::Always {
             let to = if name.is_sealed || rest == Leftover::Unknown {
@@ -398,9 +402,9 @@ impl LastBlock {
             return Ok(None);
         };
         Ok(match block.kind {
-            Kind::Commit if at >= from => parse_commit(begin, salt, at),
-            Kind::Commit => parse_commit(&read_range(file, at, end)?, salt, at),
-            Kind::Seal => return Self::seal(file, salt, at, block, end),
+            BlockKind::Commit if at >= from => parse_commit(begin, salt, at),
+            BlockKind::Commit => parse_commit(&read_range(file, at, end)?, salt, at),
+            BlockKind::Seal => return Self::seal(file, salt, at, block, end),
             _ => None,
         }
         .map(|(tail, records)| Self::Commit(tail, records)))

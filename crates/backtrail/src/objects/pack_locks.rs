@@ -11,10 +11,10 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::Objects;
+use super::pack::{Pack, PackFile};
 use super::pack_name::PackName;
+use super::pack_set::{PackSet, Packs, lock};
 use super::pack_writer::{PackLimits, PackWriter};
-use super::pack::{PackFile, Pack};
-use super::pack_set::{Packs, PackSet, lock};
 use crate::error::{Error, Result};
 use crate::storage::StorageFile;
 
@@ -109,8 +109,11 @@ impl PackLocks {
 }
 
 /// Takes out a locked pack that is not sealed and records it as the one being written.
-fn take_appendable(locks: &mut HashMap<u64, PackLock>) -> Option<(Arc<dyn StorageFile>, Arc<Pack>)> {
-    let is_open = |hold: &&mut PackLock| matches!(hold, PackLock::Held(_, pack) if !pack.is_sealed());
+fn take_appendable(
+    locks: &mut HashMap<u64, PackLock>,
+) -> Option<(Arc<dyn StorageFile>, Arc<Pack>)> {
+    let is_open =
+        |hold: &&mut PackLock| matches!(hold, PackLock::Held(_, pack) if !pack.is_sealed());
     let state = locks.values_mut().find(is_open)?;
     match std::mem::replace(hold, PackLock::Writer) {
         PackLock::Held(file, pack) => Some((file, pack)),
@@ -119,7 +122,10 @@ fn take_appendable(locks: &mut HashMap<u64, PackLock>) -> Option<(Arc<dyn Storag
 }
 
 /// Opens a pack and takes its lock, if it exists and the lock is free.
-pub(super) fn try_lock_pack(pack_set: &PackSet, name: PackName) -> io::Result<Option<Arc<dyn StorageFile>>> {
+pub(super) fn try_lock_pack(
+    pack_set: &PackSet,
+    name: PackName,
+) -> io::Result<Option<Arc<dyn StorageFile>>> {
     let file = match pack_set.storage.open_append(&name.path(&pack_set.dir)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -163,7 +169,11 @@ fn try_resume(
 }
 
 /// Starts a pack in a file that a dead writer left empty.
-fn try_new_in(pack_set: &Arc<PackSet>, limits: PackLimits, name: PackName) -> io::Result<Option<PackWriter>> {
+fn try_new_in(
+    pack_set: &Arc<PackSet>,
+    limits: PackLimits,
+    name: PackName,
+) -> io::Result<Option<PackWriter>> {
     let Some(file) = try_lock_pack(pack_set, name)? else {
         return Ok(None);
     };

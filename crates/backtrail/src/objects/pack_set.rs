@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::ObjectId;
 use super::codec::Codec;
 use super::entry::{PackEntry, proven_id, read_entry};
-use super::format::{BLOCK_HEADER, Block, Kind};
+use super::format::{BLOCK_HEADER, Block, BlockKind};
+use super::pack::{Pack, PackFile};
 use super::pack_name::PackName;
-use super::pack::{PackFile, Pack};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Storage, StorageFile, read_full};
 
@@ -203,7 +203,12 @@ impl PackSet {
     }
 
     /// Reads the entry at an offset if its content matches `id`.
-    pub(super) fn entry(&self, pack: &Pack, at: u32, id: &ObjectId) -> io::Result<Option<PackEntry>> {
+    pub(super) fn entry(
+        &self,
+        pack: &Pack,
+        at: u32,
+        id: &ObjectId,
+    ) -> io::Result<Option<PackEntry>> {
         let file = self.file(pack.name)?;
         let entry = read_entry(file.as_ref(), pack.salt(), at.into(), &self.codec)?;
         let entry = entry.filter(|entry| proven_id(entry) == *id);
@@ -214,7 +219,7 @@ impl PackSet {
     }
 
     /// Returns the kind of the entry at an offset, from its header.
-    pub(super) fn kind(&self, pack: &Pack, at: u32) -> io::Result<Option<Kind>> {
+    pub(super) fn kind(&self, pack: &Pack, at: u32) -> io::Result<Option<BlockKind>> {
         let file = self.file(pack.name)?;
         let mut header = [0; BLOCK_HEADER];
         let len = read_full(file.as_ref(), &mut header, at.into())?;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use super::ObjectId;
 use super::entry::{proven_id, read_entry};
-use super::format::{Block, Kind, MAGIC, PACK_HEADER, Record, Tail, encode_commit, encode_seal};
+use super::format::{
+    Block, BlockKind, MAGIC, PACK_HEADER, Record, Tail, encode_commit, encode_seal,
+};
+use super::pack::{Leftover, Pack, PackFile};
 use super::pack_name::PackName;
-use super::pack::{PackFile, Pack, Leftover};
 use super::pack_set::PackSet;
 use crate::error::{Error, Result};
 use crate::storage::{StorageFile, append_all};
@@ -125,7 +127,7 @@ impl PackWriter {
     pub(super) fn append(
         &mut self,
         id: ObjectId,
-        kind: Kind,
+        kind: BlockKind,
         raw: usize,
         stored: &[u8],
     ) -> io::Result<()> {

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use super::checked_read::{CheckedEntry, CopyError, read_checked};
 use super::extents::Extent;
 use super::format::{BLOCK_HEADER, PACK_HEADER, RECORD, SealShape, TAIL};
+use super::object_table::{Fate, Mark, ObjectTable};
+use super::pack::{Leftover, Pack, PackFile};
 use super::pack_locks::new_pack;
 use super::pack_name::PackName;
 use super::pack_writer::{PackLimits, PackWriter};
-use super::pack::{Leftover, Pack, PackFile};
-use super::object_table::{Fate, Mark, ObjectTable};
 use super::{ObjectId, Objects};
 use crate::error::{Error, Result};
 use crate::storage::StorageFile;
@@ -245,7 +245,9 @@ impl<'a> Sweep<'a> {
         let (file, pack) = if state.name.is_sealed {
             (pack_set.file(state.name)?, state.pack.clone())
         } else {
-            let file = pack_set.storage.open_append(&state.name.path(&pack_set.dir))?;
+            let file = pack_set
+                .storage
+                .open_append(&state.name.path(&pack_set.dir))?;
             if !file.try_lock()? {
                 return Ok(None);
             }
@@ -321,10 +323,12 @@ impl<'a> Sweep<'a> {
         };
         let CheckedEntry { id, raw } = checked;
         let (kind, len) = (raw.block.kind, raw.block.raw as usize);
-        pack_writer.append(id, kind, len, raw.stored).map_err(|error| {
-            let what = "cannot copy objects; nothing that was stored before is lost";
-            Error::io(what, &objects.0.pack_set.dir, error)
-        })?;
+        pack_writer
+            .append(id, kind, len, raw.stored)
+            .map_err(|error| {
+                let what = "cannot copy objects; nothing that was stored before is lost";
+                Error::io(what, &objects.0.pack_set.dir, error)
+            })?;
         if pack_writer.is_full() {
             return pack_writer.seal();
         }

@@ -10,7 +10,7 @@ use backtrail_testkit as kit;
 use backtrail_testkit::{Randomness as _, SeededRandomness, Storage as _};
 
 use super::pack_writer::PackLimits;
-use super::{PackDamage, Depth, ObjectWriter, Objects, Verified};
+use super::{Depth, ObjectWriter, Objects, PackDamage, Verified};
 use crate::error::Result;
 use crate::random::Randomness;
 use crate::storage::{Storage, StorageFile};

@@ -8,8 +8,8 @@ use std::thread;
 
 use super::entry::{Identity, RawEntry};
 use super::format::{BLOCK_HEADER, Block, PACK_HEADER, Record};
+use super::pack::{Leftover, Pack, PackFile, is_header, read_range};
 use super::pack_name::PackName;
-use super::pack::{PackFile, Pack, Leftover, is_header, read_range};
 use super::pack_set::lock;
 use super::{ObjectId, Objects};
 use crate::error::{Error, Result};

@@ -9,11 +9,11 @@ use std::thread::{self, JoinHandle};
 use fastcdc::v2020::StreamCDC;
 
 use super::entry::PackEntry;
-use super::format::{BLOCK_HEADER, Kind, List};
-use super::pack_locks::PackLocks;
-use super::pack_writer::{PackLimits, PackWriter};
+use super::format::{BLOCK_HEADER, BlockKind, List};
 use super::pack::Pack;
-use super::pack_set::{Packs, PackSet, lock};
+use super::pack_locks::PackLocks;
+use super::pack_set::{PackSet, Packs, lock};
+use super::pack_writer::{PackLimits, PackWriter};
 use super::{ObjectId, Objects};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -140,7 +140,7 @@ impl ObjectWriter {
             let mut compressed = Vec::new();
             let kind = self.pack_set().codec.compress(content, &mut compressed);
             let kind = kind.map_err(|error| Error::machine("cannot compress", error))?;
-            let stored = if kind == Kind::Zstd {
+            let stored = if kind == BlockKind::Zstd {
                 &compressed
             } else {
                 content
@@ -152,7 +152,7 @@ impl ObjectWriter {
     fn put_list(&self, list: List) -> Result<()> {
         self.put_once(list.id, || {
             let body = list.encode();
-            self.append(list.id, Kind::List, body.len(), &body)
+            self.append(list.id, BlockKind::List, body.len(), &body)
         })
     }
 
@@ -201,11 +201,13 @@ impl ObjectWriter {
             }
     }
 
-    fn append(&self, id: ObjectId, kind: Kind, raw: usize, stored: &[u8]) -> Result<()> {
+    fn append(&self, id: ObjectId, kind: BlockKind, raw: usize, stored: &[u8]) -> Result<()> {
         let mut slot = lock(&self.pack_writer);
         let mut pack_writer = match slot.take() {
             Some(pack_writer) => pack_writer,
-            None => self.locks.pack_writer(&self.objects, self.limits, &self.packs)?,
+            None => self
+                .locks
+                .pack_writer(&self.objects, self.limits, &self.packs)?,
         };
         pack_writer.append(id, kind, raw, stored).map_err(|error| {
             let what = "cannot store objects; nothing that was stored before is lost";

@@ -343,7 +343,7 @@ impl Drafting<'_> {
         };
         for path in paths {
             let named = decided.not_restored.iter().any(|known| known.path == *path);
-            if let Some(Node::LeftOut(then)) = target.walk_down(path)?
+            if let Some(Node::Skipped(then)) = target.walk_down(path)?
                 && !named
             {
                 decided.cannot(path, format!("was not captured then ({})", then.reason));
@@ -489,7 +489,7 @@ impl Drafting<'_> {
 /// Returns whether the same stands at a path, as far as a snapshot tells.
 fn is_same(a: &Option<Node>, b: &Option<Node>) -> bool {
     match (a, b) {
-        (Some(Node::LeftOut(a)), Some(Node::LeftOut(b))) => a == b,
+        (Some(Node::Skipped(a)), Some(Node::Skipped(b))) => a == b,
         _ => a.as_ref().map(Thing::of) == b.as_ref().map(Thing::of),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::entry::{Dir, Kind, Node};
+use super::entry::{Dir, FileKind, Node};
 use super::name::{bytes_of, os_str, quoted_for_patch, serialize_path, shown};
 use crate::objects::ObjectId;
 
@@ -49,7 +49,7 @@ pub enum ChangeKind {
 #[non_exhaustive]
 pub struct FileState {
     /// The kind: a file, a link or a directory.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// All twelve permission bits; `None` for links.
     pub mode: Option<u32>,
     /// The length of a file or of a link's target; 0 for a directory.
@@ -82,7 +82,7 @@ impl fmt::Display for ChangeKind {
 
 impl FileState {
     /// Returns the state of a node, or `None` if the node was skipped.
-    pub(crate) fn of(node: &Node) -> Option<Self> {
+    pub(crate) fn from_node(node: &Node) -> Option<Self> {
         Some(match node {
             Node::File {
                 mode,
@@ -90,27 +90,27 @@ impl FileState {
                 content,
                 ..
             } => Self {
-                kind: Kind::File,
+                kind: FileKind::File,
                 mode: Some(*mode),
                 bytes: *size,
                 content: Some(*content),
                 target: None,
             },
             Node::Link { target, .. } => Self {
-                kind: Kind::Link,
+                kind: FileKind::Link,
                 mode: None,
                 bytes: target.len() as u64,
                 content: None,
                 target: Some(os_str(target).into()),
             },
             Node::Dir(dir) => Self::dir(dir),
-            Node::LeftOut(_) => return None,
+            Node::Skipped(_) => return None,
         })
     }
 
     pub(crate) fn dir(dir: &Dir) -> Self {
         Self {
-            kind: Kind::Dir,
+            kind: FileKind::Dir,
             mode: Some(dir.mode),
             bytes: 0,
             content: None,
@@ -148,7 +148,7 @@ impl Change {
 
     /// Returns whether this change is about a directory itself, not its contents.
     pub(crate) fn is_dir(&self) -> bool {
-        let not_dir = |state: &FileState| state.kind != Kind::Dir;
+        let not_dir = |state: &FileState| state.kind != FileKind::Dir;
         !self.before.iter().chain(&self.after).any(not_dir)
     }
 }
@@ -187,9 +187,9 @@ impl Change {
 
 fn word(state: &Option<FileState>) -> &'static str {
     match state.as_ref().map(|state| state.kind) {
-        Some(Kind::File) => "file",
-        Some(Kind::Link) => "link",
-        Some(Kind::Dir) => "directory",
+        Some(FileKind::File) => "file",
+        Some(FileKind::Link) => "link",
+        Some(FileKind::Dir) => "directory",
         _ => "nothing",
     }
 }

@@ -24,12 +24,12 @@ pub(crate) struct Missing {
 /// Returns the objects of a snapshot that are not stored. `whole` holds the listings that
 /// are known to be complete with everything below them; listings found complete are
 /// added.
-pub(crate) fn missing_of(
+pub(crate) fn find_missing(
     objects: &Objects,
     snapshot: &ObjectId,
     whole: &mut HashSet<ObjectId>,
 ) -> Result<Vec<Missing>> {
-    let mut check = Check {
+    let mut check = SnapshotCheck {
         objects,
         whole,
         missing: Vec::new(),
@@ -39,36 +39,36 @@ pub(crate) fn missing_of(
     match root.and_then(|bytes| read_root(snapshot, &bytes)) {
         Ok(root) => check
             .waiting
-            .push(Step::Enter(PathBuf::new(), root.listing)),
-        Err(error) => check.miss(Path::new(""), *snapshot, true, error)?,
+            .push(CheckStep::Enter(PathBuf::new(), root.listing)),
+        Err(error) => check.add_missing(Path::new(""), *snapshot, true, error)?,
     }
     while let Some(step) = check.waiting.pop() {
         match step {
-            Step::Enter(path, listing) => check.enter(&path, listing)?,
+            CheckStep::Enter(path, listing) => check.enter(&path, listing)?,
             // Everything found missing since is below this listing.
-            Step::Leave(listing, before) if check.missing.len() == before => {
+            CheckStep::Leave(listing, before) if check.missing.len() == before => {
                 check.whole.insert(listing);
             }
-            Step::Leave(..) => {}
+            CheckStep::Leave(..) => {}
         }
     }
     Ok(check.missing)
 }
 
-struct Check<'a> {
+struct SnapshotCheck<'a> {
     objects: &'a Objects,
     whole: &'a mut HashSet<ObjectId>,
     missing: Vec<Missing>,
-    waiting: Vec<Step>,
+    waiting: Vec<CheckStep>,
 }
 
-enum Step {
+enum CheckStep {
     Enter(PathBuf, ObjectId),
     /// Everything below a listing was checked; holds how many were missing before.
     Leave(ObjectId, usize),
 }
 
-impl Check<'_> {
+impl SnapshotCheck<'_> {
     fn enter(&mut self, path: &Path, id: ObjectId) -> Result<()> {
         if self.whole.contains(&id) {
             return Ok(());
@@ -76,20 +76,20 @@ impl Check<'_> {
         let bytes = self.objects.read(&id);
         let listing = match bytes.and_then(|bytes| read_listing(&id, &bytes)) {
             Ok(listing) => listing,
-            Err(error) => return self.miss(path, id, true, error),
+            Err(error) => return self.add_missing(path, id, true, error),
         };
-        self.waiting.push(Step::Leave(id, self.missing.len()));
+        self.waiting.push(CheckStep::Leave(id, self.missing.len()));
         match listing {
             Listing::Branch(children) => {
                 let steps = children.iter();
-                let steps = steps.map(|child| Step::Enter(path.to_owned(), child.id));
+                let steps = steps.map(|child| CheckStep::Enter(path.to_owned(), child.id));
                 self.waiting.extend(steps);
             }
             Listing::Leaf(entries) => {
                 for entry in entries {
                     let path = path.join(os_str(&entry.name));
                     match entry.node {
-                        Node::Dir(dir) => self.waiting.push(Step::Enter(path, dir.listing)),
+                        Node::Dir(dir) => self.waiting.push(CheckStep::Enter(path, dir.listing)),
                         Node::File { content, size, .. } => self.content(&path, content, size)?,
                         _ => {}
                     }
@@ -114,10 +114,10 @@ impl Check<'_> {
             }
             Err(error) => error,
         };
-        self.miss(path, id, false, error)
+        self.add_missing(path, id, false, error)
     }
 
-    fn miss(
+    fn add_missing(
         &mut self,
         path: &Path,
         object: ObjectId,

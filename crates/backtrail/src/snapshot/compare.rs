@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 
 use super::change::{Change, ChangeKind, FileState};
 use super::cursor::{Cursor, Next, find};
-use super::entry::{Dir, Entry, Node};
+use super::entry::{Dir, DirEntry, Node};
 use super::name::{names_of, os_str};
 use super::source::Nodes;
-use super::walk::{LeftOutEntry, check_depth};
+use super::walk::{SkippedEntry, check_depth};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
@@ -32,10 +32,10 @@ pub(super) struct Comparison<'a> {
     before: &'a dyn Nodes,
     after: &'a dyn Nodes,
     /// Directories that are still to be compared.
-    ahead: Vec<Pair>,
+    ahead: Vec<DirPair>,
     changes: Vec<Change>,
     /// Paths that were captured before and skipped after.
-    lost: Vec<LeftOutEntry>,
+    lost: Vec<SkippedEntry>,
     /// Every path that differs, if requested.
     every: Option<Vec<Difference>>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Difference {
 }
 
 /// A directory on one side or on both.
-struct Pair {
+struct DirPair {
     path: PathBuf,
     depth: usize,
     before: Option<ObjectId>,
@@ -92,7 +92,7 @@ impl<'a> Comparison<'a> {
         before: &Dir,
         after: &Dir,
         only: Option<&[&Path]>,
-    ) -> Result<(Vec<Change>, Vec<LeftOutEntry>)> {
+    ) -> Result<(Vec<Change>, Vec<SkippedEntry>)> {
         self.compare(before, after, only)?;
         Ok((self.changes, self.lost))
     }
@@ -104,7 +104,7 @@ impl<'a> Comparison<'a> {
                     self.walk_down(before, after, &names)?;
                 }
             }
-            _ => self.look(
+            _ => self.compare_at(
                 ".".into(),
                 0,
                 Some(Node::Dir(*before)),
@@ -117,9 +117,9 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    fn note(&mut self, path: &Path, before: &Option<Node>, after: &Option<Node>) {
-        let left_out = is_left_out(before) || is_left_out(after);
-        let differs = before != after && (left_out || difference(before, after).is_some());
+    fn record_difference(&mut self, path: &Path, before: &Option<Node>, after: &Option<Node>) {
+        let skipped = is_skipped(before) || is_skipped(after);
+        let differs = before != after && (skipped || change_kind(before, after).is_some());
         if let Some(every) = self.every.as_mut().filter(|_| differs) {
             every.push(Difference {
                 path: match path == Path::new(".") {
@@ -137,7 +137,7 @@ impl<'a> Comparison<'a> {
         let mut path = PathBuf::new();
         let mut found = (Some(Node::Dir(*before)), Some(Node::Dir(*after)));
         for name in names {
-            if found.0 == found.1 || is_left_out(&found.0) || is_left_out(&found.1) {
+            if found.0 == found.1 || is_skipped(&found.0) || is_skipped(&found.1) {
                 return Ok(());
             }
             path.push(os_str(name));
@@ -146,12 +146,12 @@ impl<'a> Comparison<'a> {
                 step_down(self.after, found.1, name)?,
             );
         }
-        self.look(path, names.len(), found.0, found.1);
+        self.compare_at(path, names.len(), found.0, found.1);
         Ok(())
     }
 
     /// Compares the entries of two listings.
-    fn merge(&mut self, pair: Pair) -> Result<()> {
+    fn merge(&mut self, pair: DirPair) -> Result<()> {
         check_depth(pair.depth, &pair.path)?;
         let mut before = pair.before.map(Cursor::new).unwrap_or_default();
         let mut after = pair.after.map(Cursor::new).unwrap_or_default();
@@ -193,13 +193,18 @@ impl<'a> Comparison<'a> {
             let old = take_before.then(|| before.take()).flatten();
             let new = take_after.then(|| after.take()).flatten();
             empty &= !was_captured(&old) && !was_captured(&new);
-            self.look_at_entries(&pair, old, new);
+            self.compare_entries(&pair, old, new);
         }
         self.changes.extend(pair.if_empty.filter(|_| empty));
         Ok(())
     }
 
-    fn look_at_entries(&mut self, pair: &Pair, before: Option<Entry>, after: Option<Entry>) {
+    fn compare_entries(
+        &mut self,
+        pair: &DirPair,
+        before: Option<DirEntry>,
+        after: Option<DirEntry>,
+    ) {
         if before == after {
             return;
         }
@@ -208,23 +213,29 @@ impl<'a> Comparison<'a> {
         };
         let path = pair.path.join(os_str(&entry.name));
         let [before, after] = [before, after].map(|entry| entry.map(|entry| entry.node));
-        self.look(path, pair.depth + 1, before, after);
+        self.compare_at(path, pair.depth + 1, before, after);
     }
 
     /// Compares the nodes at one path and queues directories.
-    fn look(&mut self, path: PathBuf, depth: usize, before: Option<Node>, after: Option<Node>) {
-        self.note(&path, &before, &after);
-        if let (Some(before), Some(Node::LeftOut(after))) = (&before, &after)
-            && !matches!(before, Node::LeftOut(_))
+    fn compare_at(
+        &mut self,
+        path: PathBuf,
+        depth: usize,
+        before: Option<Node>,
+        after: Option<Node>,
+    ) {
+        self.record_difference(&path, &before, &after);
+        if let (Some(before), Some(Node::Skipped(after))) = (&before, &after)
+            && !matches!(before, Node::Skipped(_))
         {
-            self.lost.extend(LeftOutEntry::new(path.clone(), after));
+            self.lost.extend(SkippedEntry::new(path.clone(), after));
         }
-        if is_left_out(&before) || is_left_out(&after) {
+        if is_skipped(&before) || is_skipped(&after) {
             return;
         }
-        let change = difference(&before, &after).map(|kind| {
+        let change = change_kind(&before, &after).map(|kind| {
             let [before, after] =
-                [&before, &after].map(|node| node.as_ref().and_then(FileState::of));
+                [&before, &after].map(|node| node.as_ref().and_then(FileState::from_node));
             Change::new(path.clone(), kind, before, after)
         });
         let [old, new] = [&before, &after].map(listing);
@@ -242,7 +253,7 @@ impl<'a> Comparison<'a> {
             } else {
                 path
             };
-            self.ahead.push(Pair {
+            self.ahead.push(DirPair {
                 path,
                 depth,
                 before: old,
@@ -254,7 +265,7 @@ impl<'a> Comparison<'a> {
 }
 
 /// Returns how a path itself changed, ignoring what is below it.
-fn difference(before: &Option<Node>, after: &Option<Node>) -> Option<ChangeKind> {
+fn change_kind(before: &Option<Node>, after: &Option<Node>) -> Option<ChangeKind> {
     let (before, after) = match (before, after) {
         (Some(before), Some(after)) => (before, after),
         (None, Some(_)) => return Some(ChangeKind::Added),
@@ -300,14 +311,14 @@ fn listing(node: &Option<Node>) -> Option<ObjectId> {
     }
 }
 
-fn is_left_out(node: &Option<Node>) -> bool {
-    matches!(node, Some(Node::LeftOut(_)))
+fn is_skipped(node: &Option<Node>) -> bool {
+    matches!(node, Some(Node::Skipped(_)))
 }
 
-fn was_captured(entry: &Option<Entry>) -> bool {
+fn was_captured(entry: &Option<DirEntry>) -> bool {
     entry
         .as_ref()
-        .is_some_and(|entry| !matches!(entry.node, Node::LeftOut(_)))
+        .is_some_and(|entry| !matches!(entry.node, Node::Skipped(_)))
 }
 
 fn step_down(nodes: &dyn Nodes, node: Option<Node>, name: &[u8]) -> Result<Option<Node>> {

@@ -2,7 +2,7 @@
 
 use std::vec;
 
-use super::entry::{Entry, Node};
+use super::entry::{DirEntry, Node};
 use super::node::{Listing, read_listing};
 use super::source::Nodes;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,14 +15,14 @@ const MAX_HEIGHT: u32 = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     /// The nodes ahead, in reverse order.
-    ahead: Vec<Ahead>,
-    leaf: vec::IntoIter<Entry>,
+    ahead: Vec<PendingNode>,
+    leaf: vec::IntoIter<DirEntry>,
     /// The last name of the nodes opened or skipped so far.
     floor: Option<Box<[u8]>>,
 }
 
 #[derive(Debug)]
-struct Ahead {
+struct PendingNode {
     id: ObjectId,
     /// The last name below it; unknown for the topmost node.
     last: Option<Box<[u8]>>,
@@ -32,7 +32,7 @@ struct Ahead {
 /// The next item of a listing.
 #[derive(Debug)]
 pub(crate) enum Next<'a> {
-    Entry(&'a Entry),
+    Entry(&'a DirEntry),
     /// A node that is not open yet, and the last name below it.
     Node(ObjectId, Option<&'a [u8]>),
     End,
@@ -41,7 +41,7 @@ pub(crate) enum Next<'a> {
 impl Cursor {
     pub(crate) fn new(listing: ObjectId) -> Self {
         Self {
-            ahead: vec![Ahead {
+            ahead: vec![PendingNode {
                 id: listing,
                 last: None,
                 depth: 0,
@@ -59,7 +59,7 @@ impl Cursor {
     }
 
     /// Returns the next entry, if the cursor is at one.
-    pub(crate) fn take(&mut self) -> Option<Entry> {
+    pub(crate) fn take(&mut self) -> Option<DirEntry> {
         self.leaf.next()
     }
 
@@ -88,7 +88,7 @@ impl Cursor {
                 self.check(&node, first, children.last().map(|child| &*child.last))?;
                 let depth = node.depth + 1;
                 self.ahead
-                    .extend(children.into_iter().rev().map(|child| Ahead {
+                    .extend(children.into_iter().rev().map(|child| PendingNode {
                         id: child.id,
                         last: Some(child.last),
                         depth,
@@ -99,7 +99,7 @@ impl Cursor {
     }
 
     /// Returns the next entry, opening nodes as needed.
-    pub(crate) fn advance(&mut self, nodes: &dyn Nodes) -> Result<Option<Entry>> {
+    pub(crate) fn advance(&mut self, nodes: &dyn Nodes) -> Result<Option<DirEntry>> {
         loop {
             match self.peek() {
                 Next::Entry(_) => return Ok(self.take()),
@@ -110,7 +110,7 @@ impl Cursor {
     }
 
     /// Checks that a node's names belong at this position.
-    fn check(&self, node: &Ahead, first: Option<&[u8]>, last: Option<&[u8]>) -> Result<()> {
+    fn check(&self, node: &PendingNode, first: Option<&[u8]>, last: Option<&[u8]>) -> Result<()> {
         let follows = self.floor.is_none() || first > self.floor.as_deref();
         let ends = node.last.is_none() || last == node.last.as_deref();
         if follows && ends && node.depth < MAX_HEIGHT {
@@ -143,6 +143,6 @@ pub(crate) fn find(nodes: &dyn Nodes, listing: ObjectId, name: &[u8]) -> Result<
 }
 
 fn misplaced(id: &ObjectId) -> Error {
-    let what = format!("object {id} stands in a directory where it does not belong");
+    let what = format!("object {id} is in a directory where it does not belong");
     Error::new(ErrorKind::Corrupt, what)
 }

@@ -11,7 +11,7 @@ use super::name::{bytes_of, names_of};
 use super::patch::{self, TextDiff};
 use super::renames;
 use super::tree::Snapshot;
-use super::walk::LeftOutEntry;
+use super::walk::SkippedEntry;
 use crate::error::{Error, Result};
 
 /// The differences between two snapshots, in byte order of their paths.
@@ -20,7 +20,7 @@ pub struct Diff {
     before: Snapshot,
     after: Snapshot,
     changes: Vec<Change>,
-    lost: Vec<LeftOutEntry>,
+    lost: Vec<SkippedEntry>,
 }
 
 /// The number of changes of each kind.
@@ -52,7 +52,7 @@ impl Diff {
         Ok(Self {
             before: before.clone(),
             after: after.clone(),
-            changes: renames::pair(changes),
+            changes: renames::detect(changes),
             lost,
         })
     }
@@ -64,7 +64,7 @@ impl Diff {
 
     /// Returns the entries that were captured before and are skipped after, with the
     /// reason. Their state is unknown, so they are not changes.
-    pub fn no_longer_captured(&self) -> &[LeftOutEntry] {
+    pub fn no_longer_captured(&self) -> &[SkippedEntry] {
         &self.lost
     }
 

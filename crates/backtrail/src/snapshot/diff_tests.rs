@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::change::{Change, ChangeKind};
 use super::diff::Diff;
-use super::entry::{Kind, LeftOutReason, Node};
+use super::entry::{FileKind, Node, SkippedReason};
 use super::name::bytes_of;
 use super::testing::{
     Flat, Item, Items, Memory, dir, file, flatten, named, snapshot, some_tree, store_dir,
@@ -31,8 +31,8 @@ fn lines(diff: &Diff) -> Vec<String> {
 fn truth(before: &Flat, after: &Flat) -> BTreeSet<Told> {
     let known = |path: &Path| {
         path.ancestors().all(|path| {
-            let left_out = |flat: &Flat| matches!(flat.get(path), Some(Item::LeftOut(..)));
-            !left_out(before) && !left_out(after)
+            let skipped = |flat: &Flat| matches!(flat.get(path), Some(Item::Skipped(..)));
+            !skipped(before) && !skipped(after)
         })
     };
     let paths: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
@@ -55,7 +55,7 @@ fn truth(before: &Flat, after: &Flat) -> BTreeSet<Told> {
 fn is_empty(flat: &Flat, dir: &Path) -> bool {
     !flat
         .iter()
-        .any(|(path, item)| path.parent() == Some(dir) && !matches!(item, Item::LeftOut(..)))
+        .any(|(path, item)| path.parent() == Some(dir) && !matches!(item, Item::Skipped(..)))
 }
 
 fn difference(old: &Item, new: &Item) -> Option<ChangeKind> {
@@ -119,7 +119,7 @@ fn check_states(diff: &Diff, before: &Flat, after: &Flat) {
                 Some(Item::Dir(mode, _)) => {
                     assert_eq!(state.as_ref().unwrap().mode, Some(*mode));
                 }
-                Some(Item::LeftOut(..)) => panic!("{change} was left out"),
+                Some(Item::Skipped(..)) => panic!("{change} was left out"),
             }
         }
     }
@@ -413,12 +413,12 @@ fn every_kind_of_change_is_told_in_words() {
 }
 
 fn ignored() -> Item {
-    Item::LeftOut(LeftOutReason::Ignored, Kind::Dir)
+    Item::Skipped(SkippedReason::Ignored, FileKind::Dir)
 }
 
 #[test]
 fn what_was_left_out_on_either_side_is_no_change() {
-    let large = Item::LeftOut(LeftOutReason::TooLarge, Kind::File);
+    let large = Item::Skipped(SkippedReason::TooLarge, FileKind::File);
     let before = named([
         ("build", dir([("out", file("x"))])),
         ("data", file("small")),
@@ -507,7 +507,7 @@ fn directories_without_end_are_refused_and_do_not_overflow_the_stack() {
         let mut put = |bytes: &[u8]| Ok(memory.put(bytes));
         let mut root = store_dir(0o755, &named([("f", file(content))]), &mut put);
         for _ in 0..20_000 {
-            let entries = [super::entry::Entry {
+            let entries = [super::entry::DirEntry {
                 name: (*b"d").into(),
                 node: Node::Dir(root),
             }];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cursor::Cursor;
-use super::entry::{Dir, Entry, Node, Totals};
+use super::entry::{Dir, DirEntry, Node, Totals};
 use super::name::names_of;
 use super::node::{write_listing, write_root};
 use super::source::Nodes;
@@ -26,13 +26,13 @@ pub(crate) enum Edit {
 
 /// Edits as a tree of names.
 #[derive(Debug, Default)]
-struct Names<'a> {
+struct EditTree<'a> {
     edit: Option<&'a Edit>,
-    below: BTreeMap<&'a [u8], Names<'a>>,
+    below: BTreeMap<&'a [u8], EditTree<'a>>,
 }
 
-impl<'a> Names<'a> {
-    fn of(edits: &'a BTreeMap<PathBuf, Edit>) -> Result<Self> {
+impl<'a> EditTree<'a> {
+    fn new(edits: &'a BTreeMap<PathBuf, Edit>) -> Result<Self> {
         let mut names = Self::default();
         for (path, edit) in edits {
             let mut at = &mut names;
@@ -46,7 +46,7 @@ impl<'a> Names<'a> {
 
     /// Returns whether everything below is only removed.
     fn only_removes(&self) -> bool {
-        let mut rest: Vec<&Names<'_>> = self.below.values().collect();
+        let mut rest: Vec<&EditTree<'_>> = self.below.values().collect();
         while let Some(names) = rest.pop() {
             if !matches!(names.edit, None | Some(Edit::Remove)) {
                 return false;
@@ -57,10 +57,10 @@ impl<'a> Names<'a> {
     }
 }
 
-impl Drop for Names<'_> {
+impl Drop for EditTree<'_> {
     /// Iterative, because directories may be nested deeper than the stack allows.
     fn drop(&mut self) {
-        let mut rest: Vec<Names<'_>> = std::mem::take(&mut self.below).into_values().collect();
+        let mut rest: Vec<EditTree<'_>> = std::mem::take(&mut self.below).into_values().collect();
         while let Some(mut names) = rest.pop() {
             rest.extend(std::mem::take(&mut names.below).into_values());
         }
@@ -77,7 +77,7 @@ pub(crate) fn edit(
     edits: &BTreeMap<PathBuf, Edit>,
     put: &mut Put<'_>,
 ) -> Result<(ObjectId, Dir)> {
-    let names = Names::of(edits)?;
+    let names = EditTree::new(edits)?;
     let root = snapshot.root();
     let mode = match names.edit {
         Some(Edit::Dir(mode)) => *mode,
@@ -100,15 +100,15 @@ struct Editor<'a, 'p> {
 }
 
 /// A directory that is being rewritten.
-struct Open<'n> {
+struct OpenDir<'n> {
     mode: u32,
     entries: BTreeMap<Box<[u8]>, Node>,
     /// The edits in it that are still to be made.
-    edits: std::collections::btree_map::Iter<'n, &'n [u8], Names<'n>>,
+    edits: std::collections::btree_map::Iter<'n, &'n [u8], EditTree<'n>>,
 }
 
 /// The result of editing a name.
-enum Became {
+enum Edited {
     Node(Option<Node>),
     /// A directory to be rewritten, starting from this listing.
     Dir(Option<ObjectId>, u32),
@@ -116,8 +116,8 @@ enum Became {
 
 impl Editor<'_, '_> {
     /// Rewrites all directories that lead to an edit, the deepest first.
-    fn tree<'n>(&mut self, listing: ObjectId, mode: u32, names: &'n Names<'n>) -> Result<Dir> {
-        let mut open: Vec<Open<'n>> = vec![self.open(Some(listing), mode, names)?];
+    fn tree<'n>(&mut self, listing: ObjectId, mode: u32, names: &'n EditTree<'n>) -> Result<Dir> {
+        let mut open: Vec<OpenDir<'n>> = vec![self.open(Some(listing), mode, names)?];
         loop {
             let depth = open.len();
             let top = open.last_mut().expect("the root is written last");
@@ -132,14 +132,14 @@ impl Editor<'_, '_> {
                 continue;
             };
             self.path.push(super::name::os_str(name));
-            match self.became(top.entries.remove(*name), below)? {
-                Became::Node(node) => {
+            match self.apply(top.entries.remove(*name), below)? {
+                Edited::Node(node) => {
                     if let Some(node) = node {
                         top.entries.insert((*name).into(), node);
                     }
                     self.path.pop();
                 }
-                Became::Dir(listing, mode) => {
+                Edited::Dir(listing, mode) => {
                     check_depth(depth, &self.path)?;
                     open.push(self.open(listing, mode, below)?);
                 }
@@ -151,28 +151,28 @@ impl Editor<'_, '_> {
         &self,
         listing: Option<ObjectId>,
         mode: u32,
-        names: &'n Names<'n>,
-    ) -> Result<Open<'n>> {
+        names: &'n EditTree<'n>,
+    ) -> Result<OpenDir<'n>> {
         let mut entries = BTreeMap::new();
         let mut cursor = listing.map(Cursor::new).unwrap_or_default();
         while let Some(entry) = cursor.advance(self.nodes)? {
             entries.insert(entry.name, entry.node);
         }
-        Ok(Open {
+        Ok(OpenDir {
             mode,
             entries,
             edits: names.below.iter(),
         })
     }
 
-    fn write(&mut self, open: Open<'_>) -> Result<Dir> {
+    fn write(&mut self, open: OpenDir<'_>) -> Result<Dir> {
         let mut totals = Totals::default();
-        let entries: Vec<Entry> = open
+        let entries: Vec<DirEntry> = open
             .entries
             .into_iter()
             .map(|(name, node)| {
                 totals.add(&node);
-                Entry { name, node }
+                DirEntry { name, node }
             })
             .collect();
         Ok(Dir {
@@ -182,22 +182,22 @@ impl Editor<'_, '_> {
         })
     }
 
-    fn became(&self, before: Option<Node>, names: &Names<'_>) -> Result<Became> {
+    fn apply(&self, before: Option<Node>, names: &EditTree<'_>) -> Result<Edited> {
         let node = match (names.edit, before) {
-            (Some(Edit::Remove), _) => return Ok(Became::Node(None)),
+            (Some(Edit::Remove), _) => return Ok(Edited::Node(None)),
             (Some(Edit::Put(node)), _) => Some(node.clone()),
             (Some(Edit::Dir(mode)), Some(Node::Dir(dir))) => {
                 Some(Node::Dir(Dir { mode: *mode, ..dir }))
             }
-            (Some(Edit::Dir(mode)), _) => return Ok(Became::Dir(None, *mode)),
+            (Some(Edit::Dir(mode)), _) => return Ok(Edited::Dir(None, *mode)),
             (None, before) => before,
         };
         match node {
-            node if names.below.is_empty() => Ok(Became::Node(node)),
-            Some(Node::Dir(dir)) => Ok(Became::Dir(Some(dir.listing), dir.mode)),
+            node if names.below.is_empty() => Ok(Edited::Node(node)),
+            Some(Node::Dir(dir)) => Ok(Edited::Dir(Some(dir.listing), dir.mode)),
             // A file replaces a directory, whose contents are gone with it.
-            node if names.only_removes() => Ok(Became::Node(node)),
-            _ => Err(no_directory(&self.path)),
+            node if names.only_removes() => Ok(Edited::Node(node)),
+            _ => Err(not_a_directory(&self.path)),
         }
     }
 }
@@ -206,9 +206,9 @@ fn bytes(name: &std::ffi::OsStr) -> Box<[u8]> {
     name.as_encoded_bytes().into()
 }
 
-fn no_directory(path: &Path) -> Error {
+fn not_a_directory(path: &Path) -> Error {
     let what = format!(
-        "{} is no directory, and nothing can be in it",
+        "{} is not a directory, so nothing can be in it",
         path.display()
     );
     Error::invalid(what)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::edit::{Edit, edit};
-use super::entry::{Kind, LeftOutReason, Node};
+use super::entry::{FileKind, Node, SkippedReason};
 use super::testing::{Item, Items, Memory, dir, file, named, snapshot, some_tree};
 use super::tree::Snapshot;
 use crate::objects::ObjectId;
@@ -24,7 +24,7 @@ fn edits(before: &Snapshot, after: &Snapshot) -> BTreeMap<PathBuf, Edit> {
     let edit = |before: Option<Node>, after: Option<Node>| match (before, after) {
         (_, None) => Edit::Remove,
         // Nothing is known below a skipped entry.
-        (Some(Node::LeftOut(_)), Some(node)) => Edit::Put(node),
+        (Some(Node::Skipped(_)), Some(node)) => Edit::Put(node),
         (_, Some(Node::Dir(dir))) => Edit::Dir(dir.mode),
         (_, Some(node)) => Edit::Put(node),
     };
@@ -76,8 +76,8 @@ fn only_the_directories_on_the_way_are_read() {
 #[test]
 fn nothing_is_put_where_no_directory_is() {
     let memory = Arc::new(Memory::default());
-    let left_out = Item::LeftOut(LeftOutReason::Ignored, Kind::Dir);
-    let before = snapshot(&memory, &named([("f", file("1")), ("l", left_out)]));
+    let skipped = Item::Skipped(SkippedReason::Ignored, FileKind::Dir);
+    let before = snapshot(&memory, &named([("f", file("1")), ("l", skipped)]));
     for path in ["f/x", "l/x", "none/x"] {
         let edits = BTreeMap::from([(PathBuf::from(path), Edit::Dir(0o755))]);
         assert!(edited(&before, &edits).is_err(), "{path}");

@@ -8,7 +8,7 @@ use crate::objects::ObjectId;
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct DirEntry {
     /// Not empty, without `/` or NUL, and neither `.` nor `..`.
     pub(crate) name: Box<[u8]>,
     pub(crate) node: Node,
@@ -31,7 +31,7 @@ pub(crate) enum Node {
     },
     Dir(Dir),
     /// Found but not captured.
-    LeftOut(LeftOut),
+    Skipped(Skipped),
 }
 
 /// A directory: its mode and its contents.
@@ -51,14 +51,14 @@ pub struct Totals {
     /// The total size of those files.
     pub bytes: u64,
     /// The number of skipped entries, not counting `.git`.
-    pub left_out: u64,
+    pub skipped: u64,
 }
 
 /// An entry that was found but not captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LeftOut {
-    pub(crate) reason: LeftOutReason,
-    pub(crate) kind: Kind,
+pub(crate) struct Skipped {
+    pub(crate) reason: SkippedReason,
+    pub(crate) kind: FileKind,
     /// The length of a file; 0 for anything else.
     pub(crate) size: u64,
 }
@@ -67,7 +67,7 @@ pub(crate) struct LeftOut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A symbolic link.
@@ -86,7 +86,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum LeftOutReason {
+pub enum SkippedReason {
     /// Ignore rules match it: a directory, a file too large to be kept anyway, or
     /// anything in `.backtrailignore`.
     Ignored,
@@ -120,15 +120,15 @@ impl Totals {
             Node::Dir(dir) => {
                 self.files += dir.totals.files;
                 self.bytes = self.bytes.saturating_add(dir.totals.bytes);
-                self.left_out += dir.totals.left_out;
+                self.skipped += dir.totals.skipped;
             }
-            Node::LeftOut(left_out) if left_out.reason == LeftOutReason::Git => {}
-            Node::LeftOut(_) => self.left_out += 1,
+            Node::Skipped(skipped) if skipped.reason == SkippedReason::Git => {}
+            Node::Skipped(_) => self.skipped += 1,
         }
     }
 }
 
-impl LeftOutReason {
+impl SkippedReason {
     /// Returns the reason as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -145,7 +145,7 @@ impl LeftOutReason {
     }
 }
 
-impl fmt::Display for LeftOutReason {
+impl fmt::Display for SkippedReason {
     /// Describes the reason in a few words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

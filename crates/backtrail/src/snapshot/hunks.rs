@@ -29,7 +29,7 @@ impl Bounds {
 
 /// Returns the hunks in order; between two hunks there are equal lines.
 pub(super) fn hunks(input: &InternedInput<&[u8]>, bounds: Bounds) -> Vec<Hunk> {
-    let mut search = Search {
+    let mut search = HunkSearch {
         input,
         budget: bounds.in_parts,
         hunks: Vec::new(),
@@ -50,19 +50,19 @@ pub(super) fn hunks(input: &InternedInput<&[u8]>, bounds: Bounds) -> Vec<Hunk> {
 }
 
 /// The same part of both texts.
-type Part = (Range<usize>, Range<usize>);
+type TextPart = (Range<usize>, Range<usize>);
 
-fn area((before, after): &Part) -> u64 {
+fn area((before, after): &TextPart) -> u64 {
     (before.len() as u64).saturating_mul(after.len() as u64)
 }
 
-struct Search<'a> {
+struct HunkSearch<'a> {
     input: &'a InternedInput<&'a [u8]>,
     budget: u64,
     hunks: Vec<Hunk>,
 }
 
-impl Search<'_> {
+impl HunkSearch<'_> {
     fn part(&mut self, before: Range<usize>, after: Range<usize>) {
         let part = self.trim(before, after);
         let area = area(&part);
@@ -78,7 +78,7 @@ impl Search<'_> {
             return;
         }
         self.budget -= area;
-        let mut names = Names::default();
+        let mut names = Renumbering::default();
         let before = names.rename(&self.input.before[part.0.clone()]);
         let after = names.rename(&self.input.after[part.1.clone()]);
         let mut diff = Diff::default();
@@ -98,7 +98,7 @@ impl Search<'_> {
     }
 
     /// Removes equal lines from both ends.
-    fn trim(&self, before: Range<usize>, after: Range<usize>) -> Part {
+    fn trim(&self, before: Range<usize>, after: Range<usize>) -> TextPart {
         let (old, new) = (
             &self.input.before[before.clone()],
             &self.input.after[after.clone()],
@@ -114,7 +114,7 @@ impl Search<'_> {
 }
 
 /// Converts a hunk of a part to line numbers of the whole text.
-fn within((before, after): &Part, hunk: &Hunk) -> Hunk {
+fn within((before, after): &TextPart, hunk: &Hunk) -> Hunk {
     let shift = |lines: &Range<u32>, by: usize| lines.start + by as u32..lines.end + by as u32;
     Hunk {
         before: shift(&hunk.before, before.start),
@@ -125,12 +125,12 @@ fn within((before, after): &Part, hunk: &Hunk) -> Hunk {
 /// Renumbers the lines of a part from 0, so that comparing it costs no more than its
 /// length.
 #[derive(Default)]
-struct Names {
+struct Renumbering {
     new: HashMap<Token, Token>,
     old: Vec<Token>,
 }
 
-impl Names {
+impl Renumbering {
     fn rename(&mut self, lines: &[Token]) -> Vec<Token> {
         let renamed = lines.iter().map(|line| {
             *self.new.entry(*line).or_insert_with(|| {
@@ -144,7 +144,7 @@ impl Names {
 
 /// Returns the positions of the longest sequence of lines that occur once on each side,
 /// in the same order.
-fn anchors(input: &InternedInput<&[u8]>, (before, after): &Part) -> Vec<(usize, usize)> {
+fn anchors(input: &InternedInput<&[u8]>, (before, after): &TextPart) -> Vec<(usize, usize)> {
     let count = input.interner.num_tokens() as usize;
     let old = only_places(&input.before[before.clone()], before.start, count);
     let new = only_places(&input.after[after.clone()], after.start, count);
@@ -155,26 +155,26 @@ fn anchors(input: &InternedInput<&[u8]>, (before, after): &Part) -> Vec<(usize, 
 
 /// Where a line occurs.
 #[derive(Clone, Copy)]
-enum Place {
+enum LinePlace {
     Nowhere,
     Once(usize),
     Often,
 }
 
-fn both_once(places: (Place, Place)) -> Option<(usize, usize)> {
+fn both_once(places: (LinePlace, LinePlace)) -> Option<(usize, usize)> {
     match places {
-        (Place::Once(before), Place::Once(after)) => Some((before, after)),
+        (LinePlace::Once(before), LinePlace::Once(after)) => Some((before, after)),
         _ => None,
     }
 }
 
-fn only_places(lines: &[Token], first: usize, count: usize) -> Vec<Place> {
-    let mut places = vec![Place::Nowhere; count];
+fn only_places(lines: &[Token], first: usize, count: usize) -> Vec<LinePlace> {
+    let mut places = vec![LinePlace::Nowhere; count];
     for (at, line) in lines.iter().enumerate() {
         let place = &mut places[line.0 as usize];
         *place = match place {
-            Place::Nowhere => Place::Once(first + at),
-            _ => Place::Often,
+            LinePlace::Nowhere => LinePlace::Once(first + at),
+            _ => LinePlace::Often,
         };
     }
     places

@@ -24,8 +24,8 @@ pub(crate) struct Clash {
 
 /// Merges the changes of two sides to `base`, or returns the places where they clash.
 pub(crate) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Vec<Clash>> {
-    let mut ours = Side::new(base, ours);
-    let mut theirs = Side::new(base, theirs);
+    let mut ours = MergeSide::new(base, ours);
+    let mut theirs = MergeSide::new(base, theirs);
     let mut merged = Vec::new();
     let mut clashes = Vec::new();
     let mut at = 0;
@@ -57,7 +57,7 @@ pub(crate) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, 
 }
 
 /// The changes of one side.
-struct Side<'a> {
+struct MergeSide<'a> {
     base: Vec<&'a [u8]>,
     lines: Vec<&'a [u8]>,
     /// The hunks ahead, in reverse order.
@@ -66,7 +66,7 @@ struct Side<'a> {
     shift: isize,
 }
 
-impl<'a> Side<'a> {
+impl<'a> MergeSide<'a> {
     fn new(base: &'a [u8], text: &'a [u8]) -> Self {
         let input = InternedInput::new(base, text);
         let mut hunks = hunks::hunks(&input, Bounds::USUAL);
@@ -105,7 +105,7 @@ impl<'a> Side<'a> {
 
 /// Returns the next changed lines of the base text, merged with all changes that touch
 /// them.
-fn next_place(ours: &Side<'_>, theirs: &Side<'_>) -> Option<Range<usize>> {
+fn next_place(ours: &MergeSide<'_>, theirs: &MergeSide<'_>) -> Option<Range<usize>> {
     let first = match (ours.next(), theirs.next()) {
         (Some(a), Some(b)) if b.start < a.start => b,
         (Some(a), _) => a,
@@ -126,7 +126,7 @@ fn next_place(ours: &Side<'_>, theirs: &Side<'_>) -> Option<Range<usize>> {
     }
 }
 
-fn ahead(side: &Side<'_>) -> Peekable<impl Iterator<Item = Range<usize>>> {
+fn ahead(side: &MergeSide<'_>) -> Peekable<impl Iterator<Item = Range<usize>>> {
     let hunks = side.hunks.iter().rev();
     let ranges = hunks.map(|hunk| hunk.before.start as usize..hunk.before.end as usize);
     ranges.peekable()

@@ -6,7 +6,7 @@
 //! nodes. The split depends on the names alone: the same listing always gives the same
 //! objects.
 
-use super::entry::{Dir, Entry, Kind, LeftOut, LeftOutReason, Node, Totals};
+use super::entry::{Dir, DirEntry, FileKind, Node, Skipped, SkippedReason, Totals};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 
@@ -39,14 +39,14 @@ pub(crate) struct Child {
 /// A decoded node of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Listing {
-    Leaf(Vec<Entry>),
+    Leaf(Vec<DirEntry>),
     Branch(Vec<Child>),
 }
 
 /// Writes a listing and returns its topmost node. `entries` must be sorted by name,
 /// without duplicates.
 pub(crate) fn write_listing(
-    entries: &[Entry],
+    entries: &[DirEntry],
     put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>,
 ) -> Result<ObjectId> {
     let mut level = Vec::new();
@@ -133,7 +133,7 @@ fn begin(kind: u8) -> Vec<u8> {
     bytes
 }
 
-fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
+fn write_entry(out: &mut Vec<u8>, entry: &DirEntry) {
     write_bytes(out, &entry.name);
     match &entry.node {
         Node::File {
@@ -155,13 +155,13 @@ fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
             out.push(DIR);
             write_dir(out, dir);
         }
-        Node::LeftOut(left_out) => {
+        Node::Skipped(skipped) => {
             out.extend_from_slice(&[
                 LEFT_OUT,
-                reason_code(left_out.reason),
-                kind_code(left_out.kind),
+                reason_code(skipped.reason),
+                kind_code(skipped.kind),
             ]);
-            write_number(out, left_out.size);
+            write_number(out, skipped.size);
         }
     }
 }
@@ -170,7 +170,7 @@ fn write_dir(out: &mut Vec<u8>, dir: &Dir) {
     write_number(out, u64::from(dir.mode));
     write_number(out, dir.totals.files);
     write_number(out, dir.totals.bytes);
-    write_number(out, dir.totals.left_out);
+    write_number(out, dir.totals.skipped);
     out.extend_from_slice(dir.listing.as_bytes());
 }
 
@@ -194,7 +194,7 @@ fn write_number(out: &mut Vec<u8>, mut number: u64) {
 
 /// Decodes a node of a listing.
 pub(crate) fn read_listing(id: &ObjectId, bytes: &[u8]) -> Result<Listing> {
-    let mut input = Input(bytes);
+    let mut input = NodeInput(bytes);
     let listing = match input.kind(id)? {
         LEAF => input.entries().map(Listing::Leaf),
         BRANCH => input.children().map(Listing::Branch),
@@ -205,7 +205,7 @@ pub(crate) fn read_listing(id: &ObjectId, bytes: &[u8]) -> Result<Listing> {
 
 /// Decodes the root of a snapshot.
 pub(crate) fn read_root(id: &ObjectId, bytes: &[u8]) -> Result<Dir> {
-    let mut input = Input(bytes);
+    let mut input = NodeInput(bytes);
     match input.kind(id)? {
         ROOT => input.dir().filter(|_| input.0.is_empty()),
         _ => None,
@@ -219,9 +219,9 @@ fn malformed(id: &ObjectId) -> Error {
 }
 
 /// The bytes of an object that are still to be decoded.
-struct Input<'a>(&'a [u8]);
+struct NodeInput<'a>(&'a [u8]);
 
-impl<'a> Input<'a> {
+impl<'a> NodeInput<'a> {
     /// Reads the start of a node and returns its kind.
     fn kind(&mut self, id: &ObjectId) -> Result<u8> {
         let header = self.take(MAGIC.len() + 2).ok_or_else(|| malformed(id))?;
@@ -240,15 +240,15 @@ impl<'a> Input<'a> {
         Ok(rest[1])
     }
 
-    fn entries(&mut self) -> Option<Vec<Entry>> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn entries(&mut self) -> Option<Vec<DirEntry>> {
+        let mut entries: Vec<DirEntry> = Vec::new();
         while !self.0.is_empty() {
             let name = self.name()?;
             if entries.last().is_some_and(|last| last.name >= name) {
                 return None;
             }
             let node = self.node()?;
-            entries.push(Entry { name, node });
+            entries.push(DirEntry { name, node });
         }
         Some(entries)
     }
@@ -287,7 +287,7 @@ impl<'a> Input<'a> {
                 let reason = reason_of(self.byte()?)?;
                 let kind = kind_of(self.byte()?)?;
                 let size = self.number()?;
-                Some(Node::LeftOut(LeftOut { reason, kind, size }))
+                Some(Node::Skipped(Skipped { reason, kind, size }))
             }
             _ => None,
         }
@@ -298,7 +298,7 @@ impl<'a> Input<'a> {
         let totals = Totals {
             files: self.number()?,
             bytes: self.number()?,
-            left_out: self.number()?,
+            skipped: self.number()?,
         };
         let listing = self.id()?;
         Some(Dir {
@@ -369,41 +369,41 @@ impl<'a> Input<'a> {
     }
 }
 
-const REASONS: [LeftOutReason; 9] = [
-    LeftOutReason::Ignored,
-    LeftOutReason::TooLarge,
-    LeftOutReason::Unreadable,
-    LeftOutReason::Special,
-    LeftOutReason::Unstable,
-    LeftOutReason::OtherFileSystem,
-    LeftOutReason::Git,
-    LeftOutReason::Store,
-    LeftOutReason::TooDeep,
+const REASONS: [SkippedReason; 9] = [
+    SkippedReason::Ignored,
+    SkippedReason::TooLarge,
+    SkippedReason::Unreadable,
+    SkippedReason::Special,
+    SkippedReason::Unstable,
+    SkippedReason::OtherFileSystem,
+    SkippedReason::Git,
+    SkippedReason::Store,
+    SkippedReason::TooDeep,
 ];
 
-const KINDS: [Kind; 6] = [
-    Kind::File,
-    Kind::Link,
-    Kind::Dir,
-    Kind::Socket,
-    Kind::Fifo,
-    Kind::Device,
+const KINDS: [FileKind; 6] = [
+    FileKind::File,
+    FileKind::Link,
+    FileKind::Dir,
+    FileKind::Socket,
+    FileKind::Fifo,
+    FileKind::Device,
 ];
 
-fn reason_code(reason: LeftOutReason) -> u8 {
+fn reason_code(reason: SkippedReason) -> u8 {
     let at = REASONS.iter().position(|known| *known == reason);
     at.expect("every reason is listed") as u8
 }
 
-fn reason_of(code: u8) -> Option<LeftOutReason> {
+fn reason_of(code: u8) -> Option<SkippedReason> {
     REASONS.get(usize::from(code)).copied()
 }
 
-fn kind_code(kind: Kind) -> u8 {
+fn kind_code(kind: FileKind) -> u8 {
     let at = KINDS.iter().position(|known| *known == kind);
     at.expect("every kind is listed") as u8
 }
 
-fn kind_of(code: u8) -> Option<Kind> {
+fn kind_of(code: u8) -> Option<FileKind> {
     KINDS.get(usize::from(code)).copied()
 }

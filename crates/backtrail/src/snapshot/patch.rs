@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::change::{Change, ChangeKind, FileState};
 use super::diff::Diff;
-use super::entry::Kind;
+use super::entry::FileKind;
 use super::name::{bytes_of, quoted_for_patch};
 use super::text::{Hunks, compare, is_binary};
 use crate::error::Result;
@@ -69,15 +69,15 @@ impl TextDiff {
 }
 
 /// One side of a patch: a file or a link.
-struct Side {
+struct PatchSide {
     name: String,
     mode: &'static str,
     bytes: u64,
 }
 
-impl Side {
+impl PatchSide {
     fn new(prefix: &str, path: &Path, state: Option<&FileState>) -> Option<Self> {
-        let state = state.filter(|state| state.kind != Kind::Dir)?;
+        let state = state.filter(|state| state.kind != FileKind::Dir)?;
         Some(Self {
             name: quoted_for_patch(prefix, bytes_of(path)),
             mode: match state.mode {
@@ -118,8 +118,8 @@ fn plain(unified: Vec<u8>) -> TextDiff {
 
 /// Formats a change whose existing sides are of the same kind.
 fn one(diff: &Diff, change: &Change, context: usize) -> Result<TextDiff> {
-    let before = Side::new("a/", change.old_path(), change.before.as_ref());
-    let after = Side::new("b/", &change.path, change.after.as_ref());
+    let before = PatchSide::new("a/", change.old_path(), change.before.as_ref());
+    let after = PatchSide::new("b/", &change.path, change.after.as_ref());
     if before.is_none() && after.is_none() {
         return Ok(plain(Vec::new()));
     }
@@ -172,7 +172,7 @@ fn with_hunks(mut unified: Vec<u8>, labels: [String; 2], hunks: &Hunks) -> TextD
 }
 
 /// Returns the names of both sides above the hunks.
-fn labels(sides: [&Option<Side>; 2]) -> [String; 2] {
+fn labels(sides: [&Option<PatchSide>; 2]) -> [String; 2] {
     sides.map(|side| match side {
         Some(side) => side.name.clone(),
         None => "/dev/null".to_owned(),
@@ -180,7 +180,7 @@ fn labels(sides: [&Option<Side>; 2]) -> [String; 2] {
 }
 
 /// Writes the lines before the hunks: names, modes and the old path.
-fn header(change: &Change, before: &Option<Side>, after: &Option<Side>) -> Vec<u8> {
+fn header(change: &Change, before: &Option<PatchSide>, after: &Option<PatchSide>) -> Vec<u8> {
     let old = quoted_for_patch("a/", bytes_of(change.old_path()));
     let new = quoted_for_patch("b/", bytes_of(&change.path));
     let mut lines: Vec<String> = mode_in_words(change).into_iter().collect();

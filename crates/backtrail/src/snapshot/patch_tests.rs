@@ -150,7 +150,7 @@ fn put_on_disk(root: &Path, items: &Items) {
                 fs::create_dir(&path).unwrap();
                 put_on_disk(&path, items);
             }
-            Item::LeftOut(..) => {}
+            Item::Skipped(..) => {}
         }
     }
 }
@@ -179,7 +179,7 @@ fn expected_on_disk(items: &Items) -> Vec<(PathBuf, Vec<u8>, bool)> {
         .filter_map(|(path, item)| match item {
             Item::File { mode, content, .. } => Some((path, content, mode & 0o100 != 0)),
             Item::Link(target) => Some((path, target, false)),
-            Item::Dir(..) | Item::LeftOut(..) => None,
+            Item::Dir(..) | Item::Skipped(..) => None,
         });
     found.collect()
 }
@@ -216,7 +216,7 @@ fn for_a_patch(items: Items) -> Items {
             let items = for_a_patch(items);
             (!items.is_empty()).then_some((name, Item::Dir(mode, items)))
         }
-        Item::LeftOut(..) => None,
+        Item::Skipped(..) => None,
         item => Some((name, item)),
     };
     items.into_iter().filter_map(keep).collect()

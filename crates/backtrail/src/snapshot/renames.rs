@@ -10,7 +10,7 @@ use crate::objects::ObjectId;
 ///
 /// Candidates with the same file name come first, then the first in order; each is used
 /// once. Empty files are never paired, because they are all alike.
-pub(super) fn pair(changes: Vec<Change>) -> Vec<Change> {
+pub(super) fn detect(changes: Vec<Change>) -> Vec<Change> {
     let mut changes: Vec<Option<Change>> = changes.into_iter().map(Some).collect();
     for (old, new) in matches(&changes) {
         let Some(deleted) = changes[old].take() else {
@@ -27,14 +27,14 @@ pub(super) fn pair(changes: Vec<Change>) -> Vec<Change> {
 
 /// The positions of deleted files of one content.
 #[derive(Default)]
-struct Deleted {
+struct DeletedFiles {
     by_name: HashMap<OsString, VecDeque<usize>>,
     in_order: VecDeque<usize>,
 }
 
 /// Returns which deleted file became which added one.
 fn matches(changes: &[Option<Change>]) -> Vec<(usize, usize)> {
-    let mut gone: HashMap<ObjectId, Deleted> = HashMap::new();
+    let mut gone: HashMap<ObjectId, DeletedFiles> = HashMap::new();
     for (at, change, content) in files(changes, ChangeKind::Deleted) {
         let deleted = gone.entry(content).or_default();
         deleted.in_order.push_back(at);

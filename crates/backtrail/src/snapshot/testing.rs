@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::entry::{Dir, Entry, Kind, LeftOut, LeftOutReason, Node, Totals};
+use super::entry::{Dir, DirEntry, FileKind, Node, Skipped, SkippedReason, Totals};
 use super::name::os_str;
 use super::node::{write_listing, write_root};
 use super::source::{Contents, Nodes};
@@ -32,7 +32,7 @@ pub(super) enum Item {
     },
     Link(Vec<u8>),
     Dir(u32, Items),
-    LeftOut(LeftOutReason, Kind),
+    Skipped(SkippedReason, FileKind),
 }
 
 pub(super) fn file(content: impl AsRef<[u8]>) -> Item {
@@ -72,7 +72,7 @@ pub(super) fn store_dir(
         let node = store_item(item, put);
         totals.add(&node);
         let name = name.clone().into();
-        entries.push(Entry { name, node });
+        entries.push(DirEntry { name, node });
     }
     let listing = write_listing(&entries, put).unwrap();
     Dir {
@@ -99,7 +99,7 @@ fn store_item(item: &Item, put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>) -> No
             ignored: false,
         },
         Item::Dir(mode, items) => Node::Dir(store_dir(*mode, items, put)),
-        Item::LeftOut(reason, kind) => Node::LeftOut(LeftOut {
+        Item::Skipped(reason, kind) => Node::Skipped(Skipped {
             reason: *reason,
             kind: *kind,
             size: 0,
@@ -128,10 +128,10 @@ pub(super) fn flatten(items: &Items) -> Flat {
 pub(super) fn some_tree() -> impl Strategy<Value = Items> {
     let mode = prop_oneof![Just(0o644), Just(0o755)];
     let content = select(vec![&b""[..], b"one\n", b"two\nlines", b"three\n\nlines\n"]);
-    let left_out = prop_oneof![
-        Just(Item::LeftOut(LeftOutReason::Ignored, Kind::Dir)),
-        Just(Item::LeftOut(LeftOutReason::Git, Kind::Dir)),
-        Just(Item::LeftOut(LeftOutReason::Unstable, Kind::File)),
+    let skipped = prop_oneof![
+        Just(Item::Skipped(SkippedReason::Ignored, FileKind::Dir)),
+        Just(Item::Skipped(SkippedReason::Git, FileKind::Dir)),
+        Just(Item::Skipped(SkippedReason::Unstable, FileKind::File)),
     ];
     let leaf = prop_oneof![
         8 => (mode, content, any::<bool>()).prop_map(|(mode, content, ignored)| Item::File {
@@ -140,7 +140,7 @@ pub(super) fn some_tree() -> impl Strategy<Value = Items> {
             ignored,
         }),
         2 => prop_oneof![Just("nowhere"), Just("../x")].prop_map(|target| Item::Link(target.into())),
-        1 => left_out,
+        1 => skipped,
     ];
     let item = leaf.prop_recursive(3, 40, 5, |inner| {
         let mode = prop_oneof![Just(0o755), Just(0o700)];

@@ -9,11 +9,11 @@ use super::change::FileState;
 use super::compare::{Comparison, Difference};
 use super::cursor::{Cursor, find};
 use super::diff::Diff;
-use super::entry::{Dir, LeftOutReason, Node, Totals};
+use super::entry::{Dir, Node, SkippedReason, Totals};
 use super::name::{bytes_of, names_of, os_str, shown};
 use super::node::read_root;
 use super::source::{Contents, Present};
-use super::walk::{Entries, LeftOutEntries, Walk};
+use super::walk::{Entries, SkippedEntries, Walk};
 use crate::error::{Error, Result};
 use crate::objects::{ObjectId, Objects};
 
@@ -30,11 +30,11 @@ pub struct Snapshot {
 impl Snapshot {
     /// Opens a stored snapshot.
     pub(crate) fn stored(objects: &Objects, id: ObjectId) -> Result<Self> {
-        Self::of(Arc::new(objects.clone()), id)
+        Self::open(Arc::new(objects.clone()), id)
     }
 
     /// Opens a snapshot from a source of nodes and contents.
-    pub(crate) fn of(source: Arc<dyn Contents>, id: ObjectId) -> Result<Self> {
+    pub(crate) fn open(source: Arc<dyn Contents>, id: ObjectId) -> Result<Self> {
         let root = read_root(&id, &source.node(&id)?)?;
         Ok(Self::new(id, root, source))
     }
@@ -83,7 +83,7 @@ impl Snapshot {
     /// Fails if the path is absolute or contains `..`, or if a node cannot be read.
     pub fn entry(&self, path: impl AsRef<Path>) -> Result<Option<FileState>> {
         let node = self.walk_down(path.as_ref())?;
-        Ok(node.as_ref().and_then(FileState::of))
+        Ok(node.as_ref().and_then(FileState::from_node))
     }
 
     /// Returns the reason why `path`, or a directory that leads to it, was skipped.
@@ -91,9 +91,9 @@ impl Snapshot {
     /// # Errors
     ///
     /// Fails if the path is absolute or contains `..`, or if a node cannot be read.
-    pub fn left_out_reason(&self, path: impl AsRef<Path>) -> Result<Option<LeftOutReason>> {
+    pub fn skipped_reason(&self, path: impl AsRef<Path>) -> Result<Option<SkippedReason>> {
         Ok(match self.walk_down(path.as_ref())? {
-            Some(Node::LeftOut(left_out)) => Some(left_out.reason),
+            Some(Node::Skipped(skipped)) => Some(skipped.reason),
             _ => None,
         })
     }
@@ -110,8 +110,8 @@ impl Snapshot {
     }
 
     /// Returns the skipped entries except `.git`, in [`Path`] order.
-    pub fn left_out(&self) -> LeftOutEntries {
-        LeftOutEntries::new(Walk::new(self, |dir| dir.totals.left_out > 0))
+    pub fn skipped(&self) -> SkippedEntries {
+        SkippedEntries::new(Walk::new(self, |dir| dir.totals.skipped > 0))
     }
 
     /// Reads a file or a link's target. Returns `None` if nothing was captured there.
@@ -142,7 +142,7 @@ impl Snapshot {
     ) -> Result<bool> {
         let path = path.as_ref();
         match self.walk_down(path)? {
-            None | Some(Node::LeftOut(_)) => Ok(false),
+            None | Some(Node::Skipped(_)) => Ok(false),
             Some(Node::File { content, .. }) => {
                 self.source.content(path, &content, take)?;
                 Ok(true)
@@ -233,7 +233,7 @@ impl Snapshot {
         for name in names_of(path)? {
             let dir = match node {
                 Node::Dir(dir) => dir,
-                Node::LeftOut(_) => return Ok(Some(node)),
+                Node::Skipped(_) => return Ok(Some(node)),
                 _ => return Ok(None),
             };
             match find(&*self.source, dir.listing, name)? {

@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::change::FileState;
 use super::cursor::Cursor;
-use super::entry::{Dir, Kind, LeftOut, LeftOutReason, Node};
+use super::entry::{Dir, FileKind, Node, Skipped, SkippedReason};
 use super::name::{os_str, serialize_path, shown};
 use super::tree::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
@@ -100,7 +100,7 @@ impl Iterator for Entries {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.find_map(|step| match step {
-            Ok((path, node)) => FileState::of(&node).map(|state| Ok((path, state))),
+            Ok((path, node)) => FileState::from_node(&node).map(|state| Ok((path, state))),
             Err(error) => Some(Err(error)),
         })
     }
@@ -108,20 +108,20 @@ impl Iterator for Entries {
 
 /// The skipped entries of a snapshot; see [`Snapshot::skipped`]. Ends after an error.
 #[derive(Debug)]
-pub struct LeftOutEntries(Walk);
+pub struct SkippedEntries(Walk);
 
-impl LeftOutEntries {
+impl SkippedEntries {
     pub(super) fn new(walk: Walk) -> Self {
         Self(walk)
     }
 }
 
-impl Iterator for LeftOutEntries {
-    type Item = Result<LeftOutEntry>;
+impl Iterator for SkippedEntries {
+    type Item = Result<SkippedEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.find_map(|step| match step {
-            Ok((path, Node::LeftOut(left_out))) => LeftOutEntry::new(path, &left_out).map(Ok),
+            Ok((path, Node::Skipped(skipped))) => SkippedEntry::new(path, &skipped).map(Ok),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         })
@@ -130,24 +130,24 @@ impl Iterator for LeftOutEntries {
 
 /// An entry that was found but not captured, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "LeftOutFields")]
+#[serde(from = "SkippedFields")]
 #[non_exhaustive]
-pub struct LeftOutEntry {
+pub struct SkippedEntry {
     /// The path relative to the workspace.
     pub path: PathBuf,
     /// The kind of entry.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The reason why it was skipped.
-    pub reason: LeftOutReason,
+    pub reason: SkippedReason,
     /// The length of a file; 0 for anything else.
     pub bytes: u64,
 }
 
-impl LeftOutEntry {
+impl SkippedEntry {
     /// Creates an entry, except for `.git`.
-    pub(crate) fn new(path: PathBuf, left_out: &LeftOut) -> Option<Self> {
-        let LeftOut { reason, kind, size } = *left_out;
-        (reason != LeftOutReason::Git).then_some(Self {
+    pub(crate) fn new(path: PathBuf, skipped: &Skipped) -> Option<Self> {
+        let Skipped { reason, kind, size } = *skipped;
+        (reason != SkippedReason::Git).then_some(Self {
             path,
             kind,
             reason,
@@ -156,7 +156,7 @@ impl LeftOutEntry {
     }
 }
 
-impl Serialize for LeftOutEntry {
+impl Serialize for SkippedEntry {
     /// Writes `{"path","kind","reason","bytes"}`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -170,16 +170,16 @@ impl Serialize for LeftOutEntry {
 
 /// The stored form of a skipped entry.
 #[derive(Deserialize)]
-struct LeftOutFields {
+struct SkippedFields {
     path: String,
     path_hex: Option<String>,
-    kind: Kind,
-    reason: LeftOutReason,
+    kind: FileKind,
+    reason: SkippedReason,
     bytes: u64,
 }
 
-impl From<LeftOutFields> for LeftOutEntry {
-    fn from(fields: LeftOutFields) -> Self {
+impl From<SkippedFields> for SkippedEntry {
+    fn from(fields: SkippedFields) -> Self {
         Self {
             path: path_of(&fields.path, fields.path_hex.as_deref()),
             kind: fields.kind,

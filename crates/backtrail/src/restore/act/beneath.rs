@@ -353,7 +353,7 @@ fn chmod((fd, opened): &(OwnedFd, Opened), mode: u32) -> Result<()> {
         Opened::Path => {
             if !matches!(
                 sys::seen(fd)?.kind,
-                crate::snapshot::Kind::File | crate::snapshot::Kind::Dir
+                crate::snapshot::FileKind::File | crate::snapshot::FileKind::Dir
             ) {
                 return Err(Errno::LOOP);
             }

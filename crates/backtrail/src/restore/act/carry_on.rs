@@ -11,7 +11,7 @@ use super::stage::{OnMoved, Ready, Staging};
 use super::sweep::Lies;
 use super::{Outcome, Work};
 use crate::error::Result;
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::sys::Seen;
 
@@ -104,7 +104,7 @@ fn open_dirs(beneath: &Beneath<'_>, items: &[Item]) -> Result<()> {
         let seen = beneath.look(&item.path).map_err(failed)?;
         let shut = |seen: &Seen| {
             let bits = seen.stamp.mode & OPEN != OPEN && is_ours(item, seen.stamp.mode);
-            seen.kind == Kind::Dir && bits
+            seen.kind == FileKind::Dir && bits
         };
         if let Some(seen) = seen.filter(shut)
             && !is_usable(beneath, item)
@@ -186,7 +186,7 @@ fn stands(beneath: &Beneath<'_>, item: &Item) -> Result<Stands> {
             _ => Stands::Other(GONE),
         });
     };
-    if seen.kind == Kind::Dir {
+    if seen.kind == FileKind::Dir {
         return Ok(match dir_stands(item, seen.stamp.mode) {
             Some(true) => Stands::New,
             Some(false) => from(Some(Thing::Dir {

@@ -16,7 +16,7 @@ use super::known::{errno, hash};
 use super::stage::MANY;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::sys::{self, Root};
 
@@ -219,7 +219,7 @@ impl<'a> Filling<'a> {
             return Ok(());
         };
         let path = planted.path.as_path();
-        let is_dir = |seen: &sys::Seen| seen.kind == Kind::Dir;
+        let is_dir = |seen: &sys::Seen| seen.kind == FileKind::Dir;
         let set = self.fresh.beneath.set_mode(path, mode, is_dir);
         set.map(drop)
             .map_err(|error| self.fresh.failed("fchmod", path, error))
@@ -232,7 +232,7 @@ fn open_alive(live: &Root, path: &Path, size: u64) -> Option<OwnedFd> {
     let dir = live.open_dir(place.dir).ok()?;
     let theirs = sys::open_file(&dir, place.name).ok()?;
     let seen = sys::seen(&theirs).ok()?;
-    let fits = size > 0 && seen.kind == Kind::File && seen.stamp.size == size;
+    let fits = size > 0 && seen.kind == FileKind::File && seen.stamp.size == size;
     fits.then_some(theirs)
 }
 

@@ -17,7 +17,7 @@ use super::beneath::{Beneath, is_unsupported};
 use super::desk::OPEN;
 use super::{Touch, TouchHook};
 use crate::error::{Error, ErrorKind, Result};
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::sys::{self, Names};
@@ -202,13 +202,13 @@ fn remove_all(beneath: &Beneath<'_>, parent: &OwnedFd, name: &OsStr) -> rustix::
     let mut names = Names::default();
     while let Some(path) = ahead.pop() {
         // One of ours may have got a mode that keeps us out.
-        beneath.set_mode(&path, OPEN, |seen| seen.kind == Kind::Dir)?;
+        beneath.set_mode(&path, OPEN, |seen| seen.kind == FileKind::Dir)?;
         let dir = beneath.open_dir(bytes_of(&path))?;
         names.read(&dir)?;
         for (name, _) in names.iter() {
             let below = path.join(os_str(name.to_bytes()));
             match sys::seen_at(&dir, name)?.kind {
-                Kind::Dir => ahead.push(below),
+                FileKind::Dir => ahead.push(below),
                 _ => beneath.call("unlinkat", &below, || {
                     rustix::fs::unlinkat(&dir, name, AtFlags::empty())
                 })?,

@@ -15,7 +15,7 @@ use super::desk::{Desk, OPEN, new_name, old_name};
 use super::known::Known;
 use super::stage::Ready;
 use crate::error::Result;
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::scan::sys::Seen;
 
 pub(super) const CHANGED: &str = "changed meanwhile";
@@ -212,10 +212,10 @@ impl<'a> Hands<'a> {
             return Ok(Turn::Done);
         };
         let is_expected = |seen: &Seen| match item.becomes_dir() {
-            true => seen.kind == Kind::Dir && is_ours(item, seen.stamp.mode),
+            true => seen.kind == FileKind::Dir && is_ours(item, seen.stamp.mode),
             false => {
                 let same = known.is_some_and(|known| known.is_unchanged(seen));
-                seen.kind == Kind::File && same
+                seen.kind == FileKind::File && same
             }
         };
         match self.beneath.set_mode(&item.path, *mode, is_expected) {

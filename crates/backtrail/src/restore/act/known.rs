@@ -10,7 +10,7 @@ use rustix::io::{Errno, Result};
 use super::super::thing::Thing;
 use super::beneath::Beneath;
 use crate::objects::ObjectId;
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::scan::sys::{self, Horizon, Seen, Stamp};
 use crate::time::{Clock, SystemClock};
 
@@ -91,9 +91,9 @@ impl Beneath<'_> {
             Err(error) => return Err(error),
         };
         let same = match thing {
-            Thing::Dir { mode } => seen.kind == Kind::Dir && seen.stamp.mode == *mode,
-            Thing::Link { target } => seen.kind == Kind::Link && is_link(dir, name, target)?,
-            Thing::File { mode, .. } if seen.kind != Kind::File || seen.stamp.mode != *mode => {
+            Thing::Dir { mode } => seen.kind == FileKind::Dir && seen.stamp.mode == *mode,
+            Thing::Link { target } => seen.kind == FileKind::Link && is_link(dir, name, target)?,
+            Thing::File { mode, .. } if seen.kind != FileKind::File || seen.stamp.mode != *mode => {
                 false
             }
             Thing::File { size, .. } if seen.stamp.size != *size => false,
@@ -117,7 +117,7 @@ impl Beneath<'_> {
             Err(error) => return Err(error),
         };
         let before = sys::seen(&fd)?;
-        if before.kind != Kind::File {
+        if before.kind != FileKind::File {
             return Ok(Compared::Other);
         }
         let file = File::from(fd);

@@ -13,7 +13,7 @@ use super::desk::{OPEN, new_name, old_name};
 use super::hands::{CHANGED, Did, Hands, Turn};
 use super::stage::FEW;
 use crate::error::{Error, Result};
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::sys;
 
@@ -97,7 +97,7 @@ impl Hands<'_> {
         self.desk.note(self.beneath, lent.clone())?;
         for (dir, mode) in lent {
             let set = self.beneath.set_mode(&dir, mode | OPEN, |seen| {
-                seen.kind == Kind::Dir && seen.stamp.mode == mode
+                seen.kind == FileKind::Dir && seen.stamp.mode == mode
             });
             set.map_err(|error| self.shut(&dir, error))?;
             self.touched.insert(dir);

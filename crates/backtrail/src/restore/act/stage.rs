@@ -16,7 +16,7 @@ use super::known::{Compared, Known, errno, horizon};
 use super::perform::told;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::Objects;
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::split;
@@ -185,7 +185,7 @@ impl<'a> Staging<'a> {
         let lent = |(path, was): &(_, u32)| *path == item.path && *was == mode;
         let opened = seen.stamp.mode == mode | OPEN
             && (self.on_moved == OnMoved::Leave || self.desk.lent.iter().any(lent));
-        seen.kind == Kind::Dir && (seen.stamp.mode == mode || opened)
+        seen.kind == FileKind::Dir && (seen.stamp.mode == mode || opened)
     }
 
     fn old_file(&self, path: &Path, thing: &Thing) -> rustix::io::Result<Old> {

@@ -19,7 +19,7 @@ use super::known::{errno, hash, is_link};
 use super::stage::MANY;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::shown;
 use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::split;
@@ -110,7 +110,7 @@ impl Hands<'_> {
         let item = &self.items[n];
         let seen = sys::seen_at(&self.desk.fd, name)?;
         match seen.kind {
-            Kind::Link => {
+            FileKind::Link => {
                 let leads = |thing: &Option<Thing>| match thing {
                     Some(Thing::Link { target }) => is_link(&self.desk.fd, name.as_bytes(), target),
                     _ => Ok(false),
@@ -121,7 +121,7 @@ impl Hands<'_> {
                     _ => Lies::Foreign,
                 }))
             }
-            Kind::File => self.examine_file(name, n, &seen),
+            FileKind::File => self.examine_file(name, n, &seen),
             _ => Ok(Some(Lies::Foreign)),
         }
     }

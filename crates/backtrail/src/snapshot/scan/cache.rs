@@ -7,7 +7,7 @@
 
 use std::ffi::CStr;
 
-use super::super::entry::{Dir, Kind, LeftOut, LeftOutReason, Totals};
+use super::super::entry::{Dir, FileKind, Skipped, SkippedReason, Totals};
 use super::rules::{RuleFiles, RulesKey, Verdict};
 use super::sys::Stamp;
 use crate::objects::ObjectId;
@@ -36,11 +36,11 @@ const ONE_TIME: u8 = 0b0010_0000;
 pub(crate) struct StatCache {
     bytes: Vec<u8>,
     device: u64,
-    places: Vec<Place>,
+    places: Vec<DirSpan>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct DirSpan {
     at: usize,
     len: usize,
     first_child: u32,
@@ -59,7 +59,7 @@ impl StatCache {
     /// Reads a cache; `None` if it has another version or is damaged. The caller must
     /// know whether the objects it names are still stored.
     pub(crate) fn decode(bytes: Vec<u8>) -> Option<Self> {
-        let mut input = Input(bytes.get(..FRONT)?);
+        let mut input = CacheInput(bytes.get(..FRONT)?);
         let right = input.take(MAGIC.len())? == MAGIC && input.byte()? == VERSION;
         let check = input.take(CHECK)?;
         let checked = &bytes[MAGIC.len() + 1 + CHECK..];
@@ -87,9 +87,9 @@ impl StatCache {
     }
 
     /// Returns the record of a directory; 0 is the root.
-    pub(super) fn record(&self, number: u32) -> Option<Record<'_>> {
+    pub(super) fn record(&self, number: u32) -> Option<CachedDir<'_>> {
         let place = self.places.get(number as usize)?;
-        Record::read(self.raw(number)?, place.first_child)
+        CachedDir::read(self.raw(number)?, place.first_child)
     }
 
     /// Returns a directory's bytes.
@@ -100,7 +100,7 @@ impl StatCache {
 }
 
 /// Finds where each directory's record is.
-fn places(body: &[u8], count: usize) -> Option<Vec<Place>> {
+fn places(body: &[u8], count: usize) -> Option<Vec<DirSpan>> {
     let table = body.get(..count.checked_mul(PLACE)?)?;
     let mut at = FRONT + table.len();
     let end = FRONT + body.len();
@@ -108,7 +108,7 @@ fn places(body: &[u8], count: usize) -> Option<Vec<Place>> {
     for place in table.chunks_exact(PLACE) {
         let number = |from: usize| Some(u32::from_le_bytes(place[from..from + 4].try_into().ok()?));
         let len = number(0)? as usize;
-        places.push(Place {
+        places.push(DirSpan {
             at,
             len,
             first_child: number(4)?,
@@ -120,13 +120,13 @@ fn places(body: &[u8], count: usize) -> Option<Vec<Place>> {
 
 /// Assembles a cache, directory by directory, breadth first.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub(super) struct CacheWriter {
     table: Vec<u8>,
     body: Vec<u8>,
     count: u32,
 }
 
-impl Writer {
+impl CacheWriter {
     /// Adds a directory; `None` if the cache would grow too large.
     pub(super) fn add(&mut self, record: &[u8], first_child: u32) -> Option<()> {
         let len = u32::try_from(record.len()).ok()?;
@@ -159,8 +159,8 @@ impl Writer {
 
 /// The cached state of one directory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Record<'a> {
-    pub(super) head: Head,
+pub(super) struct CachedDir<'a> {
+    pub(super) head: CachedHead,
     /// The number of its first subdirectory with a record.
     pub(super) first_child: u32,
     entries: &'a [u8],
@@ -168,7 +168,7 @@ pub(super) struct Record<'a> {
 
 /// The part of a record before the entries.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct CachedHead {
     /// Its inode and times; the size is ignored.
     pub(super) stamp: Stamp,
     pub(super) racy: bool,
@@ -178,7 +178,7 @@ pub(super) struct Head {
     pub(super) totals: Totals,
 }
 
-impl Head {
+impl CachedHead {
     /// Returns the directory as its parent lists it.
     pub(super) fn dir(&self) -> Dir {
         Dir {
@@ -199,13 +199,13 @@ impl Head {
         write_number(out, u64::from(self.stamp.mode));
         write_number(out, self.totals.files);
         write_number(out, self.totals.bytes);
-        write_number(out, self.totals.left_out);
+        write_number(out, self.totals.skipped);
     }
 }
 
-impl<'a> Record<'a> {
+impl<'a> CachedDir<'a> {
     fn read(bytes: &'a [u8], first_child: u32) -> Option<Self> {
-        let mut input = Input(bytes);
+        let mut input = CacheInput(bytes);
         let racy = input.byte()? != 0;
         let files = RuleFiles::from_bits(input.byte()?)?;
         let key = input.take(size_of::<RulesKey>())?.try_into().ok()?;
@@ -220,9 +220,9 @@ impl<'a> Record<'a> {
         let totals = Totals {
             files: input.number()?,
             bytes: input.number()?,
-            left_out: input.number()?,
+            skipped: input.number()?,
         };
-        let head = Head {
+        let head = CachedHead {
             stamp,
             racy,
             files,
@@ -239,9 +239,9 @@ impl<'a> Record<'a> {
 
     /// Returns its entries by name. An item is `None` if the bytes are invalid; then
     /// nothing in the record can be trusted.
-    pub(super) fn entries(&self) -> Entries<'a> {
-        Entries {
-            input: Input(self.entries),
+    pub(super) fn entries(&self) -> CachedEntries<'a> {
+        CachedEntries {
+            input: CacheInput(self.entries),
             next_child: self.first_child,
         }
     }
@@ -249,16 +249,16 @@ impl<'a> Record<'a> {
 
 /// The cached state of one name.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct CachedEntry<'a> {
     pub(super) name: &'a CStr,
     pub(super) verdict: Verdict,
     /// Whether its times were too recent to detect a later change.
     pub(super) racy: bool,
-    pub(super) what: What<'a>,
+    pub(super) node: CachedNode<'a>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What<'a> {
+pub(super) enum CachedNode<'a> {
     File {
         stamp: Stamp,
         content: ObjectId,
@@ -269,27 +269,27 @@ pub(super) enum What<'a> {
     },
     /// The number of its record.
     Dir(u32),
-    LeftOut(LeftOut),
+    Skipped(Skipped),
 }
 
-impl Known<'_> {
+impl CachedEntry<'_> {
     /// Returns whether the scan walks this directory to find its state.
     pub(super) fn is_walked(&self) -> bool {
         match self.what {
-            What::Dir(_) => true,
-            What::LeftOut(left_out) => is_walked(&left_out),
+            CachedNode::Dir(_) => true,
+            CachedNode::Skipped(skipped) => is_walked(&skipped),
             _ => false,
         }
     }
 
     pub(super) fn is_captured(&self) -> bool {
-        !matches!(self.what, What::LeftOut(_))
+        !matches!(self.what, CachedNode::Skipped(_))
     }
 
     pub(super) fn is_dir(&self) -> bool {
         match self.what {
-            What::Dir(_) => true,
-            What::LeftOut(left_out) => left_out.kind == Kind::Dir,
+            CachedNode::Dir(_) => true,
+            CachedNode::Skipped(skipped) => skipped.kind == FileKind::Dir,
             _ => false,
         }
     }
@@ -298,10 +298,10 @@ impl Known<'_> {
         let verdict = (self.verdict.by_rules() as u8) << VERDICT_SHIFT;
         let racy = if self.racy { RACY } else { 0 };
         let (kind, stamp) = match self.what {
-            What::File { stamp, .. } => (FILE, Some(stamp)),
-            What::Link { stamp, .. } => (LINK, Some(stamp)),
-            What::Dir(_) => (DIR, None),
-            What::LeftOut(_) => (LEFT_OUT, None),
+            CachedNode::File { stamp, .. } => (FILE, Some(stamp)),
+            CachedNode::Link { stamp, .. } => (LINK, Some(stamp)),
+            CachedNode::Dir(_) => (DIR, None),
+            CachedNode::Skipped(_) => (LEFT_OUT, None),
         };
         let one_time = stamp.is_some_and(|stamp| stamp.mtime == stamp.ctime);
         out.push(kind | verdict | racy | if one_time { ONE_TIME } else { 0 });
@@ -310,37 +310,37 @@ impl Known<'_> {
             write_stamp(out, &stamp, one_time);
         }
         match self.what {
-            What::File { content, .. } => out.extend_from_slice(content.as_bytes()),
-            What::Link { target, .. } => {
+            CachedNode::File { content, .. } => out.extend_from_slice(content.as_bytes()),
+            CachedNode::Link { target, .. } => {
                 write_number(out, target.len() as u64);
                 out.extend_from_slice(target);
             }
-            What::Dir(_) => {}
-            What::LeftOut(left_out) => {
-                out.push(left_out.reason as u8);
-                out.push(left_out.kind as u8);
-                write_number(out, left_out.size);
+            CachedNode::Dir(_) => {}
+            CachedNode::Skipped(skipped) => {
+                out.push(skipped.reason as u8);
+                out.push(skipped.kind as u8);
+                write_number(out, skipped.size);
             }
         }
     }
 }
 
 /// Returns whether a directory must be opened to find out that it is skipped.
-pub(super) fn is_walked(left_out: &LeftOut) -> bool {
-    use LeftOutReason::{OtherFileSystem, Store, Unreadable};
-    let reason = matches!(left_out.reason, Unreadable | OtherFileSystem | Store);
-    left_out.kind == Kind::Dir && reason
+pub(super) fn is_walked(skipped: &Skipped) -> bool {
+    use SkippedReason::{OtherFileSystem, Store, Unreadable};
+    let reason = matches!(skipped.reason, Unreadable | OtherFileSystem | Store);
+    skipped.kind == FileKind::Dir && reason
 }
 
 /// The entries of one directory, by name.
 #[derive(Debug, Clone)]
-pub(super) struct Entries<'a> {
-    input: Input<'a>,
+pub(super) struct CachedEntries<'a> {
+    input: CacheInput<'a>,
     next_child: u32,
 }
 
-impl<'a> Iterator for Entries<'a> {
-    type Item = Option<Known<'a>>;
+impl<'a> Iterator for CachedEntries<'a> {
+    type Item = Option<CachedEntry<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.input.0.is_empty() {
@@ -348,7 +348,7 @@ impl<'a> Iterator for Entries<'a> {
         }
         let known = self.input.known(self.next_child);
         match known {
-            Some(known) if matches!(known.what, What::Dir(_)) => {
+            Some(known) if matches!(known.node, CachedNode::Dir(_)) => {
                 self.next_child = self.next_child.saturating_add(1);
             }
             Some(_) => {}
@@ -378,10 +378,10 @@ fn write_number(out: &mut Vec<u8>, mut number: u64) {
 
 /// The bytes that are still to be decoded.
 #[derive(Debug, Clone)]
-struct Input<'a>(&'a [u8]);
+struct CacheInput<'a>(&'a [u8]);
 
-impl<'a> Input<'a> {
-    fn known(&mut self, next_child: u32) -> Option<Known<'a>> {
+impl<'a> CacheInput<'a> {
+    fn known(&mut self, next_child: u32) -> Option<CachedEntry<'a>> {
         let flags = self.byte()?;
         let name = CStr::from_bytes_until_nul(self.0).ok()?;
         self.take(name.count_bytes() + 1)?;
@@ -389,7 +389,7 @@ impl<'a> Input<'a> {
             return None;
         }
         let what = match flags & KIND_BITS {
-            FILE => What::File {
+            FILE => CachedNode::File {
                 stamp: self.stamp(flags)?,
                 content: self.id()?,
             },
@@ -397,16 +397,16 @@ impl<'a> Input<'a> {
                 let stamp = self.stamp(flags)?;
                 let len = usize::try_from(self.number()?).ok()?;
                 let target = self.take(len)?;
-                What::Link { stamp, target }
+                CachedNode::Link { stamp, target }
             }
-            DIR => What::Dir(next_child),
-            _ => What::LeftOut(LeftOut {
+            DIR => CachedNode::Dir(next_child),
+            _ => CachedNode::Skipped(Skipped {
                 reason: reason_of(self.byte()?)?,
                 kind: kind_of(self.byte()?)?,
                 size: self.number()?,
             }),
         };
-        Some(Known {
+        Some(CachedEntry {
             name,
             verdict: match (flags & VERDICT_BITS) >> VERDICT_SHIFT {
                 0 => Verdict::Plain,
@@ -479,8 +479,8 @@ fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/')
 }
 
-fn reason_of(code: u8) -> Option<LeftOutReason> {
-    use LeftOutReason as R;
+fn reason_of(code: u8) -> Option<SkippedReason> {
+    use SkippedReason as R;
     let all = [
         R::Ignored,
         R::TooLarge,
@@ -495,8 +495,8 @@ fn reason_of(code: u8) -> Option<LeftOutReason> {
     all.into_iter().find(|reason| *reason as u8 == code)
 }
 
-fn kind_of(code: u8) -> Option<Kind> {
-    use Kind as K;
+fn kind_of(code: u8) -> Option<FileKind> {
+    use FileKind as K;
     let all = [K::File, K::Link, K::Dir, K::Socket, K::Fifo, K::Device];
     all.into_iter().find(|kind| *kind as u8 == code)
 }

@@ -1,10 +1,10 @@
 //! The cache is a hint: damaged, foreign or hostile, it hides no change.
 
 use super::StatCache;
-use super::kit_tests::{Place, truth};
+use super::testing::{TestWorkspace, truth};
 
-fn place() -> Place {
-    let mut place = Place::new();
+fn place() -> TestWorkspace {
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.options.cap = 1000;
     place.write("a/b/file", "x");
@@ -74,7 +74,7 @@ fn a_forged_number_of_directories_allocates_nothing() {
 #[test]
 fn one_of_another_directory_hides_nothing() {
     let other = place();
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.write("a/b/file", "z");
     place.write("c", "z");

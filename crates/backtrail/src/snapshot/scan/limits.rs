@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::read::Unread;
 use super::sys;
-use super::walk::{Walked, split};
+use super::walk::{WalkedDir, split};
 use crate::error::{Error, Result, quoted};
 
 /// A directory is only named if it holds at least one part in this many.
@@ -18,7 +18,7 @@ const NAMED: usize = 5;
 
 /// How much a snapshot may store before it stops and asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SnapshotLimits {
     /// The limit for bytes that are not stored yet.
     pub bytes: u64,
     /// The limit for files that are not stored yet.
@@ -27,7 +27,7 @@ pub struct Limits {
     pub free: u64,
 }
 
-impl Default for Limits {
+impl Default for SnapshotLimits {
     fn default() -> Self {
         Self {
             bytes: 5 << 30,
@@ -48,7 +48,7 @@ pub struct TooMuch {
     /// The free bytes on the store's file system.
     pub free: u64,
     /// The limits that were exceeded.
-    pub limits: Limits,
+    pub limits: SnapshotLimits,
     /// The directories with most of it, the largest first, none inside another, and none
     /// with less than a hundredth.
     pub largest: Vec<LargeDir>,
@@ -87,7 +87,12 @@ impl LargeDir {
 }
 
 /// Stops a scan that would store too much before anything is read.
-pub(super) fn check(limits: Limits, store: &Path, dirs: &[Walked], all: &[Unread]) -> Result<()> {
+pub(super) fn check(
+    limits: SnapshotLimits,
+    store: &Path,
+    dirs: &[WalkedDir],
+    all: &[Unread],
+) -> Result<()> {
     if all.is_empty() {
         return Ok(());
     }
@@ -110,18 +115,18 @@ pub(super) fn check(limits: Limits, store: &Path, dirs: &[Walked], all: &[Unread
 
 impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (bytes, limits) = (Size(self.bytes), &self.limits);
+        let (bytes, limits) = (ByteSize(self.bytes), &self.limits);
         write!(
             f,
             "a snapshot would store {bytes} in {}, ",
-            Files(self.files)
+            FileCount(self.files)
         )?;
         if self.bytes > limits.bytes {
-            write!(f, "over the limit of {}", Size(limits.bytes))?;
+            write!(f, "over the limit of {}", ByteSize(limits.bytes))?;
         } else if self.files > limits.files {
             write!(f, "over the limit of {} files", limits.files)?;
         } else {
-            let (free, kept) = (Size(self.free), Size(limits.free));
+            let (free, kept) = (ByteSize(self.free), ByteSize(limits.free));
             let room = "too little free space for it";
             write!(
                 f,
@@ -157,14 +162,14 @@ impl TooMuch {
         };
         let mut before = "; most of it is in";
         if in_them < all / 2 {
-            f.write_str("; most of it lies in the directory itself")?;
+            f.write_str("; most of it is in the directory itself")?;
             before = ", and some in";
         }
         for large in &self.largest {
             let path = quoted(&large.path.to_string_lossy());
             match by_files {
-                true => write!(f, "{before} {path} ({})", Files(large.files))?,
-                false => write!(f, "{before} {path} ({})", Size(large.bytes))?,
+                true => write!(f, "{before} {path} ({})", FileCount(large.files))?,
+                false => write!(f, "{before} {path} ({})", ByteSize(large.bytes))?,
             }
             before = ",";
         }
@@ -173,9 +178,9 @@ impl TooMuch {
 }
 
 /// Formats a number of files.
-struct Files(u64);
+struct FileCount(u64);
 
-impl fmt::Display for Files {
+impl fmt::Display for FileCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             1 => f.write_str("1 file"),
@@ -185,9 +190,9 @@ impl fmt::Display for Files {
 }
 
 /// Formats a number of bytes.
-struct Size(u64);
+struct ByteSize(u64);
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
         match units.into_iter().find(|(shift, _)| self.0 >> shift > 0) {
@@ -202,20 +207,20 @@ impl fmt::Display for Size {
 
 /// The amount to be stored in and below a directory.
 #[derive(Default, Clone)]
-struct Sum<'a> {
+struct DirSum<'a> {
     files: u64,
     bytes: u64,
     below: Vec<&'a [u8]>,
 }
 
-impl Sum<'_> {
+impl DirSum<'_> {
     fn weight(&self, by_files: bool) -> u64 {
         if by_files { self.files } else { self.bytes }
     }
 }
 
-fn largest(dirs: &[Walked], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
-    let mut sums: HashMap<&[u8], Sum<'_>> = HashMap::new();
+fn largest(dirs: &[WalkedDir], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
+    let mut sums: HashMap<&[u8], DirSum<'_>> = HashMap::new();
     for unread in all {
         let path = &*dirs[unread.dir as usize].path;
         let sum = sums.entry(path).or_default();
@@ -252,7 +257,11 @@ fn largest(dirs: &[Walked], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
 }
 
 /// Descends while one directory holds nine tenths, because its name says more.
-fn narrow<'a>(mut path: &'a [u8], sums: &HashMap<&'a [u8], Sum<'a>>, by_files: bool) -> &'a [u8] {
+fn narrow<'a>(
+    mut path: &'a [u8],
+    sums: &HashMap<&'a [u8], DirSum<'a>>,
+    by_files: bool,
+) -> &'a [u8] {
     loop {
         let sum = &sums[path];
         let enough = sum.weight(by_files) / 10 * 9;

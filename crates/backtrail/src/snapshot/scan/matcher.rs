@@ -19,10 +19,10 @@ const PART_BYTES: usize = 64 * 1024;
 
 /// The rules of one file; the last rule that matches a path decides.
 #[derive(Debug, Default)]
-pub(super) struct Matcher(Vec<Part>);
+pub(super) struct Matcher(Vec<RuleSet>);
 
 #[derive(Debug)]
-enum Part {
+enum RuleSet {
     Set(Gitignore),
     One(Pattern),
 }
@@ -45,7 +45,7 @@ impl Matcher {
                 }
                 None => {
                     compile(&std::mem::take(&mut lines), &mut parts);
-                    parts.extend(Pattern::new(line).map(Part::One));
+                    parts.extend(Pattern::new(line).map(RuleSet::One));
                     bytes = 0;
                 }
             }
@@ -60,14 +60,14 @@ impl Matcher {
 
     /// Returns whether the rules ignore a path (true), include it again (false), or do
     /// not match.
-    pub(super) fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
-        let said = |part: &Part| match part {
-            Part::Set(set) => match set.matched(OsStr::from_bytes(path), is_dir) {
+    pub(super) fn decide(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+        let said = |part: &RuleSet| match part {
+            RuleSet::Set(set) => match set.matched(OsStr::from_bytes(path), is_dir) {
                 Match::None => None,
                 Match::Ignore(_) => Some(true),
                 Match::Whitelist(_) => Some(false),
             },
-            Part::One(pattern) => pattern.says(path, is_dir),
+            RuleSet::One(pattern) => pattern.decide(path, is_dir),
         };
         self.0.iter().rev().find_map(said)
     }
@@ -75,7 +75,7 @@ impl Matcher {
 
 /// Compiles lines in as few sets as possible; a line that cannot be compiled is dropped
 /// on its own.
-fn compile(lines: &[String], parts: &mut Vec<Part>) {
+fn compile(lines: &[String], parts: &mut Vec<RuleSet>) {
     if lines.is_empty() {
         return;
     }
@@ -84,7 +84,7 @@ fn compile(lines: &[String], parts: &mut Vec<Part>) {
         builder.add_line(None, line).ok();
     }
     match builder.build() {
-        Ok(set) => parts.push(Part::Set(set)),
+        Ok(set) => parts.push(RuleSet::Set(set)),
         Err(_) if lines.len() > 1 => {
             let (first, second) = lines.split_at(lines.len() / 2);
             compile(first, parts);

@@ -7,8 +7,8 @@
 mod build;
 mod cache;
 mod git;
+mod inspect;
 mod limits;
-mod look;
 mod matcher;
 mod pattern;
 pub(crate) mod queue;
@@ -36,12 +36,6 @@ mod keep_tests;
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
-mod kit_tests;
-#[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod odd_tests;
 #[cfg(test)]
 #[expect(
@@ -55,6 +49,12 @@ mod rules_tests;
     reason = "tests change a workspace as programs do"
 )]
 mod speed_tests;
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
+mod testing;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -62,13 +62,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use cache::StatCache;
-pub use limits::{LargeDir, Limits, TooMuch};
-pub(crate) use look::STAGING;
+pub(crate) use inspect::STAGING;
+pub use limits::{LargeDir, SnapshotLimits, TooMuch};
 pub(crate) use read::Counts;
 pub(super) use sys::open_root;
 pub(crate) use walk::split;
 
-use super::entry::{Dir, LeftOut};
+use super::entry::{Dir, Skipped};
 use super::node::write_root;
 use crate::error::Result;
 use crate::objects::{ObjectId, ObjectWriter};
@@ -86,7 +86,7 @@ pub(crate) struct ScanOptions {
     /// The store's directory, which is never captured.
     pub(crate) store: PathBuf,
     /// How much may be read; `None` for no limit.
-    pub(crate) limits: Option<Limits>,
+    pub(crate) limits: Option<SnapshotLimits>,
     /// Whether entries that the cache has as captured stay captured, whatever the rules
     /// say now, except those in `.backtrailignore`.
     pub(crate) keep: bool,
@@ -117,7 +117,7 @@ impl ScanOptions {
     }
 
     /// Lets a test change the workspace at this step.
-    fn step(&self, step: Step, path: &[u8]) {
+    fn step(&self, step: ScanStep, path: &[u8]) {
         #[cfg(test)]
         if let Some(hook) = &self.hook {
             (hook.0)(step, path);
@@ -129,7 +129,7 @@ impl ScanOptions {
 
 /// Steps of a scan at which tests change the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ScanStep {
     /// A directory is about to be opened.
     OpenDir,
     /// A file was opened and is about to be read.
@@ -137,7 +137,7 @@ pub(crate) enum Step {
 }
 
 #[cfg(test)]
-type Act = dyn Fn(Step, &[u8]) + Send + Sync;
+type Act = dyn Fn(ScanStep, &[u8]) + Send + Sync;
 
 #[cfg(test)]
 #[derive(Clone)]
@@ -231,7 +231,7 @@ pub(crate) enum Sink<'a> {
     /// They are stored.
     Store(&'a ObjectWriter),
     /// They are only hashed, and read again when they are to be stored.
-    Look,
+    HashOnly,
 }
 
 /// The result of a scan.
@@ -244,7 +244,7 @@ pub(crate) struct Scanned {
     pub(crate) nodes: HashMap<ObjectId, Vec<u8>>,
     /// The first few skipped entries, by reason and path with ignored ones last, without
     /// `.git`.
-    pub(crate) left_out: Vec<(PathBuf, LeftOut)>,
+    pub(crate) skipped: Vec<(PathBuf, Skipped)>,
     /// Whether nothing was skipped, not even `.git`; only known without a cache.
     whole: bool,
     /// The cache for the next scan; `None` if the given cache still holds or nothing was
@@ -303,7 +303,7 @@ fn scan_from(
 ) -> Result<Option<Scanned>> {
     let handle = sys::Root::open(root)?;
     let horizon = sys::Horizon::of(now.as_millis());
-    let walk = walk::Walk::new(&handle, root, options, cache, horizon);
+    let walk = walk::TreeWalk::new(&handle, root, options, cache, horizon);
     let mut tree = walk.run()?;
     let unread = read::unread(&tree.dirs);
     if let Some(limits) = options.limits {
@@ -314,7 +314,7 @@ fn scan_from(
     let mut nodes = HashMap::new();
     let mut put = |bytes: &[u8]| match sink {
         Sink::Store(writer) => writer.put(bytes),
-        Sink::Look => {
+        Sink::HashOnly => {
             let id = ObjectId::of(bytes);
             nodes.insert(id, bytes.to_vec());
             Ok(id)
@@ -333,7 +333,7 @@ fn scan_from(
         root: built.root,
         id,
         nodes,
-        left_out: built.left_out,
+        skipped: built.skipped,
         whole: built.whole,
         // If nothing was stored, the cache must not claim that it was.
         cache: built.cache.filter(|_| matches!(sink, Sink::Store(_))),

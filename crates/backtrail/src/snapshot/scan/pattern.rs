@@ -48,7 +48,7 @@ impl Pattern {
 
     /// Returns whether the rule ignores a path (true), includes it again (false), or does
     /// not match.
-    pub(super) fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+    pub(super) fn decide(&self, path: &[u8], is_dir: bool) -> Option<bool> {
         if self.only_dirs && !is_dir {
             return None;
         }

@@ -9,12 +9,12 @@ use crate::error::Result;
 /// cache, and the queue stays short.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct QueueState<T> {
     jobs: Vec<T>,
     /// The number of running jobs, which may add more.
     running: usize,
@@ -25,7 +25,7 @@ struct State<T> {
 
 impl<T: Send> Queue<T> {
     pub(super) fn new(first: T) -> Self {
-        let state = State {
+        let state = QueueState {
             jobs: vec![first],
             running: 0,
             waiting: 0,
@@ -78,7 +78,7 @@ impl<T: Send> Queue<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

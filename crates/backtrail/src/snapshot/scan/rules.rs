@@ -125,14 +125,14 @@ impl RuleFiles {
 
 /// One file of rules.
 #[derive(Debug)]
-struct Source {
+struct RuleFile {
     origin: Origin,
     text: Vec<u8>,
     /// Compiled when it is first needed.
     matcher: OnceLock<Matcher>,
 }
 
-impl Source {
+impl RuleFile {
     fn new(origin: Origin, text: Vec<u8>) -> Arc<Self> {
         let matcher = OnceLock::new();
         Arc::new(Self {
@@ -144,9 +144,9 @@ impl Source {
 
     /// Returns whether the rules ignore a path (true), include it again (false), or do
     /// not match.
-    fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+    fn decide(&self, path: &[u8], is_dir: bool) -> Option<bool> {
         let matcher = self.matcher.get_or_init(|| Matcher::new(&self.text));
-        matcher.says(path, is_dir)
+        matcher.decide(path, is_dir)
     }
 }
 
@@ -163,17 +163,17 @@ pub(super) struct Rules {
     is_repository: bool,
     /// Whether this is inside an ignored directory.
     inside: bool,
-    sources: Vec<Arc<Source>>,
-    frame: Arc<Frame>,
+    sources: Vec<Arc<RuleFile>>,
+    frame: Arc<SharedRules>,
 }
 
 /// State shared by all layers.
 #[derive(Debug)]
-struct Frame {
+struct SharedRules {
     root: PathBuf,
     /// The root's path beneath its repository, with a trailing `/` unless empty.
     prefix: Vec<u8>,
-    global: Option<Arc<Source>>,
+    global: Option<Arc<RuleFile>>,
 }
 
 impl Rules {
@@ -187,7 +187,7 @@ impl Rules {
     ) -> io::Result<Arc<Self>> {
         let global = match global_excludes {
             Some(path) => {
-                sys::read_path(path, LONGEST)?.map(|text| Source::new(Origin::Global, text))
+                sys::read_path(path, LONGEST)?.map(|text| RuleFile::new(Origin::Global, text))
             }
             None => None,
         };
@@ -197,7 +197,7 @@ impl Rules {
             [below.as_os_str().as_bytes(), b"/"].concat()
         });
         let settings = [settings, &prefix].concat();
-        let frame = Arc::new(Frame {
+        let frame = Arc::new(SharedRules {
             root: root.to_owned(),
             prefix,
             global: global.clone(),
@@ -233,11 +233,11 @@ impl Rules {
         for (name, origin) in FILES {
             let path = dir.join(OsStr::from_bytes(name.to_bytes()));
             if let Some(text) = sys::read_path(&path, LONGEST)? {
-                sources.push(Source::new(origin, text));
+                sources.push(RuleFile::new(origin, text));
             }
         }
         if is_top && let Some(text) = git::exclude_of_path(dir)? {
-            sources.push(Source::new(Origin::Exclude, text));
+            sources.push(RuleFile::new(Origin::Exclude, text));
         }
         Ok(self.with(base, is_top, sources))
     }
@@ -257,13 +257,13 @@ impl Rules {
             if files.has(n)
                 && let Some(text) = sys::read_beneath(dir, name, LONGEST)?
             {
-                sources.push(Source::new(*origin, text));
+                sources.push(RuleFile::new(*origin, text));
             }
         }
         if files.has_git() {
             let whole = || self.frame.root.join(OsStr::from_bytes(path));
             if let Some(text) = git::exclude_of(dir, whole)? {
-                sources.push(Source::new(Origin::Exclude, text));
+                sources.push(RuleFile::new(Origin::Exclude, text));
             }
         }
         let base = self.frame.prefix.len() + path.len() + usize::from(!path.is_empty());
@@ -274,7 +274,7 @@ impl Rules {
         self: &Arc<Self>,
         base: usize,
         is_repository: bool,
-        mut sources: Vec<Arc<Source>>,
+        mut sources: Vec<Arc<RuleFile>>,
     ) -> Arc<Self> {
         if sources.is_empty() && !is_repository {
             return self.clone();
@@ -329,13 +329,13 @@ impl Rules {
         }
         path.extend_from_slice(name);
         if self.inside {
-            return match self.says(Origin::Backtrail, &path, is_dir) {
+            return match self.decide(Origin::Backtrail, &path, is_dir) {
                 Some(true) => Verdict::Excluded,
                 _ => Verdict::Inside,
             };
         }
         for origin in Origin::ALL {
-            match self.says(origin, &path, is_dir) {
+            match self.decide(origin, &path, is_dir) {
                 Some(true) if origin == Origin::Backtrail => return Verdict::Excluded,
                 Some(true) => return Verdict::Ignored,
                 Some(false) => return Verdict::Plain,
@@ -346,7 +346,7 @@ impl Rules {
     }
 
     /// Applies the rules of one origin, the nearest first.
-    fn says(&self, origin: Origin, path: &[u8], is_dir: bool) -> Option<bool> {
+    fn decide(&self, origin: Origin, path: &[u8], is_dir: bool) -> Option<bool> {
         let mut layer = Some(self);
         while let Some(rules) = layer {
             let below = path.get(rules.base..).unwrap_or_default();
@@ -354,7 +354,7 @@ impl Rules {
                 .sources
                 .iter()
                 .filter(|source| source.origin == origin);
-            if let Some(said) = own.find_map(|source| source.says(below, is_dir)) {
+            if let Some(said) = own.find_map(|source| source.decide(below, is_dir)) {
                 return Some(said);
             }
             if rules.is_repository && origin.ends_at_repository() {
@@ -370,7 +370,7 @@ fn key<'a>(
     above: &RulesKey,
     is_repository: bool,
     settings: &[u8],
-    sources: impl IntoIterator<Item = &'a Arc<Source>>,
+    sources: impl IntoIterator<Item = &'a Arc<RuleFile>>,
 ) -> RulesKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(above);

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::super::entry::Kind;
+use super::super::entry::FileKind;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Longer paths are opened in parts, because the system limits the length.
@@ -38,7 +38,7 @@ pub(crate) struct Stamp {
 /// The metadata of a name or a handle.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileKind,
     pub(crate) dev: u64,
     pub(crate) stamp: Stamp,
     pub(crate) uid: u32,
@@ -98,20 +98,20 @@ impl Seen {
     /// Returns the length of a file; 0 for anything else.
     pub(crate) fn len(&self) -> u64 {
         match self.kind {
-            Kind::File => self.stamp.size,
+            FileKind::File => self.stamp.size,
             _ => 0,
         }
     }
 }
 
-fn kind_of(kind: FileType) -> Kind {
+fn kind_of(kind: FileType) -> FileKind {
     match kind {
-        FileType::RegularFile => Kind::File,
-        FileType::Symlink => Kind::Link,
-        FileType::Directory => Kind::Dir,
-        FileType::Socket => Kind::Socket,
-        FileType::Fifo => Kind::Fifo,
-        _ => Kind::Device,
+        FileType::RegularFile => FileKind::File,
+        FileType::Symlink => FileKind::Link,
+        FileType::Directory => FileKind::Dir,
+        FileType::Socket => FileKind::Socket,
+        FileType::Fifo => FileKind::Fifo,
+        _ => FileKind::Device,
     }
 }
 
@@ -257,7 +257,7 @@ fn read_opened(opened: rustix::io::Result<OwnedFd>, longest: u64) -> io::Result<
         Err(_) => return Ok(None),
     };
     match seen(&fd) {
-        Ok(seen) if seen.kind == Kind::File && seen.stamp.size <= longest => {}
+        Ok(seen) if seen.kind == FileKind::File && seen.stamp.size <= longest => {}
         _ => return Ok(None),
     }
     let mut bytes = Vec::new();
@@ -338,7 +338,7 @@ impl Names {
     }
 
     /// Returns the names, with their kinds where the directory listing has them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&CStr, Option<Kind>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&CStr, Option<FileKind>)> {
         self.found.iter().filter_map(|(at, len, kind)| {
             let name = &self.bytes[*at as usize..][..*len as usize];
             let kind = (*kind != FileType::Unknown).then(|| kind_of(*kind));
@@ -353,7 +353,7 @@ impl Names {
 pub(crate) fn root_lost(path: &Path, error: Errno) -> Error {
     let is_link = || {
         let stat = rustix::fs::lstat(path);
-        stat.is_ok_and(|stat| Seen::new(&stat).kind == Kind::Link)
+        stat.is_ok_and(|stat| Seen::new(&stat).kind == FileKind::Link)
     };
     match error {
         Errno::NOTDIR | Errno::LOOP if is_link() => {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::super::entry::{Kind, LeftOut, LeftOutReason};
+use super::super::entry::{FileKind, Skipped, SkippedReason};
 use super::super::walk::MAX_DEPTH;
-use super::cache::{self, Known, What};
+use super::cache::{self, CachedEntry, CachedNode};
 use super::rules::{Rules, Verdict};
 use super::sys::{self, Horizon, Seen, Stamp};
 use super::walk::Jobs;
@@ -20,15 +20,15 @@ pub(crate) const STAGING: &[u8] = b".backtrail-staging-";
 
 /// A name in a directory that differs from the cache.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct ScanItem {
     pub(super) name: Box<CStr>,
     pub(super) verdict: Verdict,
-    pub(super) state: State,
+    pub(super) state: ItemState,
 }
 
 /// The state of a name.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum ItemState {
     /// The number of the directory in this scan.
     Dir(u32),
     File {
@@ -41,7 +41,7 @@ pub(super) enum State {
         racy: bool,
         target: Box<[u8]>,
     },
-    LeftOut(LeftOut),
+    Skipped(Skipped),
     /// A file of this length that must be read.
     Unread(u64),
     /// It disappeared during the scan.
@@ -49,38 +49,38 @@ pub(super) enum State {
 }
 
 /// The result of inspecting a name.
-pub(super) enum Looked {
+pub(super) enum Inspected {
     /// Everything the cache has about it is still true.
     Same,
     /// A directory, with its number in this scan.
     Dir(Verdict, u32),
-    Other(Verdict, State),
+    Other(Verdict, ItemState),
 }
 
-impl State {
+impl ItemState {
     /// Creates the state from the cache; `dir` is the number of a directory that this
     /// scan walks.
-    pub(super) fn known(known: &Known<'_>, dir: Option<u32>) -> Self {
-        match (known.what, dir) {
+    pub(super) fn known(known: &CachedEntry<'_>, dir: Option<u32>) -> Self {
+        match (known.node, dir) {
             (_, Some(dir)) => Self::Dir(dir),
             // Every cached directory is walked, so it has a number.
-            (What::Dir(_), None) => Self::Gone,
-            (What::File { stamp, content }, None) => Self::File {
+            (CachedNode::Dir(_), None) => Self::Gone,
+            (CachedNode::File { stamp, content }, None) => Self::File {
                 stamp,
                 racy: known.racy,
                 content,
             },
-            (What::Link { stamp, target }, None) => Self::Link {
+            (CachedNode::Link { stamp, target }, None) => Self::Link {
                 stamp,
                 racy: known.racy,
                 target: target.into(),
             },
-            (What::LeftOut(left_out), None) => Self::LeftOut(left_out),
+            (CachedNode::Skipped(skipped), None) => Self::Skipped(skipped),
         }
     }
 
-    pub(super) fn left_out(reason: LeftOutReason, kind: Kind, size: u64) -> Self {
-        Self::LeftOut(LeftOut { reason, kind, size })
+    pub(super) fn skipped(reason: SkippedReason, kind: FileKind, size: u64) -> Self {
+        Self::Skipped(Skipped { reason, kind, size })
     }
 }
 
@@ -96,24 +96,24 @@ pub(super) struct Sizes {
 impl Sizes {
     /// Returns the reason for skipping something that is not a directory, if there is
     /// one.
-    pub(super) fn refuse(self, verdict: Verdict, seen: &Seen) -> Option<LeftOutReason> {
+    pub(super) fn refuse(self, verdict: Verdict, seen: &Seen) -> Option<SkippedReason> {
         match (seen.kind, verdict) {
-            (Kind::File | Kind::Link, Verdict::Excluded | Verdict::Inside) => {
-                Some(LeftOutReason::Ignored)
+            (FileKind::File | FileKind::Link, Verdict::Excluded | Verdict::Inside) => {
+                Some(SkippedReason::Ignored)
             }
-            (Kind::Link, _) => None,
-            (Kind::File, Verdict::Ignored) if seen.len() > self.small_ignored => {
-                Some(LeftOutReason::Ignored)
+            (FileKind::Link, _) => None,
+            (FileKind::File, Verdict::Ignored) if seen.len() > self.small_ignored => {
+                Some(SkippedReason::Ignored)
             }
-            (Kind::File, _) if seen.len() > self.cap => Some(LeftOutReason::TooLarge),
-            (Kind::File, _) => None,
-            _ => Some(LeftOutReason::Special),
+            (FileKind::File, _) if seen.len() > self.cap => Some(SkippedReason::TooLarge),
+            (FileKind::File, _) => None,
+            _ => Some(SkippedReason::Special),
         }
     }
 }
 
 /// A directory that is being inspected.
-pub(super) struct Here<'a> {
+pub(super) struct InspectedDir<'a> {
     pub(super) fd: &'a OwnedFd,
     pub(super) path: &'a [u8],
     /// How many directories it is nested in.
@@ -129,62 +129,68 @@ pub(super) struct Here<'a> {
     pub(super) horizon: Horizon,
 }
 
-impl Here<'_> {
+impl InspectedDir<'_> {
     /// Inspects one name. `hint` is its kind, if the directory listing has it.
     pub(super) fn look(
         &self,
         name: &CStr,
-        known: Option<&Known<'_>>,
-        hint: Option<Kind>,
+        known: Option<&CachedEntry<'_>>,
+        hint: Option<FileKind>,
         jobs: &mut Jobs<'_>,
-    ) -> Result<Looked> {
+    ) -> Result<Inspected> {
         if name == c".git" {
             return Ok(self.git(name, known, hint));
         }
         if name.to_bytes().starts_with(STAGING) && self.all {
-            let state = State::left_out(LeftOutReason::Special, hint.unwrap_or(Kind::Dir), 0);
-            return Ok(Looked::Other(Verdict::Kept, state));
+            let state =
+                ItemState::skipped(SkippedReason::Special, hint.unwrap_or(FileKind::Dir), 0);
+            return Ok(Inspected::Other(Verdict::Kept, state));
         }
         if name.to_bytes().starts_with(STAGING) {
-            return Ok(Looked::Other(Verdict::Plain, State::Gone));
+            return Ok(Inspected::Other(Verdict::Plain, ItemState::Gone));
         }
-        let walked = known.is_some_and(Known::is_walked);
-        if hint == Some(Kind::Dir) || (hint.is_none() && walked) {
+        let walked = known.is_some_and(CachedEntry::is_walked);
+        if hint == Some(FileKind::Dir) || (hint.is_none() && walked) {
             return Ok(self.dir(name, known, jobs));
         }
         match sys::seen_at(self.fd, name) {
-            Ok(seen) if seen.kind == Kind::Dir => Ok(self.dir(name, known, jobs)),
+            Ok(seen) if seen.kind == FileKind::Dir => Ok(self.dir(name, known, jobs)),
             Ok(seen) => self.file(name, known, &seen),
-            Err(Errno::NOENT) => Ok(Looked::Other(Verdict::Plain, State::Gone)),
+            Err(Errno::NOENT) => Ok(Inspected::Other(Verdict::Plain, ItemState::Gone)),
             Err(error) if sys::is_fatal(error) => Err(jobs.fatal(self.path, name, error)),
             Err(_) => {
-                let kind = hint.unwrap_or(Kind::File);
-                let state = State::left_out(LeftOutReason::Unreadable, kind, 0);
-                Ok(Looked::Other(Verdict::Plain, state))
+                let kind = hint.unwrap_or(FileKind::File);
+                let state = ItemState::skipped(SkippedReason::Unreadable, kind, 0);
+                Ok(Inspected::Other(Verdict::Plain, state))
             }
         }
     }
 
     /// Handles `.git`: it is recorded but never opened. Its length says nothing about the
     /// workspace.
-    fn git(&self, name: &CStr, known: Option<&Known<'_>>, hint: Option<Kind>) -> Looked {
-        let kind = hint.or_else(|| match known?.what {
-            What::LeftOut(left_out) => Some(left_out.kind),
+    fn git(
+        &self,
+        name: &CStr,
+        known: Option<&CachedEntry<'_>>,
+        hint: Option<FileKind>,
+    ) -> Inspected {
+        let kind = hint.or_else(|| match known?.node {
+            CachedNode::Skipped(skipped) => Some(skipped.kind),
             _ => None,
         });
         let kind = kind.or_else(|| sys::seen_at(self.fd, name).ok().map(|seen| seen.kind));
         match kind {
             Some(kind) => {
-                let state = State::left_out(LeftOutReason::Git, kind, 0);
+                let state = ItemState::skipped(SkippedReason::Git, kind, 0);
                 same_or(known, Verdict::Plain, state)
             }
-            None => Looked::Other(Verdict::Plain, State::Gone),
+            None => Inspected::Other(Verdict::Plain, ItemState::Gone),
         }
     }
 
-    fn dir(&self, name: &CStr, known: Option<&Known<'_>>, jobs: &mut Jobs<'_>) -> Looked {
-        let record = known.and_then(|known| match known.what {
-            What::Dir(record) => Some(record),
+    fn dir(&self, name: &CStr, known: Option<&CachedEntry<'_>>, jobs: &mut Jobs<'_>) -> Inspected {
+        let record = known.and_then(|known| match known.node {
+            CachedNode::Dir(record) => Some(record),
             _ => None,
         });
         let verdict = self.verdict(name, known, true);
@@ -194,24 +200,24 @@ impl Here<'_> {
         };
         match verdict {
             Verdict::Plain | Verdict::Kept if self.depth + 1 >= MAX_DEPTH => {
-                let state = State::left_out(LeftOutReason::TooDeep, Kind::Dir, 0);
+                let state = ItemState::skipped(SkippedReason::TooDeep, FileKind::Dir, 0);
                 same_or(known, verdict.by_rules(), state)
             }
             Verdict::Plain | Verdict::Kept => {
                 let number = jobs.add((self.path, name), record, self.rules, verdict);
-                Looked::Dir(verdict, number)
+                Inspected::Dir(verdict, number)
             }
             verdict => {
-                let state = State::left_out(LeftOutReason::Ignored, Kind::Dir, 0);
+                let state = ItemState::skipped(SkippedReason::Ignored, FileKind::Dir, 0);
                 same_or(known, verdict, state)
             }
         }
     }
 
-    fn file(&self, name: &CStr, known: Option<&Known<'_>>, seen: &Seen) -> Result<Looked> {
+    fn file(&self, name: &CStr, known: Option<&CachedEntry<'_>>, seen: &Seen) -> Result<Inspected> {
         // For special files only the kind matters.
         let verdict = match seen.kind {
-            Kind::File | Kind::Link => self.verdict(name, known, false),
+            FileKind::File | FileKind::Link => self.verdict(name, known, false),
             _ => Verdict::Plain,
         };
         let verdict = match known {
@@ -219,44 +225,48 @@ impl Here<'_> {
             _ => verdict,
         };
         if let Some(reason) = self.sizes.refuse(verdict, seen) {
-            let state = State::left_out(reason, seen.kind, seen.len());
+            let state = ItemState::skipped(reason, seen.kind, seen.len());
             return Ok(same_or(known, verdict, state));
         }
         if let Some(known) = known.filter(|known| !known.racy) {
-            let kept = match known.what {
-                What::File { stamp, .. } => seen.kind == Kind::File && stamp == seen.stamp,
-                What::Link { stamp, .. } => seen.kind == Kind::Link && stamp == seen.stamp,
+            let kept = match known.node {
+                CachedNode::File { stamp, .. } => {
+                    seen.kind == FileKind::File && stamp == seen.stamp
+                }
+                CachedNode::Link { stamp, .. } => {
+                    seen.kind == FileKind::Link && stamp == seen.stamp
+                }
                 _ => false,
             };
             if kept && known.verdict == verdict.by_rules() {
-                return Ok(Looked::Same);
+                return Ok(Inspected::Same);
             }
             if kept {
-                return Ok(Looked::Other(verdict, State::known(known, None)));
+                return Ok(Inspected::Other(verdict, ItemState::known(known, None)));
             }
         }
         let state = match seen.kind {
-            Kind::Link => self.link(name, seen),
-            _ => State::Unread(seen.len()),
+            FileKind::Link => self.link(name, seen),
+            _ => ItemState::Unread(seen.len()),
         };
-        Ok(Looked::Other(verdict, state))
+        Ok(Inspected::Other(verdict, state))
     }
 
-    fn link(&self, name: &CStr, seen: &Seen) -> State {
+    fn link(&self, name: &CStr, seen: &Seen) -> ItemState {
         match sys::link_target(self.fd, name) {
-            Ok(target) => State::Link {
+            Ok(target) => ItemState::Link {
                 stamp: seen.stamp,
                 racy: seen.is_racy(self.horizon),
                 target,
             },
-            Err(Errno::NOENT) => State::Gone,
+            Err(Errno::NOENT) => ItemState::Gone,
             // Something replaced it; the next scan will see that the directory changed.
-            Err(Errno::INVAL) => State::left_out(LeftOutReason::Unstable, Kind::Link, 0),
-            Err(_) => State::left_out(LeftOutReason::Unreadable, Kind::Link, 0),
+            Err(Errno::INVAL) => ItemState::skipped(SkippedReason::Unstable, FileKind::Link, 0),
+            Err(_) => ItemState::skipped(SkippedReason::Unreadable, FileKind::Link, 0),
         }
     }
 
-    fn verdict(&self, name: &CStr, known: Option<&Known<'_>>, is_dir: bool) -> Verdict {
+    fn verdict(&self, name: &CStr, known: Option<&CachedEntry<'_>>, is_dir: bool) -> Verdict {
         if self.all {
             return Verdict::Kept;
         }
@@ -268,16 +278,16 @@ impl Here<'_> {
 }
 
 /// Returns `Same` if the cache has the same skipped state.
-fn same_or(known: Option<&Known<'_>>, verdict: Verdict, state: State) -> Looked {
-    let same = match (known.map(|known| (known.verdict, known.what)), &state) {
-        (Some((was, What::LeftOut(before))), State::LeftOut(now)) => {
+fn same_or(known: Option<&CachedEntry<'_>>, verdict: Verdict, state: ItemState) -> Inspected {
+    let same = match (known.map(|known| (known.verdict, known.node)), &state) {
+        (Some((was, CachedNode::Skipped(before))), ItemState::Skipped(now)) => {
             was == verdict && before == *now && !cache::is_walked(&before)
         }
         _ => false,
     };
     if same {
-        Looked::Same
+        Inspected::Same
     } else {
-        Looked::Other(verdict, state)
+        Inspected::Other(verdict, state)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::super::entry::{Dir, Entry, Kind, LeftOutReason, Node};
+use super::super::entry::{Dir, DirEntry, FileKind, Node, SkippedReason};
 use super::super::node::{Listing, read_listing, read_root};
 use super::{ScanOptions, Scanned, Sink, StatCache, scan};
 use crate::objects::{ObjectId, Objects};
@@ -27,13 +27,13 @@ pub(super) enum Thing {
     },
     Link(Vec<u8>),
     Dir(u32),
-    LeftOut(LeftOutReason, Kind),
+    Skipped(SkippedReason, FileKind),
 }
 
 pub(super) type Things = BTreeMap<Vec<u8>, Thing>;
 
 /// A workspace, its store, and the cache of the last scan.
-pub(super) struct Place {
+pub(super) struct TestWorkspace {
     pub(super) dir: TempDir,
     pub(super) objects: Objects,
     pub(super) options: ScanOptions,
@@ -42,7 +42,7 @@ pub(super) struct Place {
     pub(super) later_millis: i64,
 }
 
-impl Place {
+impl TestWorkspace {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("w")).unwrap();
@@ -95,18 +95,25 @@ impl Place {
     }
 
     /// Scans without cache, storing nothing.
-    pub(super) fn look_afresh(&self) -> Scanned {
+    pub(super) fn scan_fresh(&self) -> Scanned {
         let none = StatCache::empty();
-        scan(&self.root(), &self.options, &none, Sink::Look, self.now()).unwrap()
+        scan(
+            &self.root(),
+            &self.options,
+            &none,
+            Sink::HashOnly,
+            self.now(),
+        )
+        .unwrap()
     }
 
     /// Scans both ways and returns the contents of the snapshot.
     pub(super) fn things(&mut self) -> Things {
-        let afresh = self.look_afresh();
+        let afresh = self.scan_fresh();
         let scanned = self.scan();
         assert_eq!(self.of(&scanned), self.of(&afresh));
         assert_eq!(scanned.id, afresh.id);
-        assert_eq!(scanned.left_out, afresh.left_out);
+        assert_eq!(scanned.skipped, afresh.skipped);
         self.of(&scanned)
     }
 
@@ -121,8 +128,8 @@ impl Place {
     }
 
     fn node(&self, scanned: &Scanned, id: &ObjectId) -> Vec<u8> {
-        let looked = scanned.nodes.get(id).cloned();
-        looked.unwrap_or_else(|| self.objects.read(id).unwrap())
+        let inspected = scanned.nodes.get(id).cloned();
+        inspected.unwrap_or_else(|| self.objects.read(id).unwrap())
     }
 
     fn fill(&self, scanned: &Scanned, dir: &Dir, path: &[u8], things: &mut Things) {
@@ -155,13 +162,13 @@ impl Place {
                     }
                 }
                 Node::Link { target, .. } => Thing::Link(target.into_vec()),
-                Node::LeftOut(left_out) => Thing::LeftOut(left_out.reason, left_out.kind),
+                Node::Skipped(skipped) => Thing::Skipped(skipped.reason, skipped.kind),
             };
             things.insert(at, thing);
         }
     }
 
-    fn entries(&self, scanned: &Scanned, id: &ObjectId) -> Vec<Entry> {
+    fn entries(&self, scanned: &Scanned, id: &ObjectId) -> Vec<DirEntry> {
         match read_listing(id, &self.node(scanned, id)).unwrap() {
             Listing::Leaf(entries) => entries,
             Listing::Branch(children) => {
@@ -174,9 +181,9 @@ impl Place {
     }
 
     /// Returns the names of everything captured, or skipped for a reason.
-    pub(super) fn names(&mut self, reason: Option<LeftOutReason>) -> Vec<String> {
+    pub(super) fn names(&mut self, reason: Option<SkippedReason>) -> Vec<String> {
         let named = |thing: &Thing| match (thing, reason) {
-            (Thing::LeftOut(was, _), Some(reason)) => *was == reason,
+            (Thing::Skipped(was, _), Some(reason)) => *was == reason,
             (Thing::File { .. } | Thing::Link(_), None) => true,
             _ => false,
         };
@@ -216,11 +223,11 @@ fn read_truth(at: &Path, path: &[u8], things: &mut Things) {
         }
     } else {
         let kind = match kind {
-            kind if kind.is_fifo() => Kind::Fifo,
-            kind if kind.is_socket() => Kind::Socket,
-            _ => Kind::Device,
+            kind if kind.is_fifo() => FileKind::Fifo,
+            kind if kind.is_socket() => FileKind::Socket,
+            _ => FileKind::Device,
         };
-        Thing::LeftOut(LeftOutReason::Special, kind)
+        Thing::Skipped(SkippedReason::Special, kind)
     };
     things.insert(path.to_vec(), thing);
 }
