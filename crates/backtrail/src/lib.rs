@@ -239,8 +239,8 @@ pub use log::{
     Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
 };
 pub use message::{
-    Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
-    ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, Draft, InputLine, Media, Message, Role, StoredCompaction, TextBlock,
+    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};

@@ -191,7 +191,7 @@ impl ForkIntoPlan {
         let begun = self.begin(options, session, first, objects);
         let (workspace, checkpoint, session) = begun.map_err(|error| {
             let dir = shown(&self.dir());
-            error.said(format!(
+            error.with_note(format!(
                 "the files are all in {dir}; a checkpoint there goes on with them"
             ))
         })?;

@@ -124,7 +124,7 @@ impl CheckpointOptions {
     /// `{"type":"checkpoint","label":"…"}`, where the label may be missing.
     pub fn from_json(line: &str) -> Result<Self> {
         let read = read_object(line).and_then(read_request);
-        let refused = |reason| Error::invalid("this line cannot be recorded").because(reason);
+        let refused = |reason| Error::invalid("this line cannot be recorded").with_reason(reason);
         let options = read.map_err(refused)?;
         options.check()?;
         Ok(options)
