@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::{self, Known};
+use super::draft::{self, DraftFields};
 use super::usage::Usage;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::json::{Fields, Text, write_fields};
@@ -24,7 +24,7 @@ pub struct Compaction {
     keep: u64,
     expect: Option<u64>,
     usage: Option<Usage>,
-    known: Known,
+    known: DraftFields,
     /// The time and the id, if another program made the compaction.
     made: (Option<Timestamp>, Option<String>),
     covers: u64,
@@ -38,7 +38,7 @@ impl Compaction {
             keep: 0,
             expect: None,
             usage: None,
-            known: Known::default(),
+            known: DraftFields::default(),
             made: (None, None),
             covers: 0,
         }
@@ -138,13 +138,13 @@ impl Compaction {
         covered: &Covered,
     ) -> Result<Vec<u8>> {
         #[derive(Serialize)]
-        struct Body<'a> {
+        struct CompactionBody<'a> {
             at: Timestamp,
             id: String,
             #[serde(flatten)]
             covered: &'a Covered,
             #[serde(flatten)]
-            known: &'a Known,
+            known: &'a DraftFields,
             #[serde(skip_serializing_if = "Option::is_none")]
             usage: Option<&'a Usage>,
             summary: &'a str,
@@ -155,7 +155,7 @@ impl Compaction {
             removed_message_count: covered.removed_message_count.saturating_add(self.covers),
             ..*covered
         };
-        let body = Body {
+        let body = CompactionBody {
             at: made_at.unwrap_or(at),
             id: made_id.clone().unwrap_or_else(|| id.to_string()),
             covered: &covered,
@@ -187,7 +187,7 @@ fn read_compaction(mut fields: Fields) -> Result<Compaction, Reason> {
         keep: draft::take(&mut fields, "keep", "a whole number")?.unwrap_or(0),
         expect: draft::take(&mut fields, "expect", "the number of a record")?,
         usage: draft::take(&mut fields, "usage", "an object")?,
-        known: Known::take(&mut fields)?,
+        known: DraftFields::take(&mut fields)?,
         made: (None, None),
         covers: 0,
     };

@@ -304,7 +304,7 @@ impl Pack {
             end,
             last,
             settled,
-            rest,
+            leftover: rest,
             damage,
             ending: ending(file, len)?,
         })

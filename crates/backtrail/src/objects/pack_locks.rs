@@ -53,8 +53,8 @@ impl PackLocks {
     /// Makes the entries that were relied on durable, except in the pack being appended
     /// to, whose commit does that.
     pub(super) fn sync(&self, pack_set: &PackSet) -> Result<()> {
-        for hold in lock(&self.0).values() {
-            let PackLock::Held(file, pack) = hold else {
+        for state in lock(&self.0).values() {
+            let PackLock::Held(file, pack) = state else {
                 continue;
             };
             let (name, end) = (pack.name, pack.end);
@@ -92,9 +92,9 @@ impl PackLocks {
         let open = packs.iter().filter(|pack| !pack.name.is_sealed);
         for pack in open {
             let state = locks.entry(pack.name.stem).or_insert(PackLock::NotHeld);
-            if let PackLock::NotHeld = hold
+            if let PackLock::NotHeld = state
                 && let Some(pack_writer) =
-                    try_resume(pack_set, limits, pack, hold).map_err(failed(pack.name))?
+                    try_resume(pack_set, limits, pack, state).map_err(failed(pack.name))?
             {
                 return Ok(pack_writer);
             }
@@ -113,9 +113,9 @@ fn take_appendable(
     locks: &mut HashMap<u64, PackLock>,
 ) -> Option<(Arc<dyn StorageFile>, Arc<Pack>)> {
     let is_open =
-        |hold: &&mut PackLock| matches!(hold, PackLock::Held(_, pack) if !pack.is_sealed());
+        |state: &&mut PackLock| matches!(state, PackLock::Held(_, pack) if !pack.is_sealed());
     let state = locks.values_mut().find(is_open)?;
-    match std::mem::replace(hold, PackLock::Writer) {
+    match std::mem::replace(state, PackLock::Writer) {
         PackLock::Held(file, pack) => Some((file, pack)),
         PackLock::Writer | PackLock::NotHeld => None,
     }
@@ -138,7 +138,7 @@ fn try_resume(
     pack_set: &Arc<PackSet>,
     limits: PackLimits,
     pack: &Arc<Pack>,
-    hold: &mut PackLock,
+    state: &mut PackLock,
 ) -> io::Result<Option<PackWriter>> {
     let Some(file) = try_lock_pack(pack_set, pack.name)? else {
         return Ok(None);
@@ -163,7 +163,7 @@ fn try_resume(
         };
     }
     if !has_changed {
-        *hold = PackLock::Writer;
+        *state = PackLock::Writer;
     }
     PackWriter::resume(pack_set, limits, file, pack).map(Some)
 }

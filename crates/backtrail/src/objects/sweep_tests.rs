@@ -251,7 +251,7 @@ fn of_two_copies_the_damaged_one_goes_and_a_damaged_single_one_stays_with_its_pa
         panic!("{swept:?}");
     };
     assert_eq!(left.path, *pack);
-    assert_eq!(left.why, SkipReason::Damaged(ObjectId::of(&both[0])));
+    assert_eq!(left.reason, SkipReason::Damaged(ObjectId::of(&both[0])));
     assert_eq!(memory.read(pack).unwrap().len(), whole.len());
 }
 
@@ -281,7 +281,7 @@ fn the_pack_of_a_writer_at_work_is_left_alone() {
     writer.put(&noise(3, 100)).unwrap();
     let swept = sweep(&open(&memory, 3), &[noise(1, 100)]).unwrap();
     assert_eq!(swept.skipped.len(), 1);
-    assert_eq!(swept.skipped[0].why, SkipReason::Busy);
+    assert_eq!(swept.skipped[0].reason, SkipReason::Busy);
     writer.finish().unwrap();
     assert_stored(&open(&memory, 4), &[noise(1, 100), noise(3, 100)]);
     sweep(&open(&memory, 5), &[noise(1, 100), noise(3, 100)]).unwrap();

@@ -291,7 +291,7 @@ fn node(item: &ScanItem, below: Option<Dir>) -> Option<Node> {
 
 /// Writes the cache entry of an item.
 fn write_known(item: &ScanItem, out: &mut Vec<u8>) {
-    let (racy, what) = match &item.state {
+    let (racy, node) = match &item.state {
         ItemState::Dir(_) => (false, CachedNode::Dir(0)),
         ItemState::File {
             stamp,
@@ -322,7 +322,7 @@ fn write_known(item: &ScanItem, out: &mut Vec<u8>) {
         name: &item.name,
         verdict: item.verdict,
         racy,
-        what,
+        node,
     };
     known.write(out);
 }

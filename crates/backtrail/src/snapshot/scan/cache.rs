@@ -275,7 +275,7 @@ pub(super) enum CachedNode<'a> {
 impl CachedEntry<'_> {
     /// Returns whether the scan walks this directory to find its state.
     pub(super) fn is_walked(&self) -> bool {
-        match self.what {
+        match self.node {
             CachedNode::Dir(_) => true,
             CachedNode::Skipped(skipped) => is_walked(&skipped),
             _ => false,
@@ -283,11 +283,11 @@ impl CachedEntry<'_> {
     }
 
     pub(super) fn is_captured(&self) -> bool {
-        !matches!(self.what, CachedNode::Skipped(_))
+        !matches!(self.node, CachedNode::Skipped(_))
     }
 
     pub(super) fn is_dir(&self) -> bool {
-        match self.what {
+        match self.node {
             CachedNode::Dir(_) => true,
             CachedNode::Skipped(skipped) => skipped.kind == FileKind::Dir,
             _ => false,
@@ -297,7 +297,7 @@ impl CachedEntry<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let verdict = (self.verdict.by_rules() as u8) << VERDICT_SHIFT;
         let racy = if self.racy { RACY } else { 0 };
-        let (kind, stamp) = match self.what {
+        let (kind, stamp) = match self.node {
             CachedNode::File { stamp, .. } => (FILE, Some(stamp)),
             CachedNode::Link { stamp, .. } => (LINK, Some(stamp)),
             CachedNode::Dir(_) => (DIR, None),
@@ -309,7 +309,7 @@ impl CachedEntry<'_> {
         if let Some(stamp) = stamp {
             write_stamp(out, &stamp, one_time);
         }
-        match self.what {
+        match self.node {
             CachedNode::File { content, .. } => out.extend_from_slice(content.as_bytes()),
             CachedNode::Link { target, .. } => {
                 write_number(out, target.len() as u64);
@@ -388,7 +388,7 @@ impl<'a> CacheInput<'a> {
         if !is_name(name.to_bytes()) {
             return None;
         }
-        let what = match flags & KIND_BITS {
+        let node = match flags & KIND_BITS {
             FILE => CachedNode::File {
                 stamp: self.stamp(flags)?,
                 content: self.id()?,
@@ -415,7 +415,7 @@ impl<'a> CacheInput<'a> {
                 _ => Verdict::Inside,
             },
             racy: flags & RACY != 0,
-            what,
+            node,
         })
     }
 

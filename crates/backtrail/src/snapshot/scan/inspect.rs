@@ -131,7 +131,7 @@ pub(super) struct InspectedDir<'a> {
 
 impl InspectedDir<'_> {
     /// Inspects one name. `hint` is its kind, if the directory listing has it.
-    pub(super) fn look(
+    pub(super) fn inspect(
         &self,
         name: &CStr,
         known: Option<&CachedEntry<'_>>,
