@@ -210,6 +210,7 @@ mod context;
 mod error;
 mod escape;
 mod gc;
+mod hex;
 mod ids;
 mod json;
 mod legacy;
@@ -239,8 +240,8 @@ pub use log::{
     Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
 };
 pub use message::{
-    Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
-    ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, Draft, InputLine, Media, Message, Role, StoredCompaction, TextBlock,
+    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
@@ -252,9 +253,9 @@ pub use session::{
     StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
 };
 pub use snapshot::{
-    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,
-    LeftOutEntry, LeftOutReason, Limits, Progress, ScanProgress, ScanStage, Snapshot, TextDiff,
-    TooMuch, Totals,
+    Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
+    ScanProgress, ScanStage, SkippedEntries, SkippedEntry, SkippedReason, Snapshot, SnapshotLimits,
+    TextDiff, TooMuch, Totals,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Staging, Store, StoreOptions};
@@ -274,3 +275,8 @@ pub use workspace::{
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
     SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,
 };
+
+/// The Rust of README.md, which `cargo test --doc` compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -147,7 +147,7 @@ impl Execution<'_> {
         });
         let staged = match staged {
             Ok(staged) => staged,
-            Err(error) => return self.give_up(begun, error.said("nothing was touched")),
+            Err(error) => return self.give_up(begun, error.with_note("nothing was touched")),
         };
         // What could not be cleaned up is resumed as after a crash.
         let moved = staged.move_files().or_else(|_| work.resume());
@@ -248,20 +248,20 @@ impl Execution<'_> {
 
 /// Adds that the next command finishes the step.
 fn interrupted(error: Error) -> Error {
-    error.said("it is half done; the next command here finishes it")
+    error.with_note("it is half done; the next command here finishes it")
 }
 
 /// Adds that everything is as it was, apart from what could not be put back.
 fn put_back(error: Error, left: &[NotRestored]) -> Error {
     match left {
-        [] => error.said("everything was put back as it was"),
+        [] => error.with_note("everything was put back as it was"),
         [first, rest @ ..] => {
             let more = match rest.len() {
                 0 => String::new(),
                 n => format!(" and {n} more"),
             };
             let path = shown(&first.path);
-            error.said(format!("everything was put back except {path}{more}"))
+            error.with_note(format!("everything was put back except {path}{more}"))
         }
     }
 }

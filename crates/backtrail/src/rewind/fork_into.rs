@@ -18,10 +18,10 @@ use crate::ids::SessionId;
 use crate::random::new_uuid;
 use crate::session::{ForkOptions, Session, SessionOptions};
 use crate::snapshot::edit::{Edit, edit};
-use crate::snapshot::entry::{LeftOut, Node};
+use crate::snapshot::entry::{Node, Skipped};
 use crate::snapshot::scan::ScanProgress;
 use crate::snapshot::scan::sys::Root;
-use crate::snapshot::{LeftOutReason, Progress, Snapshot, Totals, shown};
+use crate::snapshot::{Progress, SkippedReason, Snapshot, Totals, shown};
 use crate::store::Keeping;
 use crate::workspace::making::State;
 use crate::workspace::outside::Outside;
@@ -76,7 +76,7 @@ pub struct ForkIntoPlan {
     snapshot: Snapshot,
     session: Option<SessionPlace>,
     lost: Option<SessionId>,
-    left_out: BTreeMap<&'static str, u64>,
+    skipped: BTreeMap<&'static str, u64>,
     has_git: bool,
 }
 
@@ -125,7 +125,7 @@ impl Workspace {
         };
         Ok(ForkIntoPlan {
             options,
-            left_out: count_left_out(&snapshot)?,
+            skipped: count_left_out(&snapshot)?,
             has_git: is_git(&snapshot)?,
             workspace: self.clone(),
             place,
@@ -191,7 +191,7 @@ impl ForkIntoPlan {
 
     /// Returns how many paths were skipped for each reason.
     pub fn not_captured_by_reason(&self) -> &BTreeMap<&'static str, u64> {
-        &self.left_out
+        &self.skipped
     }
 
     /// Returns whether the directory was a git repository. `.git` is not copied.
@@ -214,13 +214,13 @@ impl ForkIntoPlan {
         session.check()?;
         // Nothing is dropped from the first look until the new checkpoint names it.
         let objects = self.workspace.store().keep_objects()?;
-        let (all, left_out) = self.new()?;
-        let first = self.first_state(&left_out)?;
+        let (all, skipped) = self.new()?;
+        let first = self.first_state(&skipped)?;
         let reflinked = self.write(&all)?;
         let begun = self.begin(session, first, objects);
         let (workspace, checkpoint, session) = begun.map_err(|error| {
             let dir = shown(&self.dir());
-            error.said(format!(
+            error.with_note(format!(
                 "the files are complete in {dir}; backtrail checkpoint there continues with them"
             ))
         })?;
@@ -236,12 +236,12 @@ impl ForkIntoPlan {
     }
 
     /// Stores the state of the new directory: without what was skipped.
-    fn first_state(&self, left_out: &BTreeMap<PathBuf, Edit>) -> Result<State> {
-        if left_out.is_empty() {
+    fn first_state(&self, skipped: &BTreeMap<PathBuf, Edit>) -> Result<State> {
+        if skipped.is_empty() {
             return Ok(State::whole(self.snapshot.id(), self.totals()));
         }
         let writer = self.workspace.objects().writer()?;
-        let (id, root) = edit(&self.snapshot, left_out, &mut |bytes| writer.put(bytes))?;
+        let (id, root) = edit(&self.snapshot, skipped, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
         Ok(State::whole(id, root.totals))
     }
@@ -279,11 +279,11 @@ impl ForkIntoPlan {
             },
             is_alive: false,
         };
-        let (mut all, mut left_out) = (vec![root], BTreeMap::new());
+        let (mut all, mut skipped) = (vec![root], BTreeMap::new());
         for found in self.snapshot.nodes() {
             let (path, node) = found?;
             match PathEntry::of(&node) {
-                None => _ = left_out.insert(path, Edit::Remove),
+                None => _ = skipped.insert(path, Edit::Remove),
                 Some(entry) => all.push(NewEntry {
                     is_alive: !changed.contains(&path),
                     path,
@@ -291,7 +291,7 @@ impl ForkIntoPlan {
                 }),
             }
         }
-        Ok((all, left_out))
+        Ok((all, skipped))
     }
 
     /// Returns the paths that are known to have changed since.
@@ -339,7 +339,7 @@ impl ForkIntoPlan {
 
 fn count_left_out(snapshot: &Snapshot) -> Result<BTreeMap<&'static str, u64>> {
     let mut counts = BTreeMap::new();
-    for entry in snapshot.left_out() {
+    for entry in snapshot.skipped() {
         *counts.entry(entry?.reason.as_str()).or_default() += 1;
     }
     Ok(counts)
@@ -349,8 +349,8 @@ fn is_git(snapshot: &Snapshot) -> Result<bool> {
     let found = snapshot.walk_down(Path::new(".git"))?;
     Ok(matches!(
         found,
-        Some(Node::LeftOut(LeftOut {
-            reason: LeftOutReason::Git,
+        Some(Node::Skipped(Skipped {
+            reason: SkippedReason::Git,
             ..
         }))
     ))

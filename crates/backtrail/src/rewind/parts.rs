@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::objects::{ObjectId, Objects};
 use crate::snapshot::entry::Node;
 use crate::snapshot::patch::MAX_BYTES;
-use crate::snapshot::pieces::Pieces;
 use crate::snapshot::text::is_binary;
+use crate::snapshot::text_change::TextChange;
 use crate::snapshot::{Snapshot, shown};
 
 /// What goes back of one path.
@@ -47,7 +47,7 @@ pub struct Part {
     is_dir: bool,
     /// The mode now and then, if both are files.
     modes: Option<(u32, u32)>,
-    text: Option<Pieces>,
+    text: Option<TextChange>,
     conflict: Option<Conflict>,
 }
 
@@ -84,7 +84,7 @@ impl Part {
 
     /// Returns how many pieces of its text differ; 0 if it is not text.
     pub fn pieces(&self) -> usize {
-        self.text.as_ref().map_or(0, Pieces::len)
+        self.text.as_ref().map_or(0, TextChange::len)
     }
 
     /// Returns the pieces in groups that are shown together with `context` equal lines
@@ -173,7 +173,7 @@ fn some_of(
     if chosen.last().is_some_and(|last| *last >= text.len()) {
         return Err(not_there());
     }
-    let bytes = text.with(|n| chosen.contains(&n));
+    let bytes = text.apply(|n| chosen.contains(&n));
     let unchanged = chosen.is_empty();
     let (content, size) = match (&action.now, unchanged) {
         // The content stays as it is, text or not.
@@ -199,7 +199,7 @@ fn pieces_of(
     path: &Path,
     present: &Snapshot,
     objects: &Objects,
-) -> Result<Option<Pieces>> {
+) -> Result<Option<TextChange>> {
     let file = |node: &Option<Node>| match node {
         Some(Node::File { size, content, .. }) => Some(Some((*size, *content))),
         None => Some(None),
@@ -224,7 +224,7 @@ fn pieces_of(
         None => Vec::new(),
     };
     let is_text = !is_binary(&before) && !is_binary(&after);
-    Ok(is_text.then(|| Pieces::between(before, after)))
+    Ok(is_text.then(|| TextChange::between(before, after)))
 }
 
 impl RewindPlan {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use backtrail::rewind::{OnConflict, Touch, TouchHook};
-use backtrail::{CheckpointOptions, Kind, Point, Rewind, Store, Why, Workspace};
+use backtrail::{CheckpointOptions, FileKind, Point, Rewind, Store, Why, Workspace};
 use backtrail_testkit::MemoryStorage;
 
 use super::actors::Dice;
@@ -135,7 +135,7 @@ fn in_store(workspace: &Workspace, contents: &mut Contents) -> Checked {
         let snapshot = checkpoint.and_then(|kept| kept.snapshot()).map_err(told)?;
         for entry in snapshot.entries() {
             let (path, state) = entry.map_err(told)?;
-            if state.kind == Kind::File {
+            if state.kind == FileKind::File {
                 contents.extend(snapshot.read(&path).map_err(told)?);
             }
         }

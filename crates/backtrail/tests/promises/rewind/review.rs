@@ -193,11 +193,11 @@ fn f31_other_sessions_whose_work_goes_are_named_and_keep_their_conversations() {
     let report = go(&lab.workspace, &to, both());
     assert_eq!(report.other_sessions, std::slice::from_ref(&b.id));
     assert!(!lab.has("a") && !lab.has("b"));
-    assert!(a.said().is_empty());
-    assert_eq!(b.said(), ["B1"]);
+    assert!(a.with_note().is_empty());
+    assert_eq!(b.with_note(), ["B1"]);
     undo(&lab.workspace, both());
     assert_eq!((lab.read("a"), lab.read("b")), ("A2".into(), "B1".into()));
-    assert_eq!(a.said(), ["A1", "A2"]);
+    assert_eq!(a.with_note(), ["A1", "A2"]);
 }
 
 /// Finding 3: whatever began the trail that a compaction stands in.
@@ -249,7 +249,7 @@ fn a_chat_rewind_after_one_that_was_given_up_is_undone() {
     assert!(failed.to_string().contains("put back"), "{failed}");
     mood.set(0);
     go(&lab.workspace, &talk.at(3), Rewind::chat());
-    assert_eq!(talk.said(), ["first"]);
+    assert_eq!(talk.with_note(), ["first"]);
     let newest = &to_undo(&lab.workspace)[0];
     assert_eq!(newest, "the rewind from record 6 to record 3");
     let undone = lab
@@ -259,7 +259,7 @@ fn a_chat_rewind_after_one_that_was_given_up_is_undone() {
         .unwrap();
     let step = done(undone).step.unwrap();
     assert_eq!(step.kind, StepKind::Rewind { from: 6, to: 3 });
-    assert_eq!(talk.said(), ["first", "second"]);
+    assert_eq!(talk.with_note(), ["first", "second"]);
     assert_eq!(lab.read("a"), "2");
 }
 
@@ -292,7 +292,7 @@ fn a_clock_that_went_back_does_not_mix_up_the_steps_of_a_session() {
     let report = undo(&lab.workspace, both());
     assert_eq!(report.step.unwrap().to_string(), "the turn \"third\"");
     assert_eq!(
-        (lab.read("a"), talk.said()),
+        (lab.read("a"), talk.with_note()),
         ("2".into(), vec!["first".into()])
     );
 }
@@ -309,7 +309,7 @@ fn a_clock_that_went_back_does_not_end_redo() {
     undo(&lab.workspace, both());
     redo(&lab.workspace, both());
     assert_eq!(lab.read("a"), "3");
-    assert_eq!(talk.said(), ["first", "third"]);
+    assert_eq!(talk.with_note(), ["first", "third"]);
 }
 
 /// Finding 6.
@@ -490,8 +490,8 @@ fn f15_an_error_after_the_files_moved_says_that_it_is_half_done() {
         };
         let a = fs::read_to_string(dir.path().join("a")).unwrap();
         match a == "1" {
-            true => assert_eq!(talk.said(), ["first"], "at {n}"),
-            false => assert_eq!(talk.said(), ["first", "second"], "at {n}"),
+            true => assert_eq!(talk.with_note(), ["first"], "at {n}"),
+            false => assert_eq!(talk.with_note(), ["first", "second"], "at {n}"),
         }
     }
     assert!(half_done > 2, "{half_done}");
@@ -652,10 +652,10 @@ fn the_redo_of_a_turn_that_was_undone_in_its_conversation_is_called_that() {
     let talk = Talk::new(&lab.workspace);
     talk.turn("first", "a", "1");
     undo(&lab.workspace, Rewind::chat());
-    assert!(talk.said().is_empty());
+    assert!(talk.with_note().is_empty());
     let step = redo(&lab.workspace, both()).step.unwrap();
     assert_eq!(step.kind, StepKind::Messages { after: 0, until: 3 });
-    assert_eq!(talk.said(), ["first"]);
+    assert_eq!(talk.with_note(), ["first"]);
 }
 
 /// Finding 19.
