@@ -76,8 +76,8 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "fork",
         &[
-            ("fork latest", "go another way, from here"),
-            ("fork c81f:12 --name try-2", "from record 12 on"),
+            ("fork latest", "try another way from here"),
+            ("fork c81f:12 --name try-2", "from record 12"),
             ("fork last~1 --into ../again", "with the files"),
         ],
     ),
@@ -110,6 +110,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         &[
             ("log", "what happened here, the newest first"),
             ("log -n 100 -- src/cart.rs", "of one file"),
+            ("log --steps", "what undo and redo would take"),
         ],
     ),
     (
@@ -134,7 +135,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "redo",
         &[
-            ("redo", "bring back what undo took back"),
+            ("redo", "reverse the last undo"),
             ("redo --dry-run", "what that would be"),
         ],
     ),
@@ -194,7 +195,6 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         ],
     ),
     ("status", &[("status", ""), ("status --json", "")]),
-    ("steps", &[("steps latest", "what undo would take back")]),
     (
         "tag",
         &[
@@ -220,7 +220,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "undo",
         &[
-            ("undo", "take the last step back"),
+            ("undo", "reverse the last step"),
             ("undo --dry-run", "what that would be"),
         ],
     ),

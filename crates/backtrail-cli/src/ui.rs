@@ -161,7 +161,7 @@ impl Ui {
 
     /// Tells the person which command takes back what was done.
     pub(crate) fn take_back(&self, command: &str) {
-        self.status(&format!("take this back: {} {command}", self.program));
+        self.status(&format!("to reverse: {} {command}", self.program));
     }
 
     pub(crate) fn warning(&self, text: &str, hint: Option<&str>) {

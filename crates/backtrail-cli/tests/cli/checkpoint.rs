@@ -296,7 +296,7 @@ fn while_a_command_runs_status_says_so_and_after_a_kill_it_does_not() {
     let told = cli.run(&["status", "--json"]).json();
     assert_eq!(told["running"], json!([]));
     let log = cli.run(&["log"]).stdout;
-    assert!(log.contains("(did not end)"), "{log}");
+    assert!(log.contains("(interrupted)"), "{log}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn a11_compact_says_what_the_summary_stands_for_and_undo_takes_it_back() {
         "\
 exit 0
 out: the summary stands for 3 messages of <id> now (record 6); 1 message kept behind it
-err: take this back: backtrail undo <id>
+err: to reverse: backtrail undo <id>
 "
     );
     // The history keeps everything, and says what the compaction was.
@@ -42,9 +42,9 @@ err: take this back: backtrail undo <id>
         screen(&back, &cli, &[&id]),
         "\
 exit 0
-out: Took back the compaction at record 6 (3 messages) (<when>)
-out: The conversation of <id> ends at record 5 now
-err: take this back: backtrail redo <id>
+out: Undid the compaction at record 6 (3 messages) (<when>)
+out: <id> now ends at record 5
+err: to reverse: backtrail redo <id>
 "
     );
     assert_eq!(cli.conversation(&id), before);

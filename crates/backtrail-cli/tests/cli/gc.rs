@@ -102,7 +102,7 @@ fn files_are_let_go_and_everything_says_so() {
     assert_eq!(report["freed_bytes"], was - bytes);
 
     let log = ok(cli.run(&["log"]));
-    assert_eq!(log.stdout.matches("files let go").count(), 3, "{log:#?}");
+    assert_eq!(log.stdout.matches("files dropped").count(), 3, "{log:#?}");
     assert_eq!(log.stderr.matches("warning").count(), 0, "{log:#?}");
     let listed = ok(cli.run(&["log", "--json"])).json();
     assert_eq!(listed[4]["let_go"]["because"], "age");

@@ -703,7 +703,7 @@ exit 0
 out: <id> written to x.jsonl ({size} bytes)
 err: note: title, tags or agent were left out
 err: note: model, response id, duration or cost were left out in 2 messages (3, 4)
-err: take this back: rm x.jsonl
+err: to reverse: rm x.jsonl
 "
         )
     );

@@ -101,7 +101,7 @@ impl Cli {
 
     /// Runs the command that takes something back, as it was printed.
     pub(crate) fn take_back(&self, ran: &Ran) -> Ran {
-        let printed = |line: &str| line.strip_prefix("take this back: ").map(str::to_owned);
+        let printed = |line: &str| line.strip_prefix("to reverse: ").map(str::to_owned);
         let command = ran.stderr.lines().find_map(printed);
         let command = command.unwrap_or_else(|| panic!("nothing to take back in {ran:#?}"));
         let program = Path::new(env!("CARGO_BIN_EXE_backtrail"));

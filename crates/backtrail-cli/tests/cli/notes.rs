@@ -32,7 +32,7 @@ fn a_title_is_shown_set_taken_away_and_taken_back() {
         "\
 exit 0
 out: <id> is called 'it'\\''s a title' now
-err: take this back: backtrail title <id> --clear
+err: to reverse: backtrail title <id> --clear
 "
     );
     let ran = cli.run(&["title", &id]);
@@ -46,7 +46,7 @@ err: take this back: backtrail title <id> --clear
         "\
 exit 0
 out: <id> is called other now
-err: take this back: backtrail title <id> 'it'\\''s a title'
+err: to reverse: backtrail title <id> 'it'\\''s a title'
 "
     );
     cli.take_back(&second);
@@ -57,7 +57,7 @@ err: take this back: backtrail title <id> 'it'\\''s a title'
         "\
 exit 0
 out: <id> has no title now
-err: take this back: backtrail title <id> 'it'\\''s a title'
+err: to reverse: backtrail title <id> 'it'\\''s a title'
 "
     );
     assert_eq!(noted(&cli, &id), untitled);
@@ -113,7 +113,7 @@ fn tags_are_shown_added_removed_and_taken_back() {
         "\
 exit 0
 out: <id> is tagged bug, 'to do' now
-err: take this back: backtrail tag <id> --remove bug 'to do' bug
+err: to reverse: backtrail tag <id> --remove bug 'to do' bug
 "
     );
     let ran = cli.run(&["tag", &id]);
@@ -127,7 +127,7 @@ err: take this back: backtrail tag <id> --remove bug 'to do' bug
         "\
 exit 0
 out: <id> is tagged bug, 'to do', new now
-err: take this back: backtrail tag <id> --remove new
+err: to reverse: backtrail tag <id> --remove new
 "
     );
     cli.take_back(&more);
@@ -138,7 +138,7 @@ err: take this back: backtrail tag <id> --remove new
         "\
 exit 0
 out: <id> is tagged bug now
-err: take this back: backtrail tag <id> 'to do'
+err: to reverse: backtrail tag <id> 'to do'
 "
     );
     cli.take_back(&removed);
@@ -187,7 +187,7 @@ fn a_pinned_session_is_listed_first_until_the_pin_is_taken_away() {
         "\
 exit 0
 out: <id> is pinned now
-err: take this back: backtrail pin <id> --off
+err: to reverse: backtrail pin <id> --off
 "
     );
     cli.run(&["record", "--session", &new, "--text", "newer still"]);
@@ -204,7 +204,7 @@ err: take this back: backtrail pin <id> --off
         "\
 exit 0
 out: <id> is not pinned now
-err: take this back: backtrail pin <id>
+err: to reverse: backtrail pin <id>
 "
     );
     assert_eq!(noted(&cli, &old)[2], false);

@@ -32,7 +32,7 @@ fn a_session_is_deleted_found_in_the_trash_and_taken_back() {
     );
     assert_eq!(
         ran.stderr,
-        format!("take this back: backtrail trash restore {}\n", short(&id))
+        format!("to reverse: backtrail trash restore {}\n", short(&id))
     );
     assert_eq!(cli.run(&["list", "--json"]).json(), serde_json::json!([]));
     for verb in ["show", "context", "stats", "fork", "verify", "delete"] {
@@ -205,7 +205,7 @@ fn a_purge_says_what_it_leaves_and_forks_say_what_is_gone() {
     let again = cli.run(&["show", &id]);
     assert_eq!(again.code, 2);
     assert!(again.stderr.contains("was purged at"), "{again:#?}");
-    for verb in ["log", "status", "steps"] {
+    for verb in ["log", "status", "log", "--steps"] {
         let ran = ok(cli.run(&[verb]));
         assert!(!ran.stdout.contains("sh -c"), "{verb}: {ran:#?}");
     }
@@ -227,7 +227,7 @@ fn work_of_a_deleted_session_is_named_and_can_be_taken_back() {
         log.stdout.contains(&format!("({} is deleted)", short(&id))),
         "{log:#?}"
     );
-    for verb in ["status", "steps", "diff"] {
+    for verb in ["status", "log", "--steps", "diff"] {
         ok(cli.run(&[verb]));
     }
     ok(cli.run(&["undo"]));

@@ -11,7 +11,7 @@ use crate::kit::{Cli, Ran, Recording, screen};
 /// The verbs that look at a session or change it, with the reference left open.
 const LOOKING: &[&[&str]] = &[
     &["show", "REF"],
-    &["steps", "REF"],
+    &["log", "--steps", "REF"],
     &["context", "REF"],
     &["title", "REF"],
     &["tag", "REF"],

@@ -206,7 +206,7 @@ impl Scene {
 }
 
 #[test]
-fn f16_a_link_that_is_also_a_directory_leads_nowhere() {
+fn f16_a_link_that_is_also_a_directory_is_not_followed() {
     let scene = Scene::new();
     let outside = scene.dir.path().join("outside");
     let below = scene.store_listing(&[entry(b"file", scene.file("crafted"))]);

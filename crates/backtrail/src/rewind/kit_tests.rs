@@ -20,7 +20,7 @@ use crate::objects::{ObjectId, Objects};
 use crate::random::OsRandomness;
 use crate::storage::LocalStorage;
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stuff {
     File(u32, Vec<u8>),

@@ -181,7 +181,7 @@ fn undo_and_redo_lead_where_the_table_says() {
 }
 
 #[test]
-fn the_steps_are_listed_with_words() {
+fn the_steps_are_listed_as_text() {
     let store = store(u64::MAX);
     let session = play(&store, "a b c d compact-1 <3 <2 undo");
     let steps = session.reader().steps().unwrap();
@@ -235,7 +235,7 @@ fn going_back_and_forth_does_not_make_the_line_longer() {
 }
 
 #[test]
-fn a_record_that_is_not_there_is_named_and_nothing_moves() {
+fn a_record_that_does_not_exist_is_named_and_nothing_moves() {
     let store = store(u64::MAX);
     let session = play(&store, "a b c");
     let error = session.rewind_chat(7).unwrap_err();
@@ -319,7 +319,7 @@ fn opener(memory: &MemoryStorage, path: &Path) -> serde_json::Value {
     serde_json::from_slice(line).unwrap()
 }
 
-/// B2: history can be cleared, and that can be taken back.
+/// B2: history can be cleared, and that can be undone.
 #[test]
 fn history_can_be_cleared_and_the_clearing_undone() {
     let store = store(u64::MAX);
@@ -333,7 +333,7 @@ fn history_can_be_cleared_and_the_clearing_undone() {
 }
 
 #[test]
-fn titles_and_tags_are_not_taken_back() {
+fn titles_and_tags_are_not_undone() {
     let store = store(u64::MAX);
     let session = play(&store, "a b c");
     session.note(&Note::new().title("first")).unwrap();
@@ -348,7 +348,7 @@ fn titles_and_tags_are_not_taken_back() {
 }
 
 /// What a rewind continues is named in its opener. Where that is gone, and what
-/// lies below it too, the next trail that can be read goes on.
+/// lies below it too, the next trail that can be read continues.
 #[test]
 fn trails_in_which_nothing_can_be_read_hide_nothing_below_them() {
     let memory = MemoryStorage::new();
@@ -403,7 +403,7 @@ fn a_repair_keeps_the_steps_that_were_there() {
 
 /// Two processes that tag at once both get their tags.
 #[test]
-fn tags_are_added_to_those_that_are_there_when_the_note_is_written() {
+fn tags_are_added_to_those_at_the_time_of_the_note() {
     let store = store(u64::MAX);
     let session = new_session(&store);
     std::thread::scope(|scope| {

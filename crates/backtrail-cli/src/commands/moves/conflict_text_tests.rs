@@ -1,9 +1,7 @@
-use std::path::PathBuf;
-
-use backtrail::{SessionId, Timestamp};
+use backtrail::rewind::{Stage, TargetPoint};
+use backtrail::{Outcome, SessionId, Step, StepKind, Timestamp};
 use serde_json::json;
 
-use super::super::outcome::{Stage, Target};
 use super::*;
 
 /// A day that is written the same whenever and wherever the test runs.
@@ -15,83 +13,86 @@ fn session() -> SessionId {
     "77ab0000-0000-4000-8000-000000000000".parse().unwrap()
 }
 
-fn contested(path: &str, by: Option<SessionId>) -> Contested {
-    Contested {
-        path: PathBuf::from(path),
-        by,
-        at: then(),
-        unsaved: false,
-        also: None,
-        merge: None,
-    }
+fn yours(path: &str) -> Conflict {
+    Conflict::new(path, ChangedBy::Person, then())
 }
 
-fn stopped(conflicts: Vec<Contested>) -> Outcome {
-    Outcome {
-        conflicts,
-        to: Some(Target {
-            id: "c81f0000-0000-4000-8000-000000000000".parse().unwrap(),
-            at: then(),
-            words: "before a turn".to_owned(),
-            place: None,
-        }),
-        ..Outcome::nothing(Verb::Rewind, Stage::InConflict)
+fn theirs(path: &str) -> Conflict {
+    Conflict::new(path, ChangedBy::Session(session()), then())
+}
+
+fn stopped(conflicts: Vec<Conflict>) -> Outcome {
+    let id = "c81f0000-0000-4000-8000-000000000000".parse().unwrap();
+    let mut outcome = Outcome::new(Verb::Rewind, Stage::Stopped);
+    outcome.conflicts = conflicts;
+    outcome.to = Some(TargetPoint::new(id, then(), "before a turn"));
+    outcome
+}
+
+fn text(outcome: &Outcome) -> OutcomeText<'_> {
+    OutcomeText {
+        outcome,
+        program: "backtrail",
+        place: None,
+        width: None,
     }
 }
 
 #[test]
-fn one_file_in_conflict_is_told_with_who_and_the_ways_on_that_exist() {
-    let mut one = contested("src/money.rs", None);
+fn one_conflict_is_shown_with_who_changed_it_and_the_options() {
+    let mut one = yours("src/money.rs");
     one.also = Some("turn 7".to_owned());
     let outcome = stopped(vec![one]);
     assert_eq!(
-        outcome.refusal(),
-        "1 file was changed by someone else after that point; nothing was touched"
+        text(&outcome).refusal(),
+        "1 file has your changes since that point; nothing was touched"
     );
     assert_eq!(
-        outcome.contested(None),
+        text(&outcome).conflicts(None),
         [
             "",
             "  src/money.rs   you, 2001-09-09   also changed by turn 7",
             "",
             "  --keep       leave src/money.rs as it is, rewind the rest",
-            "  --merge      take back the agent's lines, keep yours",
-            "  --overwrite  take the file as it was at 2001-09-09 (undo brings yours back)",
+            "  --merge      remove the agent's lines, keep yours",
+            "  --overwrite  discard your version too (undo restores it)",
         ]
     );
 }
 
 #[test]
-fn who_changed_what_stands_in_columns() {
-    let mut unsaved = contested("a\u{1b}[31m", None);
+fn several_conflicts_are_in_columns() {
+    let mut unsaved = yours("a\u{1b}[31m");
     unsaved.unsaved = true;
-    let mut outcome = stopped(vec![unsaved, contested("lib/longer.rs", Some(session()))]);
+    let mut outcome = stopped(vec![unsaved, theirs("lib/longer.rs")]);
     outcome.verb = Verb::Undo;
+    outcome.step = Some(Step::new(StepKind::Run { about: None }, None));
     assert_eq!(
-        outcome.refusal(),
-        "2 files were changed by someone else since; nothing was touched"
+        text(&outcome).refusal(),
+        "2 files have later changes that are not part of this run; nothing was touched"
     );
     assert_eq!(
-        outcome.contested(None),
+        text(&outcome).conflicts(None),
         [
             "",
-            "  a^[[31m         you, not saved yet",
+            "  a^[[31m         you, since the last checkpoint",
             "  lib/longer.rs   session 77ab0000, 2001-09-09",
             "",
             "  --keep       leave these files as they are, undo the rest",
-            "  --merge      take back the agent's lines, keep the others'",
-            "  --overwrite  take the files as they were before (redo brings these back)",
+            "  --merge      remove the run's lines, keep everyone else's",
+            "  --overwrite  discard these versions too (redo restores them)",
         ]
     );
 }
 
 #[test]
 fn a_narrow_terminal_gets_lines_that_fit_and_many_rows_end_in_a_number() {
-    let mut rows: Vec<Contested> = (0..23)
-        .map(|n| contested(&format!("src/some/where/file-{n}.rs"), None))
+    let mut rows: Vec<Conflict> = (0..23)
+        .map(|n| yours(&format!("src/some/where/file-{n}.rs")))
         .collect();
     rows[0].also = Some("the turn \"fix the rounding of money\"".to_owned());
-    let lines = stopped(rows).contested(Some(50));
+    let outcome = stopped(rows);
+    let lines = text(&outcome).conflicts(Some(50));
     assert_eq!(
         lines[..4],
         [
@@ -107,9 +108,9 @@ fn a_narrow_terminal_gets_lines_that_fit_and_many_rows_end_in_a_number() {
 }
 
 #[test]
-fn data_names_the_person_or_the_session() {
-    let outcome = stopped(vec![contested("a", None), contested("b", Some(session()))]);
-    let conflicts = outcome.to_json()["conflicts"].clone();
+fn json_names_the_user_or_the_session() {
+    let outcome = stopped(vec![yours("a"), theirs("b")]);
+    let conflicts = serde_json::to_value(&outcome).unwrap()["conflicts"].clone();
     assert_eq!(
         conflicts[0],
         json!({

@@ -19,7 +19,7 @@ fn refused(cli: &Cli, args: &[&str]) -> String {
 }
 
 #[test]
-fn a_wrong_point_brings_up_the_nearest() {
+fn a_wrong_point_suggests_the_nearest() {
     let (cli, _) = two_runs();
     for args in [
         &["rewind", "oen"][..],
@@ -44,7 +44,7 @@ fn a_wrong_point_brings_up_the_nearest() {
 }
 
 #[test]
-fn what_fits_two_things_is_refused_with_both() {
+fn an_ambiguous_point_is_refused_with_both_candidates() {
     let (cli, _) = two_runs();
     let log = cli.run(&["log", "--all", "--json"]).json();
     let id = log[0]["id"].as_str().unwrap();
@@ -59,7 +59,7 @@ fn what_fits_two_things_is_refused_with_both() {
 }
 
 #[test]
-fn ways_that_exclude_each_other_are_refused() {
+fn options_that_exclude_each_other_are_refused() {
     let (cli, _) = two_runs();
     for args in [
         &["rewind", "one", "--keep", "--overwrite"][..],
@@ -85,7 +85,7 @@ fn ways_that_exclude_each_other_are_refused() {
 }
 
 #[test]
-fn a_path_that_is_not_of_the_workspace_is_refused() {
+fn a_path_outside_the_workspace_is_refused() {
     let (cli, _) = two_runs();
     for path in ["/etc/passwd", "../outside", "src/../../x"] {
         let said = refused(&cli, &["restore", "one", "--", path]);
@@ -100,7 +100,7 @@ fn a_path_that_is_not_of_the_workspace_is_refused() {
 }
 
 #[test]
-fn where_nothing_was_kept_the_way_to_begin_is_named() {
+fn without_checkpoints_the_first_command_is_suggested() {
     let cli = Cli::new();
     for args in [
         &["rewind"][..],
@@ -114,7 +114,7 @@ fn where_nothing_was_kept_the_way_to_begin_is_named() {
     for args in [
         &["undo"][..],
         &["redo"],
-        &["steps"],
+        &["log", "--steps"],
         &["rewind", "latest:1"],
     ] {
         let said = refused(&cli, args);
@@ -126,7 +126,7 @@ fn where_nothing_was_kept_the_way_to_begin_is_named() {
     assert!(!cli.store().join("workspaces").join("x").exists());
 }
 
-/// Files are moved only where somebody stands, or says so.
+/// Files are moved only where somebody is, or says so.
 #[test]
 fn a_workspace_elsewhere_is_not_touched_unless_it_is_named() {
     let (cli, [_, second, third]) = two_runs();
@@ -160,7 +160,7 @@ fn a_workspace_elsewhere_is_not_touched_unless_it_is_named() {
         "{ran:#?}"
     );
     assert_eq!(files(&cli.work()), second);
-    let named = format!("take this back: backtrail redo {}\n", &session[..8]);
+    let named = format!("to reverse: backtrail redo {}\n", &session[..8]);
     assert_eq!(ran.stderr, named);
     assert_eq!(there(&["redo", &session]).code, 0);
     assert_eq!(files(&cli.work()), third);

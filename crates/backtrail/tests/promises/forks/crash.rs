@@ -131,14 +131,14 @@ fn at_every_operation(fault: impl Fn(u64) -> Fault, crashes: bool, power: bool) 
 }
 
 #[test]
-fn a_fork_killed_at_any_operation_is_whole_or_not_there_and_the_next_clears_up() {
+fn a_fork_killed_at_any_operation_is_complete_or_absent_and_the_next_cleans_up() {
     let crash = |_| Fault::Crash { when: When::Before };
     let operations = at_every_operation(crash, true, false);
     assert!(operations > 30, "{operations}");
 }
 
 #[test]
-fn a_store_that_loses_power_during_a_fork_is_whole_and_the_next_works() {
+fn a_store_that_loses_power_during_a_fork_is_intact_and_the_next_works() {
     let crash = |_| Fault::Crash { when: When::After };
     at_every_operation(crash, true, true);
 }
@@ -150,7 +150,7 @@ fn a_fork_that_fails_at_any_operation_leaves_nothing_half_done() {
 }
 
 #[test]
-fn what_another_fork_writes_at_this_moment_is_not_cleared_away() {
+fn a_fork_in_progress_is_not_cleaned_up_by_another() {
     let scene = Scene::new();
     let id = "00000000-0000-4000-8000-000000000000";
     let under_way = scene

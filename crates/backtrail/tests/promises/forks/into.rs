@@ -24,7 +24,7 @@ fn prompts(session: &Session) -> Vec<String> {
 }
 
 #[test]
-fn whatever_a_directory_held_a_fork_has_just_that_and_the_source_is_not_touched() {
+fn a_fork_has_exactly_the_files_of_its_source_which_is_not_touched() {
     let first = setting("BACKTRAIL_TEST_SEED", 0);
     for seed in first..first + 12 * setting("BACKTRAIL_TEST_LIVES", 1) {
         let lab = Lab::new(seed);
@@ -58,7 +58,7 @@ fn whatever_a_directory_held_a_fork_has_just_that_and_the_source_is_not_touched(
 }
 
 #[test]
-fn modes_links_and_empty_directories_come_along_and_no_file_is_the_same_one() {
+fn modes_links_and_empty_directories_are_copied_and_no_file_is_shared() {
     let lab = Lab::new(1);
     lab.write("bin/run", "#!/bin/sh\n");
     lab.write("shut/inside", "kept\n");
@@ -94,7 +94,7 @@ fn modes_links_and_empty_directories_come_along_and_no_file_is_the_same_one() {
 }
 
 #[test]
-fn a_fork_lives_on_its_own() {
+fn a_fork_and_its_source_do_not_affect_each_other() {
     let lab = Lab::new(2);
     lab.write("a", "one\n");
     let session = lab.session();
@@ -122,7 +122,7 @@ fn a_fork_lives_on_its_own() {
     let latest = forked.workspace.latest_session().unwrap();
     assert_eq!(latest.as_ref(), Some(forked.session.id()));
 
-    // What is done there does not touch the other one, and is taken back there.
+    // What is done there does not touch the other one, and is undone there.
     let here = lab.tree();
     turn(&forked.session, "third", || {
         write(&dir, "a", "three\n");
@@ -161,7 +161,7 @@ fn a_fork_lives_on_its_own() {
 }
 
 #[test]
-fn a_moment_that_the_conversation_has_left_goes_on_all_the_same() {
+fn a_point_that_the_conversation_has_left_can_be_forked() {
     let lab = Lab::new(3);
     lab.write("a", "one\n");
     let session = lab.session();
@@ -210,7 +210,7 @@ fn a_checkpoint_without_a_session_begins_an_empty_one() {
 }
 
 #[test]
-fn what_was_not_captured_is_named_and_what_was_ignored_and_captured_comes_along() {
+fn skipped_files_are_named_and_captured_ignored_files_are_copied() {
     let options = StoreOptions::new().snapshot_cap(1000);
     let lab = Lab::with(options);
     lab.write(".gitignore", "target/\n.env\n");
@@ -247,7 +247,7 @@ fn what_was_not_captured_is_named_and_what_was_ignored_and_captured_comes_along(
 }
 
 #[test]
-fn two_forks_of_one_point_at_once_are_both_whole() {
+fn two_forks_of_one_point_at_once_are_both_complete() {
     let lab = Lab::new(6);
     for n in 0..200 {
         lab.write(&format!("d{}/f{n}", n % 7), format!("{n}\n").repeat(50));
@@ -277,7 +277,7 @@ fn two_forks_of_one_point_at_once_are_both_whole() {
 }
 
 #[test]
-fn of_two_forks_into_one_directory_one_is_there_and_the_other_leaves_nothing() {
+fn of_two_forks_into_one_directory_one_succeeds_and_the_other_leaves_nothing() {
     let lab = Lab::new(7);
     for n in 0..100 {
         lab.write(&format!("f{n}"), format!("{n}\n"));
@@ -301,7 +301,7 @@ fn of_two_forks_into_one_directory_one_is_there_and_the_other_leaves_nothing() {
 }
 
 #[test]
-fn a_directory_that_came_to_be_meanwhile_is_somebody_elses() {
+fn a_directory_that_was_created_meanwhile_is_not_touched() {
     let lab = Lab::new(11);
     lab.write("a", "one\n");
     lab.keep();
@@ -320,7 +320,7 @@ fn a_directory_that_came_to_be_meanwhile_is_somebody_elses() {
 }
 
 #[test]
-fn a_fork_of_a_fork_goes_on_from_there() {
+fn a_fork_of_a_fork_continues_from_there() {
     let lab = Lab::new(8);
     lab.write("a", "one\n");
     let session = lab.session();
@@ -345,7 +345,7 @@ fn a_fork_of_a_fork_goes_on_from_there() {
 }
 
 #[test]
-fn a_session_that_is_gone_keeps_no_file_from_coming_back() {
+fn a_lost_session_does_not_keep_files_from_being_forked() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("store");
     let store = StoreOptions::new().open_or_create(&home).unwrap();
@@ -373,7 +373,7 @@ fn a_session_that_is_gone_keeps_no_file_from_coming_back() {
 
 /// A fork begins with files that belong to who made it.
 #[test]
-fn files_belong_to_who_forks() {
+fn files_belong_to_the_user_who_forks() {
     let lab = Lab::new(9);
     lab.write("a", "one\n");
     if is_root() {

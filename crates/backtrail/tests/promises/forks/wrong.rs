@@ -78,7 +78,7 @@ impl Desk {
 }
 
 #[test]
-fn what_is_no_empty_directory_is_refused() {
+fn anything_but_an_empty_directory_is_refused() {
     let desk = Desk::new();
     let room = desk.path("room");
     fs::write(room.join("file"), "x").unwrap();
@@ -147,7 +147,7 @@ fn a_directory_in_a_workspace_or_around_one_is_refused() {
 }
 
 #[test]
-fn a_directory_of_which_nothing_was_ever_kept_is_in_nobodys_way() {
+fn a_workspace_without_checkpoints_is_no_obstacle() {
     let desk = Desk::new();
     desk.store.workspace(&desk.path("room")).unwrap();
     let into = desk.path("room/fork");
@@ -171,7 +171,7 @@ fn a_directory_in_the_store_or_around_it_is_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_in_is_named_and_nothing_is_left() {
+fn a_directory_without_write_permission_is_named_and_nothing_is_left() {
     if is_root() {
         eprintln!("SKIPPED: needs a user other than root; no mode stops root");
         return;
@@ -187,7 +187,7 @@ fn a_directory_that_cannot_be_written_in_is_named_and_nothing_is_left() {
 }
 
 #[test]
-fn a_name_that_no_record_holds_is_refused_before_anything_is_written() {
+fn a_name_too_long_for_a_record_is_refused_before_anything_is_written() {
     let desk = Desk::new();
     let into = desk.path("room/fork");
     let options = ForkInto::new().name("x".repeat(20 << 20));
@@ -198,7 +198,7 @@ fn a_name_that_no_record_holds_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_point_that_is_not_there_makes_nothing() {
+fn a_point_that_does_not_exist_creates_nothing() {
     let desk = Desk::new();
     let into = desk.path("room/fork");
     let point = "no-such".parse().unwrap();
@@ -209,7 +209,7 @@ fn a_point_that_is_not_there_makes_nothing() {
 
 /// An object that is lost stops it, and what was written goes again.
 #[test]
-fn a_snapshot_that_is_not_whole_leaves_nothing_behind() {
+fn a_damaged_snapshot_leaves_nothing_behind() {
     let desk = Desk::new();
     let objects = desk.path("home/store/objects");
     let mut damaged = 0;

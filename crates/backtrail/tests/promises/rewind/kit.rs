@@ -226,7 +226,7 @@ pub(crate) fn untouched(
     Ok(())
 }
 
-/// Checks that a directory is what it shall be.
+/// Checks that a directory is what it should be.
 pub(crate) fn is_tree(root: &Path, expected: &Tree, when: &str) {
     same(&read_tree(root), expected).unwrap_or_else(|wrong| panic!("{when}: {wrong}"));
 }

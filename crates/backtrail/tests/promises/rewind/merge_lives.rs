@@ -1,5 +1,5 @@
-//! An agent and a person who change the same files over several turns, and merges to
-//! random points: the person's lines are all there and the agent's all gone, or it
+//! An agent and the user who change the same files over several turns, and merges to
+//! random points: the user's lines are all there and the agent's all gone, or it
 //! stopped with nothing touched.
 //!
 //! Two judges that know nothing of each other. In the first, every line carries who
@@ -21,7 +21,7 @@ const ROUNDS: usize = 12;
 const NAMES: [&str; 4] = ["a", "b", "d/c", "d/e"];
 
 #[test]
-fn merges_keep_the_persons_lines_and_take_the_agents_or_touch_nothing() {
+fn merges_keep_the_users_lines_and_undo_the_agents_or_touch_nothing() {
     let first = setting("BACKTRAIL_TEST_SEED", 1);
     let lives = LIVES * setting("BACKTRAIL_TEST_LIVES", 1);
     let mut seen = Seen::default();
@@ -45,7 +45,7 @@ struct Seen {
     stopped: u64,
     /// Merges after an earlier one.
     again: u64,
-    /// Steps that were undone around what the person did since.
+    /// Steps that were undone around what the user did since.
     undone: u64,
 }
 
@@ -68,8 +68,8 @@ struct Line {
 }
 
 impl Line {
-    /// Returns whether it shall be there after a merge: it was at the point, or the
-    /// person made it, and the person did not take it away. What was done before
+    /// Returns whether it should be there after a merge: it was at the point, or the
+    /// person made it, and the user did not take it away. What was done before
     /// `settled` is as it was at the point.
     fn shall_be(&self, text: &str, settled: usize, was: &str) -> bool {
         let (who, n) = self.made;
@@ -88,7 +88,7 @@ struct Event {
     /// Nobody is Backtrail.
     who: Option<Who>,
     texts: Texts,
-    /// The events that a merge took back: after the one, up to the other.
+    /// The events that a merge undid: after the one, up to the other.
     took: Option<(usize, usize)>,
 }
 
@@ -234,7 +234,7 @@ impl Life {
         }
     }
 
-    /// Goes to the start of a random run, and keeps what the person did.
+    /// Goes to the start of a random run, and keeps what the user did.
     fn rewind(&mut self, seen: &mut Seen) -> Checked {
         if self.points.is_empty() {
             return Ok(());
@@ -255,7 +255,7 @@ impl Life {
         self.check(attempt, before, took, &NAMES, seen)
     }
 
-    /// Undoes the run that was just done, and keeps what the person did since.
+    /// Undoes the run that was just done, and keeps what the user did since.
     fn undo(&mut self, seen: &mut Seen) -> Checked {
         let (_, since) = *self.points.last().unwrap();
         let until = self.events.len() - 1;
@@ -456,7 +456,7 @@ mod oracle {
             }
             let then = known.iter().rev().find(|(_, known, _)| *known == text);
             match then.filter(|_| event.who.is_none()) {
-                // What the agent brought back to that may have been the person's.
+                // What the agent restored to that may have been the user's.
                 _ if text == *base && event.who != Some(Who::Agent) => chain.clear(),
                 Some((.., then)) => chain = then.clone(),
                 None => {

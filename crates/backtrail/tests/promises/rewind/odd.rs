@@ -155,7 +155,7 @@ fn names_that_differ_in_case_alone_are_two_names() {
 }
 
 #[test]
-fn what_was_ignored_is_never_deleted_whatever_the_rules_say_later() {
+fn files_created_while_ignored_are_never_deleted() {
     let lab = Lab::new(5);
     lab.write(".gitignore", "*.log\nbuild/\n");
     lab.write("was-there.log", "there from the start");
@@ -187,7 +187,7 @@ fn what_was_ignored_is_never_deleted_whatever_the_rules_say_later() {
 }
 
 #[test]
-fn what_is_ignored_only_since_is_deleted_and_comes_back() {
+fn files_ignored_only_later_are_deleted_and_restored() {
     let lab = Lab::new(6);
     lab.write("file", "1");
     let first = lab.keep();
@@ -203,7 +203,7 @@ fn what_is_ignored_only_since_is_deleted_and_comes_back() {
 }
 
 #[test]
-fn an_ignored_directory_stands_where_the_point_has_a_file() {
+fn an_ignored_directory_in_the_place_of_a_file_stays() {
     let lab = Lab::new(7);
     lab.write("build", "a file");
     lab.write("other", "1");
@@ -330,7 +330,7 @@ fn f29_ten_thousand_files_of_which_some_changed() {
 }
 
 #[test]
-fn a_program_that_holds_a_file_open_keeps_its_own() {
+fn a_program_with_an_open_file_keeps_its_version() {
     let lab = Lab::new(11);
     lab.write("file", "old and long");
     let first = lab.keep();
@@ -351,7 +351,7 @@ fn a_program_that_holds_a_file_open_keeps_its_own() {
 }
 
 #[test]
-fn f16_links_are_not_followed_and_the_exec_bit_comes_back() {
+fn f16_links_are_not_followed_and_the_exec_bit_is_restored() {
     let lab = Lab::new(12);
     let outside = lab.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -391,7 +391,7 @@ fn f16_links_are_not_followed_and_the_exec_bit_comes_back() {
 }
 
 #[test]
-fn a_directory_that_was_deleted_and_made_again_is_restored() {
+fn a_workspace_that_was_deleted_and_created_again_is_restored() {
     let lab = Lab::new(13);
     lab.write("file", "1");
     lab.write("d/file", "1");
@@ -412,7 +412,7 @@ fn a_directory_that_was_deleted_and_made_again_is_restored() {
 }
 
 #[test]
-fn a_run_that_deleted_its_directory_is_taken_back() {
+fn a_run_that_deleted_its_directory_is_undone() {
     let lab = Lab::new(14);
     lab.write("file", "1");
     lab.write("d/file", "1");
@@ -428,7 +428,7 @@ fn a_run_that_deleted_its_directory_is_taken_back() {
 }
 
 #[test]
-fn f29_files_that_are_right_already_are_not_touched() {
+fn f29_files_that_need_no_change_are_not_touched() {
     let lab = Lab::new(17);
     for name in ["same", "d/same", "d/changed"] {
         lab.write(name, "1");
@@ -448,7 +448,7 @@ fn f29_files_that_are_right_already_are_not_touched() {
 }
 
 #[test]
-fn a_restore_of_paths_leaves_all_others_and_refuses_what_never_was() {
+fn a_restore_of_paths_leaves_all_others_and_refuses_unknown_paths() {
     let lab = Lab::new(18);
     lab.write("d/a", "1");
     lab.write("d/b", "1");
@@ -514,7 +514,7 @@ fn a_workspace_without_any_checkpoint_says_so() {
 
 /// What undo says of an unfinished run is what is there.
 #[test]
-fn undo_of_a_run_whose_process_died_takes_back_what_was_kept_of_it() {
+fn undo_of_a_run_whose_process_died_undoes_what_was_captured() {
     let lab = Lab::new(20);
     lab.write("file", "1");
     let start = run_start(&lab, None);

@@ -3,7 +3,7 @@
 //!
 //! Whatever the snapshots think of it: ignored files small and large, ignored
 //! directories, files over the cap, files that cannot be read, special ones, files
-//! that somebody writes while it goes on; and also where it is killed at any step.
+//! that somebody writes while it continues; and also where it is killed at any step.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};

@@ -1,4 +1,4 @@
-//! Others: what one session takes back is its own, and neither another's nor the
+//! Others: what one session undoes is its own, and neither another's nor the
 //! person's (F31); sub-agents and forks; two clones of one repository; a move while
 //! somebody works; conversations that belong to another agent, or in which somebody
 //! else speaks; and plans that come too late.
@@ -24,7 +24,7 @@ fn point(session: &Session, seq: u64) -> Point {
 }
 
 #[test]
-fn f31_a_session_takes_back_its_own_work_and_no_others() {
+fn f31_a_session_undoes_its_own_work_and_nobody_elses() {
     let lab = Lab::new(1);
     lab.write("shared", "at first");
     let (a, b) = (lab.session(), lab.session());
@@ -105,7 +105,7 @@ fn f31_a_session_takes_back_its_own_work_and_no_others() {
 }
 
 #[test]
-fn f31_undo_of_a_session_takes_its_own_newest_step() {
+fn f31_undo_of_a_session_takes_its_own_last_step() {
     let lab = Lab::new(2);
     let (a, b) = (lab.session(), lab.session());
     turn(&a, "first of a", || lab.write("a1", "1"));
@@ -144,10 +144,10 @@ fn f31_undo_of_a_session_takes_its_own_newest_step() {
     lab.verify();
 }
 
-/// The steps that a rewind of one session had taken back stand among those of
+/// The steps that a rewind of one session had undone stand among those of
 /// others where they stood before.
 #[test]
-fn f31_undo_after_the_undo_of_a_rewind_takes_the_newest_step_of_all() {
+fn f31_undo_after_the_undo_of_a_rewind_takes_the_last_step_of_all() {
     let lab = Lab::new(3);
     let (a, b) = (lab.session(), lab.session());
     turn(&a, "first of a", || lab.write("a1", "1"));
@@ -164,7 +164,7 @@ fn f31_undo_after_the_undo_of_a_rewind_takes_the_newest_step_of_all() {
 }
 
 #[test]
-fn f31_the_work_of_sub_agents_goes_with_that_of_their_parent() {
+fn f31_the_work_of_sub_agents_is_undone_with_their_parents() {
     let lab = Lab::new(4);
     let parent = lab.session();
     let turn_of_parent = parent.begin_turn(Message::user_text("delegate")).unwrap();
@@ -193,7 +193,7 @@ fn f31_the_work_of_sub_agents_goes_with_that_of_their_parent() {
     let options = Rewind::files().keep();
     done(lab.workspace.rewind(&point(&parent, 0), options).unwrap());
     assert!(!lab.has("by-the-child") && !lab.has("later") && lab.has("other"));
-    // A sub-agent's own point does not take back what its parent did, or may have
+    // A sub-agent's own point does not undo what its parent did, or may have
     // done: they worked at the same time.
     done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     turn(&parent, "the parent again", || {
@@ -207,7 +207,7 @@ fn f31_the_work_of_sub_agents_goes_with_that_of_their_parent() {
 }
 
 #[test]
-fn f31_a_fork_takes_back_what_it_inherited_and_not_what_the_other_went_on_with() {
+fn f31_a_fork_undoes_what_it_inherited_and_not_what_the_other_did_later() {
     let lab = Lab::new(5);
     let first = lab.session();
     turn(&first, "common past", || lab.write("common", "1"));
@@ -280,7 +280,7 @@ fn a_move_during_a_run_works_names_it_and_leaves_the_runs_end_right() {
     assert_eq!(named, [start.id()]);
     assert_eq!(lab.read("file"), "at first");
     assert!(!lab.has("made"));
-    // The command goes on, and does not know.
+    // The command continues, and does not know.
     lab.write("more", "by the run");
     drop(active);
     let ended = run_end(&lab, None, &start);
@@ -305,7 +305,7 @@ fn a_move_during_a_run_works_names_it_and_leaves_the_runs_end_right() {
 }
 
 #[test]
-fn f18_what_a_turn_and_a_person_do_at_the_same_time_is_the_turns_and_comes_back_by_undo() {
+fn f18_changes_by_the_user_during_a_turn_belong_to_the_turn() {
     let lab = Lab::new(8);
     lab.write("file", "at first");
     let session = lab.session();
@@ -355,7 +355,7 @@ fn the_conversation_of_another_agent_stays_and_its_files_move() {
 }
 
 #[test]
-fn where_somebody_else_speaks_the_conversation_is_locked_and_files_alone_move() {
+fn a_session_that_another_process_writes_to_is_rewound_in_its_files_alone() {
     let lab = Lab::new(10);
     let session = lab.session();
     session.append(Message::user_text("hello")).unwrap();
@@ -374,7 +374,7 @@ fn where_somebody_else_speaks_the_conversation_is_locked_and_files_alone_move() 
     );
     assert!(!lab.has("file"));
     done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
-    // Its speaker moves both.
+    // Its writer moves both.
     let stands = head(&lab.store, session.id());
     let plan = session.rewind_plan(&point(&session, 1), both).unwrap();
     assert_eq!(
@@ -424,7 +424,7 @@ fn a_plan_refuses_a_tree_or_a_conversation_that_moved() {
 
 /// The same where the plan was made by somebody who does not speak there.
 #[test]
-fn a_plan_of_a_session_that_nobody_speaks_in_refuses_a_conversation_that_moved() {
+fn a_plan_without_a_writer_refuses_a_conversation_that_moved() {
     let lab = Lab::new(12);
     let id = {
         let session = lab.session();

@@ -1,5 +1,5 @@
 //! A workspace with a past, and one move in it that is to be interrupted: what was
-//! there before the move, and what shall be there after it.
+//! there before the move, and what should be there after it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -24,7 +24,7 @@ pub(crate) enum Act {
     Undo(With),
     Redo(With),
     UndoOfRewind(With),
-    /// A rewind that keeps what the person did to the same files.
+    /// A rewind that keeps what the user did to the same files.
     Merge(With),
 }
 

@@ -1,8 +1,8 @@
-//! Two agents and a person in one directory, and moves to random points: the result
+//! Two agents and the user in one directory, and moves to random points: the result
 //! is exact, or nothing was touched, and nobody's bytes go without being asked for
 //! (B7, F14, F15, F29, F31).
 //!
-//! The agents work in turns and in runs, some of them at the same time; the person
+//! The agents work in turns and in runs, some of them at the same time; the user
 //! works in between, saved or not. What must be in conflict, and what may be, comes
 //! from the model in `actors`; so does which step undo takes.
 
@@ -21,7 +21,7 @@ const LIVES: u64 = 400;
 const ROUNDS: usize = 14;
 
 #[test]
-fn b7_f14_f15_f29_f31_moves_are_exact_or_touch_nothing_and_spare_what_others_did() {
+fn b7_f14_f15_f29_f31_rewinds_are_exact_or_touch_nothing_and_spare_the_work_of_others() {
     let first = setting("BACKTRAIL_TEST_SEED", 1);
     let lives = LIVES * setting("BACKTRAIL_TEST_LIVES", 1);
     let mut seen = Seen::default();
@@ -62,10 +62,10 @@ struct Step {
     after: usize,
     /// Whose it is; nobody's where it is a move.
     by: Option<Actor>,
-    /// The agent whose step it is, or whose work it took back.
+    /// The agent whose step it is, or whose work it undid.
     of: Option<Actor>,
     state: State,
-    /// The steps that it took back as a rewind.
+    /// The steps that it undid as a rewind.
     covers: Vec<usize>,
 }
 
@@ -314,7 +314,7 @@ impl Life {
         }
     }
 
-    /// Checks that what is in conflict stayed, and all else is as it shall be.
+    /// Checks that what is in conflict stayed, and all else is as it should be.
     fn check_kept(
         &self,
         report: &Outcome,
@@ -379,7 +379,7 @@ impl Life {
         Ok(Some((from, self.world.note_moved(now, &before.tree))))
     }
 
-    /// Notes that the last step, a rewind, took back what was done since a state.
+    /// Notes that the last step, a rewind, undid what was done since a state.
     fn cover(&mut self, target: usize, of: Option<Actor>) {
         let by = self.steps.len() - 1;
         let mut covers = Vec::new();
@@ -501,7 +501,7 @@ impl Life {
             let options = Rewind::files().overwrite();
             attempt = workspace.undo(options).map_err(told)?;
         } else {
-            // What stands in its own way is named, and stays.
+            // What is in its own way is named, and stays.
             let now = self.world.tree();
             must.retain(|path| now.get(path) != before.tree.get(path));
             if !must.is_empty() {
@@ -599,7 +599,7 @@ impl Life {
         self.check_taken(&report, &before.tree, &old, &wanted)?;
         self.moved(&report, &before)?;
         self.steps[step].state = State::Done;
-        // What a rewind had taken back is taken back again.
+        // What a rewind had undone is undone again.
         for covered in self.steps[step].covers.clone() {
             self.steps[covered].state = State::Covered(step);
         }
