@@ -45,7 +45,7 @@ pub(crate) use gap::{GONE_TRAILS, GoneTrail, GoneTrails};
 pub(crate) use lock::{
     AppendGuard, AppendLock, WriterLock, leave_word, lies_in_store, read_holder,
 };
-pub(crate) use payloads::{PayloadWriter, Payloads, move_out};
+pub(crate) use payloads::{PayloadWriter, move_out};
 pub(crate) use place::end as end_of_line;
 pub(crate) use present::present_at;
 pub(crate) use queue::Queue;

@@ -3,6 +3,8 @@
 //! Whoever indexes a store reads every trail once, however many lines of history it is
 //! a part of, and goes on where it stopped.
 
+use std::sync::Arc;
+
 use super::chain::Segment;
 use super::directory::LogDir;
 use crate::error::{Reason, Result};
@@ -96,7 +98,7 @@ impl TrailRecords {
         } else {
             let file = segment.file()?;
             let reader = TrailReader::forwards(file, &segment.path, from, buffer, Sums::Check);
-            reader.with_payloads(segment.payloads())
+            reader.with_payloads(Arc::new(segment.payloads()))
         };
         Ok(Self {
             reader,

@@ -45,7 +45,7 @@ pub use moves::Move;
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;
-pub use source::{KeptSource, SourceRecord};
+pub use source::KeptSource;
 pub use spawn::Spawned;
 pub use stats::{MessageCounts, Stats, format_duration};
 pub use steps::{Step, StepKind, Steps};
@@ -55,7 +55,6 @@ pub(crate) use import::import;
 pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
 pub(crate) use output::output_len;
-pub(crate) use source::piece_references;
 pub(crate) use spawn::spawn;
 pub(crate) use steps::{all_steps, newest_step, opener_of, undone_step};
 
