@@ -332,7 +332,7 @@ impl Line {
     }
 
     /// Returns the parts, the oldest first.
-    pub(super) fn into_parts(self) -> Vec<LinePart> {
+    pub(crate) fn into_parts(self) -> Vec<LinePart> {
         let part = |(session, trail, until)| LinePart {
             session,
             trail,
