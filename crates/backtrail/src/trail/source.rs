@@ -98,7 +98,7 @@ impl SourceRecord {
         let mut out = Vec::new();
         write_fields(&mut out, &body).map_err(|error| {
             Error::invalid("cannot record which file the session was imported from")
-                .because(Reason::Syntax(error.to_string()))
+                .with_reason(Reason::Syntax(error.to_string()))
         })?;
         Ok(out)
     }
