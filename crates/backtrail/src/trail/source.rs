@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::present::{path_of, to_hex};
 use super::{RecordKind, RecordRef};
 use crate::error::{Error, Reason, Result};
+use crate::hex::{path_of, to_hex};
 use crate::ids::SessionId;
 use crate::json::{Json, write_fields};
 use crate::message::parts::{PayloadHash, Reference};
