@@ -150,6 +150,16 @@ impl Move<'_> {
         }
     }
 
+    /// Returns the session of a conversation without files.
+    fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::ChatRewind(reader, _) | Self::ChatUndo(reader) | Self::ChatRedo(reader) => {
+                Some(reader.id())
+            }
+            _ => None,
+        }
+    }
+
     fn workspace(&self) -> Option<&Workspace> {
         match self {
             Self::Rewind(workspace, _) | Self::Undo(workspace) | Self::Redo(workspace) => {
@@ -283,7 +293,9 @@ impl MoveRequest<'_> {
                 true => Stage::Planned,
                 false => Stage::Done,
             };
-            self.ui.print_json(&Outcome::new(verb, stage))?;
+            let mut outcome = Outcome::new(verb, stage);
+            outcome.session = self.movement.session().cloned();
+            self.ui.print_json(&outcome)?;
             return Ok(Answer::No);
         }
         let place = match self.behind.trim() {

@@ -256,7 +256,7 @@ fn a_rewind_to_the_present_is_fine_and_nothing_to_undo_is_a_no() {
         );
         let ran = cli.run(&[verb, &id, "--json"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
-        assert_eq!(ran.json(), told(verb, &id, json!({})));
+        assert_eq!(ran.json(), outcome(verb, Some(&id), json!({})));
     }
     assert_eq!(trails(), before, "nothing was written for it");
 }

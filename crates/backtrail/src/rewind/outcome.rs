@@ -23,7 +23,6 @@ use crate::workspace::{Activity, NotCaptured, SessionPlace};
 /// lossy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-#[must_use = "conflicts may have stopped it; see `stage`"]
 pub struct Outcome {
     /// What was asked for.
     pub verb: Verb,

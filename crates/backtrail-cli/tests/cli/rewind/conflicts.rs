@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use serde_json::json;
-
 use super::{Files, files, run, seen, two_runs, write};
 use crate::kit::Cli;
 

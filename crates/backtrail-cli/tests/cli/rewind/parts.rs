@@ -1,7 +1,5 @@
 //! `undo --paths`: some files of a step, as a step of its own.
 
-use serde_json::json;
-
 use super::{changed, files, run, two_runs, write};
 
 #[test]
