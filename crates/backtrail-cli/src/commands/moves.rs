@@ -16,6 +16,7 @@ use backtrail::{
     ErrorKind, Outcome, Point, Progress, Rewind, RewindPlan, SessionId, SessionReader, Store,
     Workspace,
 };
+use serde_json::json;
 
 pub(super) use self::choose_hunks::HunkRequest;
 use self::outcome_text::{OutcomeText, running_warnings};
@@ -246,7 +247,7 @@ impl MoveRequest<'_> {
             warnings.iter().for_each(|text| self.ui.warning(text, None));
         }
         if self.ui.json() {
-            self.ui.print_json(outcome)?;
+            self.ui.print_json(&json!(outcome))?;
             return Ok(answer);
         }
         if outcome.stage != Stage::Stopped {
@@ -295,7 +296,7 @@ impl MoveRequest<'_> {
             };
             let mut outcome = Outcome::new(verb, stage);
             outcome.session = self.movement.session().cloned();
-            self.ui.print_json(&outcome)?;
+            self.ui.print_json(&json!(outcome))?;
             return Ok(Answer::No);
         }
         let place = match self.behind.trim() {
