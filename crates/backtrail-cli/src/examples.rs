@@ -90,6 +90,13 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         ],
     ),
     (
+        "help",
+        &[
+            ("help undo", "its options and examples"),
+            ("help --all", "every verb"),
+        ],
+    ),
+    (
         "import",
         &[
             ("import", "what agents keep on this machine"),
@@ -212,7 +219,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "trash",
         &[
-            ("trash list", ""),
+            ("trash", "what was deleted"),
             ("trash restore c81f", ""),
             ("trash empty --older-than 30d --dry-run", ""),
         ],
@@ -232,6 +239,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
             ("verify --quick", ""),
         ],
     ),
+    ("version", &[("version", "")]),
 ];
 
 /// Writes the examples of a verb; `None` where it has none.

@@ -8,7 +8,9 @@ use backtrail_index::{Money, Spending};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
+
+use crate::layout::{Span, cut, styled};
 
 /// Strips what could command a terminal from text that came from a transcript.
 /// Newlines and tabs stay; other control characters, and those that reorder
@@ -98,7 +100,7 @@ fn after_escape(text: &str) -> &str {
     rest.get(end.unwrap_or(0)..).unwrap_or("")
 }
 
-/// Makes one clean line of text that takes at most `width` columns.
+/// Makes text one clean line of at most `width` columns.
 pub(crate) fn one_line(text: &str, width: usize) -> String {
     let clean = clean(text);
     let mut line = String::new();
@@ -108,48 +110,10 @@ pub(crate) fn one_line(text: &str, width: usize) -> String {
         }
         line.push_str(word);
         if line.width() > width {
-            return cut(&line, width);
+            return styled(&cut(&[Span::plain(&line)], width));
         }
     }
     line
-}
-
-/// Cuts a line so that it takes at most `width` columns, with a sign that it was.
-fn cut(line: &str, width: usize) -> String {
-    let mut used = 1;
-    let kept = line.chars().take_while(|c| {
-        used += c.width().unwrap_or(0);
-        used <= width
-    });
-    kept.chain(['…']).collect()
-}
-
-/// Breaks a clean text between words, so that it stands behind `indent` columns of a
-/// terminal; lines after the first begin with as many blanks. A word that is too long
-/// stays whole. Without a width nothing is broken.
-pub(crate) fn behind(indent: usize, text: &str, width: Option<usize>) -> String {
-    /// With less room than this, breaking only makes it worse.
-    const ROOM: usize = 20;
-    let Some(room) = width.and_then(|width| width.checked_sub(indent)) else {
-        return text.to_owned();
-    };
-    let room = room.max(ROOM);
-    let mut out = String::new();
-    let mut used = 0;
-    for word in text.split(' ') {
-        let wide = word.width();
-        if used > 0 && used + 1 + wide > room {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent));
-            used = 0;
-        } else if !out.is_empty() {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += wide;
-    }
-    out
 }
 
 /// Writes a count of things: `1 record`, `2 records`.
@@ -255,18 +219,6 @@ pub(crate) fn cost_json(spending: &Spending) -> Value {
         0 => Value::Null,
         _ => json!(spending.cost.dollars()),
     }
-}
-
-/// Fills a text up to a width, at its end.
-pub(crate) fn pad_end(text: &str, width: usize) -> String {
-    let room = width.saturating_sub(text.width());
-    format!("{text}{}", " ".repeat(room))
-}
-
-/// Fills a text up to a width, before it.
-pub(crate) fn pad_start(text: &str, width: usize) -> String {
-    let room = width.saturating_sub(text.width());
-    format!("{}{text}", " ".repeat(room))
 }
 
 /// Writes a size with a binary unit.
@@ -412,32 +364,6 @@ mod tests {
         assert_eq!(cost_json(&spending), json!(1.84));
         spending.lower_bound_calls = 1;
         assert_eq!(cost(&spending), "$1.84+");
-    }
-
-    #[test]
-    fn columns_are_filled_by_what_is_seen() {
-        assert_eq!(pad_end("漢字", 6), "漢字  ");
-        assert_eq!(
-            pad_start("e\u{301}", 3),
-            "  e\u{301}",
-            "an accent takes no room"
-        );
-        assert_eq!(pad_end("too long", 3), "too long");
-    }
-
-    #[test]
-    fn long_lines_are_broken_between_words() {
-        let text = "others may read 漢字 and much more of it";
-        assert_eq!(behind(2, text, None), text);
-        assert_eq!(behind(4, text, Some(200)), text);
-        let broken = behind(4, text, Some(27));
-        assert_eq!(broken, "others may read 漢字\n    and much more of it");
-        assert_eq!(
-            behind(0, "a-word-that-is-far-too-long-for-it b", Some(20))
-                .lines()
-                .count(),
-            2
-        );
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         // In the order in which they can be read at once: the one that others come from first.
         let ids = deletions.iter().rev().map(|deletion| short(&deletion.id));
         let ids: Vec<&str> = ids.collect();
-        ui.take_back(&format!("trash restore {}", ids.join(" ")));
+        ui.to_reverse(&format!("trash restore {}", ids.join(" ")));
     }
     Ok(Answer::Done)
 }

@@ -16,8 +16,9 @@ use super::{Answer, open_files_store};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::{self, tilde};
+use crate::layout::hanging;
 use crate::settings::Settings;
-use crate::text::{behind, count, visible};
+use crate::text::{count, visible};
 use crate::ui::{BOLD, Ui, unwritable};
 
 /// Look whether everything is well, and say what to do where it is not
@@ -169,7 +170,7 @@ fn print(checks: &[Check], ui: &Ui) -> std::io::Result<()> {
             false => "look",
         };
         let message = visible(&check.message).replace('\n', " ");
-        let message = behind(INDENT, &message, ui.width());
+        let message = hanging(INDENT, &message, ui.width());
         writeln!(
             out,
             "{BOLD}{state:<4}{BOLD:#}  {:<11}  {message}",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use self::families::Family;
 use super::filters::{Filters, Scope, at_least_one, this_workspace};
-use super::{Answer, open_store, short};
+use super::{Answer, how_to_begin, open_store, short};
 use crate::args::Global;
 use crate::derived;
 use crate::error::{CommandError, Result};
@@ -84,15 +84,12 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     print(args, found, ui)
 }
 
-/// Says how to begin.
+/// Reports an empty store, and how to fill it.
 fn nothing_yet(ui: &Ui) -> Result<Answer> {
     if ui.json() {
         ui.print_json(&Value::Array(Vec::new()))?;
     } else {
-        let program = ui.program();
-        ui.status(&format!(
-            "no sessions yet; record something: {program} record --text hello"
-        ));
+        ui.status(&format!("no sessions yet; {}", how_to_begin(ui.program())));
     }
     Ok(Answer::Done)
 }

@@ -7,11 +7,12 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use super::Answer;
+use super::help::find;
 use crate::args::{self, Global};
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::ui::{Ui, unwritable};
 
-/// Print the manual page, of all verbs or of one
+/// Print the manual page of all verbs or of one
 ///
 /// Read it with `backtrail man | man -l -`.
 #[derive(Debug, clap::Args)]
@@ -34,31 +35,6 @@ pub(crate) fn run(args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
         .and_then(|()| out.flush())
         .map_err(|error| unwritable(&error))?;
     Ok(Answer::Done)
-}
-
-/// Finds a verb, as `show` or as `trash empty`.
-fn find(whole: &Command, words: &[String]) -> Result<Command> {
-    let mut command = whole;
-    for word in words {
-        let verb = command.find_subcommand(word);
-        command = verb.filter(|verb| !verb.is_hide_set()).ok_or_else(|| {
-            let what = format!("there is no verb \"{}\"", words.join(" "));
-            let near = nearest(command, word);
-            let error = CommandError::not_found(what);
-            match near {
-                Some(near) => error.hint(format!("nearest: {near}")),
-                None => error.hint("see which there are: backtrail --help"),
-            }
-        })?;
-    }
-    Ok(command.clone())
-}
-
-fn nearest(command: &Command, word: &str) -> Option<String> {
-    let alike = |verb: &Command| strsim::jaro(verb.get_name(), word);
-    let verbs = command.get_subcommands().filter(|verb| alike(verb) > 0.7);
-    let best = verbs.max_by(|a, b| alike(a).total_cmp(&alike(b)));
-    best.map(|verb| verb.get_name().to_owned())
 }
 
 /// Returns how the program is called up to a verb: `backtrail trash empty`.

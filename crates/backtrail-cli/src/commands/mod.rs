@@ -13,6 +13,7 @@ pub(crate) mod export;
 mod filters;
 pub(crate) mod fork;
 pub(crate) mod gc;
+pub(crate) mod help;
 mod here;
 pub(crate) mod import;
 pub(crate) mod list;
@@ -20,7 +21,7 @@ pub(crate) mod log;
 pub(crate) mod man;
 mod markdown;
 mod moves;
-mod page;
+mod overview;
 pub(crate) mod pin;
 pub(crate) mod rebuild;
 pub(crate) mod record;
@@ -41,6 +42,7 @@ pub(crate) mod title;
 pub(crate) mod trash;
 pub(crate) mod undo;
 pub(crate) mod verify;
+pub(crate) mod version;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -83,7 +85,7 @@ impl From<Answer> for ExitCode {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
     let global = &args.global;
     let Some(command) = &args.command else {
-        return page::run(global, ui);
+        return overview::run(global, ui);
     };
     match command {
         Command::Run(args) => run::run(args, global, ui),
@@ -121,6 +123,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Rebuild(args) => rebuild::run(args, global, ui),
         Command::Completions(args) => completions::run(args, global, ui),
         Command::Man(args) => man::run(args, global, ui),
+        Command::Help(args) => help::run(args, global, ui),
+        Command::Version(args) => version::run(args, global, ui),
     }
 }
 
@@ -189,12 +193,17 @@ fn required(store: Option<Store>, global: &Global) -> Result<Store> {
         Some(store) => Ok(store),
         None => {
             let (dir, _) = home::store_dir(global.store.as_deref())?;
-            let what = format!("there is no store in {}", dir.display());
+            let what = format!("no store in {}", dir.display());
             Err(CommandError::not_found(what)
                 .at_path(&dir)
-                .hint("record something first: backtrail record --text hello"))
+                .hint(how_to_begin("backtrail")))
         }
     }
+}
+
+/// Returns the commands that put the first sessions into a store.
+fn how_to_begin(program: &str) -> String {
+    format!("start with: {program} run -- COMMAND, or {program} import")
 }
 
 /// A place in a session: `REF`, or `REF:SEQ`.
@@ -298,7 +307,7 @@ fn deleted(error: backtrail::Error, id: &SessionId) -> CommandError {
 }
 
 /// Says what a session's history has no more, or only in the trash.
-fn say_gaps(gaps: &[HistoryGap], ui: &Ui) {
+fn report_gaps(gaps: &[HistoryGap], ui: &Ui) {
     for gap in gaps {
         let next = gap.until + 1;
         let session = short(&gap.session);

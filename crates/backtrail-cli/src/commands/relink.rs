@@ -224,7 +224,7 @@ fn tell(linked: &Relinked, ui: &Ui) -> Result<()> {
     })?;
     if linked.what != RelinkedWhat::SessionsBack {
         let word = |path: &Path| quote(&path.to_string_lossy());
-        ui.take_back(&format!("relink {} {}", word(root), word(&linked.from)));
+        ui.to_reverse(&format!("relink {} {}", word(root), word(&linked.from)));
     }
     Ok(())
 }

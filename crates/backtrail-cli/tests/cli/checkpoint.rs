@@ -65,14 +65,14 @@ fn the_words_of_a_checkpoint_say_what_was_kept_and_what_was_not() {
     let id = ran.stdout.trim().to_owned();
     assert_eq!(id.len(), 8, "{ran:#?}");
     let seen = normal(&ran.stderr, &cli, &[]);
-    assert_eq!(seen, "kept 1 file (4 bytes) of <work>\n");
+    assert_eq!(seen, "saved 1 file (4 bytes) in <work>\n");
     write(&cli, "node_modules/x/index.js", "x");
     write(&cli, ".gitignore", "node_modules\n");
     let ran = cli.run(&["checkpoint"]);
     assert_eq!(
         normal(&ran.stderr, &cli, &[]),
-        "kept 2 files (17 bytes) of <work>, 1 changed since the last\n\
-         not captured: node_modules (ignored)\n"
+        "saved 2 files (17 bytes) in <work>, 1 changed since the last checkpoint\n\
+         not protected: node_modules (ignored)\n"
     );
     assert_eq!(cli.run(&["cat", &id, "a.txt"]).stdout, "one\n");
 }
@@ -137,7 +137,7 @@ fn nothing_changed_is_an_answer_and_no_failure() {
     let ran = cli.run(&["diff"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: nothing changed in <work>\n"
+        "exit 0\nerr: no changes in <work>\n"
     );
     assert_eq!(cli.run(&["diff", "--json"]).stdout, "[]\n");
     assert_eq!(cli.run(&["diff", "x", "last"]).code, 0);
@@ -183,7 +183,7 @@ fn wrong_points_and_paths_are_named_with_the_way_out() {
         (&["cat", "last~x", "a"], "needs a number behind last~"),
         (&["diff", "last~1"], "no turn or run was made here yet"),
         (&["diff", ":3"], "no session works in"),
-        (&["cat", "last", "b"], "there was no b at last"),
+        (&["cat", "last", "b"], "b did not exist at last"),
         (&["cat", "last", "../b"], "is outside the workspace"),
         (&["checkpoint", "last"], "means something else as a point"),
         (&["checkpoint", ""], "is blank"),

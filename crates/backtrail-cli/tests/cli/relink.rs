@@ -40,7 +40,7 @@ fn f26_a_copied_directory_has_its_sessions_again_after_relink() {
     assert_eq!(gone[0]["sessions"], 1);
     assert_eq!(gone[0]["candidate"], serde_json::Value::Null);
     let linked = at(&cli, &new, &["relink", text(&old)]);
-    says(&linked, 0, &["take this back: backtrail relink"]);
+    says(&linked, 0, &["to reverse: backtrail relink"]);
     assert!(linked.stdout.contains("(1 session)"), "{linked:#?}");
     let latest = at(&cli, &new, &["show", "latest", "--json"]).json();
     assert_eq!(
@@ -93,7 +93,7 @@ fn f26_a_directory_of_the_same_project_is_brought_up() {
 fn wrong_directories_are_refused_with_a_way_out() {
     let cli = Cli::new();
     let ran = cli.run(&["relink", "/nowhere"]);
-    says(&ran, 2, &["there is no store"]);
+    says(&ran, 2, &["no store in"]);
     says(
         &cli.run(&["relink"]),
         0,
@@ -111,6 +111,6 @@ fn wrong_directories_are_refused_with_a_way_out() {
     let ran = cli.run(&["relink", text(&old), text(&other)]);
     says(&ran, 2, &["is still there", "--yes"]);
     let ran = cli.run(&["relink", text(&old), text(&other), "--yes"]);
-    says(&ran, 0, &["take this back"]);
+    says(&ran, 0, &["to reverse"]);
     says(&cli.run(&["relink", "--yes"]), 2, &[]);
 }

@@ -33,7 +33,7 @@ fn a_command_that_is_not_found_is_127() {
     let cli = Cli::new();
     let ran = run(&cli, &["no-such-command"]);
     assert_eq!(ran.code, 127, "{ran:#?}");
-    let said = "error: cannot run no-such-command: there is no such command";
+    let said = "error: cannot run no-such-command: command not found";
     assert!(ran.stderr.contains(said), "{ran:#?}");
     assert_eq!(run(&cli, &["./gone"]).code, 127);
     assert_eq!(run(&cli, &[""]).code, 127);
@@ -190,7 +190,7 @@ fn a_label_or_a_report_that_cannot_be_is_refused_before_anything_starts() {
     for (args, words) in wrong {
         let ran = cli.run(&[&["run"], args, &["--", "touch", "started"]].concat());
         assert_eq!(ran.code, 125, "{args:?}: {ran:#?}");
-        let begins = "error: nothing was started: ";
+        let begins = "error: the command was not started: ";
         assert!(ran.stderr.starts_with(begins), "{ran:#?}");
         assert!(ran.stderr.contains(words), "{args:?}: {ran:#?}");
         assert!(!cli.work().join("started").exists(), "{args:?}");
@@ -209,7 +209,7 @@ fn a_report_that_fails_after_all_is_all_that_is_missing() {
         ran.stderr.contains("backtrail: 2 files changed"),
         "{ran:#?}"
     );
-    let said = "error: the command ended with code 3, and everything was kept, \
+    let said = "error: the command exited with code 3 and everything was saved, \
                 but its report is missing";
     assert!(ran.stderr.contains(said), "{ran:#?}");
     let log = cli.run(&["log", "--json"]).json();

@@ -32,7 +32,7 @@ fn a_session_is_deleted_found_in_the_trash_and_taken_back() {
     );
     assert_eq!(
         ran.stderr,
-        format!("take this back: backtrail trash restore {}\n", short(&id))
+        format!("to reverse: backtrail trash restore {}\n", short(&id))
     );
     assert_eq!(cli.run(&["list", "--json"]).json(), serde_json::json!([]));
     for verb in ["show", "context", "stats", "fork", "verify", "delete"] {
@@ -48,23 +48,20 @@ fn a_session_is_deleted_found_in_the_trash_and_taken_back() {
         );
         assert!(ran.stderr.contains(&hint), "{verb}: {ran:#?}");
     }
-    let list = ok(cli.run(&["trash", "list"]));
+    let list = ok(cli.run(&["trash"]));
     assert!(
         list.stdout.contains(short(&id)) && list.stdout.contains("hello"),
         "{list:#?}"
     );
-    let list = cli.run(&["trash", "list", "--json"]).json();
+    let list = cli.run(&["trash", "--json"]).json();
     assert_eq!(list[0]["session"], id.as_str());
     assert_eq!(list[0]["what"], "session");
     assert_eq!(list[0]["title"], "hello");
     assert_eq!(list[0]["deleted_by"], "backtrail");
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert_eq!(back.code, 0, "{back:#?}");
     assert_eq!(cli.texts(&id), ["hello"]);
-    assert_eq!(
-        ok(cli.run(&["trash", "list"])).stderr,
-        "the trash is empty\n"
-    );
+    assert_eq!(ok(cli.run(&["trash"])).stderr, "the trash is empty\n");
 }
 
 #[test]
@@ -79,35 +76,31 @@ fn emptying_asks_and_keeps_what_is_read() {
     // Nobody is there to ask.
     let ran = cli.run(&["trash", "empty"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("say so beforehand: --yes"), "{ran:#?}");
+    assert!(ran.stderr.contains("pass --yes to confirm"), "{ran:#?}");
     let dry = ok(cli.run(&["trash", "empty", "--dry-run"]));
     assert!(
         dry.stdout
-            .contains(&format!("session {} would go", short(&other))),
+            .contains(&format!("would remove session {}", short(&other))),
         "{dry:#?}"
     );
-    let kept = format!(
-        "session {} is kept: {} goes on from it",
-        short(&id),
-        short(&fork)
-    );
+    let kept = format!("kept session {}: {} continues it", short(&id), short(&fork));
     assert!(dry.stderr.contains(&kept), "{dry:#?}");
     let old = ok(cli.run(&["trash", "empty", "--older-than", "30d", "--yes"]));
     assert_eq!(
         (old.stdout.as_str(), old.stderr.as_str()),
-        ("", "nothing was removed\n")
+        ("", "nothing removed\n")
     );
     let ran = ok(cli.run(&["trash", "empty", "--yes"]));
-    assert_eq!(ran.stdout, format!("session {} is gone\n", short(&other)));
+    assert_eq!(ran.stdout, format!("removed session {}\n", short(&other)));
     assert!(
-        ran.stderr.contains(&kept) && ran.stderr.contains(" freed"),
+        ran.stderr.contains(&kept) && ran.stderr.contains("freed "),
         "{ran:#?}"
     );
     assert_eq!(cli.texts(&fork), ["one"]);
     let wrong = cli.run(&["trash", "restore", &other]);
     assert_eq!(wrong.code, 2);
     assert!(
-        wrong.stderr.contains("nothing in the trash begins with"),
+        wrong.stderr.contains("nothing in the trash matches"),
         "{wrong:#?}"
     );
     let wrong = cli.run(&["trash", "empty", "--older-than", "soon"]);
@@ -124,10 +117,7 @@ fn a_person_at_a_terminal_is_asked_before_something_final() {
     let id = cli.new_session("one");
     ok(cli.run(&["delete", &id]));
     for (verb, question) in [
-        (
-            vec!["trash", "empty"],
-            "for good? that cannot be taken back [y/N]",
-        ),
+        (vec!["trash", "empty"], "? this cannot be undone [y/N]"),
         (
             vec!["delete", "--purge", &id],
             "for good? it cannot be taken back [y/N]",
@@ -172,7 +162,7 @@ fn a_purge_says_what_it_leaves_and_forks_say_what_is_gone() {
     let unasked = cli.run(&["delete", "--purge", &id]);
     assert_eq!(unasked.code, 2);
     assert!(
-        unasked.stderr.contains("say so beforehand: --yes"),
+        unasked.stderr.contains("pass --yes to confirm"),
         "{unasked:#?}"
     );
     let ran = ok(cli.run(&["delete", "--purge", "--yes", &id]));

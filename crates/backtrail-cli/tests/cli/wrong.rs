@@ -176,9 +176,9 @@ fn without_a_store_every_verb_says_so_and_makes_none() {
             screen(&ran, &cli, &[]),
             "\
 exit 2
-err: error: there is no store in <store>
+err: error: no store in <store>
 err:
-err: hint: record something first: backtrail record --text hello
+err: hint: start with: backtrail run -- COMMAND, or backtrail import
 ",
             "{verb:?}"
         );
@@ -206,7 +206,7 @@ fn in_an_empty_store_there_is_no_latest() {
     let ran = cli.run(&["list"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: no sessions yet; record something: backtrail record --text hello\n"
+        "exit 0\nerr: no sessions yet; start with: backtrail run -- COMMAND, or backtrail import\n"
     );
 }
 

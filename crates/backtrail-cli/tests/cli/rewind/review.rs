@@ -87,7 +87,7 @@ fn a_chat_rewind_after_one_that_was_given_up_is_taken_back_by_what_it_prints() {
     let ran = cli.run(&["rewind", &format!("{id}:4"), "--chat"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_ne!(cli.conversation(&id), before);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         one_line(&back).starts_with("Took back the rewind from record 8 to record 4"),
         "{back:#?}"
@@ -147,7 +147,7 @@ fn an_undo_that_could_take_back_nothing_says_so() {
         "{ran:#?}"
     );
     assert!(ran.stdout.contains("not restored  big"), "{ran:#?}");
-    assert!(!ran.stderr.contains("take this back"), "{ran:#?}");
+    assert!(!ran.stderr.contains("to reverse"), "{ran:#?}");
 }
 
 /// Finding 10.
@@ -315,7 +315,7 @@ fn a_conversation_that_comes_back_is_not_called_a_rewind() {
     let before = cli.conversation(&id);
     let ran = cli.run(&["undo", "--chat"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         one_line(&back).starts_with("Brought back what was said after record 4"),
         "{back:#?}"
@@ -354,7 +354,7 @@ fn the_restore_of_everything_is_named_and_counts_nothing() {
     assert_eq!(files(&cli.work()), first);
     let log = cli.run(&["log"]).stdout;
     assert!(log.lines().next().unwrap().contains(" . "), "{log}");
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         one_line(&back).starts_with("Took back the restore of . ("),
         "{back:#?}"
