@@ -213,10 +213,11 @@ mod gc;
 mod ids;
 mod json;
 mod legacy;
+mod log;
 mod message;
 mod objects;
 mod random;
-mod restore;
+mod rewind;
 mod session;
 mod snapshot;
 mod storage;
@@ -233,29 +234,31 @@ pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};
+pub use log::{
+    Commit, Durability, Follower, GapBecause, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
+    Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
+};
 pub use message::{
-    Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
-    ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, Draft, InputLine, Media, Message, Role, StoredCompaction, TextBlock,
+    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
-pub use restore::{
+pub use rewind::{
     Attempt, ChangedBy, ChatMove, Choice, Conflict, ForkInto, ForkIntoPlan, ForkedInto, Kept,
     KeptBecause, Merge, NotRestored, OnConflict, Overlap, Part, PlannedChange, PlannedKind,
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
-    Answer, Answers, CallUsage, Commit, Compacted, Durability, Follower, ForkOptions, GapBecause,
-    History, HistoryGap, HistoryItem, Holder, Import, ImportOutcome, Intake, IntakeOptions,
-    KeptSource, LinePart, MessageCounts, Move, Moved, Note, OwnedRecords, Prompt, Prompts, Records,
-    RepairPlan, RepairReport, Session, SessionInfo, SessionOptions, SessionReader, SetAside,
-    SourceRecord, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome,
-    TrailRecord, TrailRecords, Turn, VerifyReport, format_duration,
+    Answer, Answers, CallUsage, Compacted, ForkOptions, History, HistoryItem, Import,
+    ImportOutcome, Intake, IntakeOptions, KeptSource, MessageCounts, Move, Note, Prompt, Prompts,
+    Session, SessionInfo, SessionOptions, SessionReader, SourceRecord, Spawned, Stats, Step,
+    StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
 };
 pub use snapshot::{
-    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,
-    LeftOutEntry, LeftOutReason, Limits, Progress, ScanProgress, ScanStage, Snapshot, TextDiff,
-    TooMuch, Totals,
+    Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
+    ScanProgress, ScanStage, SkippedEntries, SkippedEntry, SkippedReason, Snapshot, SnapshotLimits,
+    TextDiff, TooMuch, Totals,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Staging, Store, StoreOptions};
@@ -275,3 +278,8 @@ pub use workspace::{
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
     SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,
 };
+
+/// The Rust of README.md, which `cargo test --doc` compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -14,8 +14,8 @@ use super::envelope::{Envelope, LegacyKind, SlowEnvelope, Span, read_envelope, s
 use super::opener::WORKSPACE_META;
 use super::sum::{HEX, Sum};
 use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::log::Payloads;
 use crate::message::{Message, MessageOf, parts};
-use crate::session::Payloads;
 use crate::time::Timestamp;
 
 /// The longest line that the writer makes.
@@ -241,7 +241,7 @@ impl<'a> RecordRef<'a> {
 
     fn flawed(&self, reason: Reason) -> Error {
         let what = format!("cannot read the message of record {}", self.seq());
-        Error::new(ErrorKind::Corrupt, what).because(reason)
+        Error::new(ErrorKind::Corrupt, what).with_reason(reason)
     }
 
     /// Parses the message as it stands in its line: a large or binary part of it

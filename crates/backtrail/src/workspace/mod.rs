@@ -40,9 +40,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::ids::{SessionId, WorkspaceId};
+use crate::log::{LogDir, LogReader};
 use crate::objects::Objects;
-use crate::session::{SessionFiles, SessionInfo, SessionReader};
-use crate::snapshot::remembered::Remembered;
+use crate::session::SessionInfo;
+use crate::snapshot::node_cache::CachedNodes;
 use crate::store::Store;
 use crate::trail::present::WorkspaceRef;
 
@@ -92,11 +93,11 @@ pub struct Workspace(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Store,
-    files: SessionFiles,
+    files: LogDir,
     id: WorkspaceId,
     root: PathBuf,
     /// What was read of snapshots, where that is kept.
-    read: Option<Arc<Remembered>>,
+    read: Option<Arc<CachedNodes>>,
     let_go: Mutex<let_go::Known>,
 }
 
@@ -123,7 +124,9 @@ impl Workspace {
             store: store.clone(),
             id: id.clone(),
             root: root.clone(),
-            read: Some(Arc::new(Remembered::new(Arc::new(store.objects().clone())))),
+            read: Some(Arc::new(CachedNodes::new(Arc::new(
+                store.objects().clone(),
+            )))),
             let_go: Mutex::default(),
         }))
     }
@@ -180,7 +183,7 @@ impl Workspace {
         }
     }
 
-    pub(crate) fn files(&self) -> &SessionFiles {
+    pub(crate) fn files(&self) -> &LogDir {
         &self.0.files
     }
 
@@ -189,12 +192,12 @@ impl Workspace {
     }
 
     /// Returns its trail to read from.
-    fn trail(&self) -> SessionReader {
-        SessionReader::new(&self.0.store, self.0.files.clone())
+    fn trail(&self) -> LogReader {
+        LogReader::new(&self.0.store, self.0.files.clone())
     }
 
     /// Makes an error of a failure of the machine in its directory in the store.
     fn failed(&self, doing: &str, error: std::io::Error) -> Error {
-        Error::io(doing, self.0.files.dir(), error)
+        Error::io(doing, self.0.files.path(), error)
     }
 }
