@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     if args.yes {
         options = options.unlimited();
     }
-    let checkpoint = progress::keep(ui, options, |options| workspace.checkpoint(options));
+    let checkpoint = progress::checkpoint(ui, options, |options| workspace.checkpoint(options));
     let checkpoint = checkpoint.map_err(too_much)?;
     if ui.json() {
         ui.print_json(&checkpoint_json(&checkpoint))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use backtrail::Compaction;
 use serde_json::json;
 
-use super::{Answer, locked_hint, require_store, resolve, short, speak_in};
+use super::{Answer, locked_hint, open_to_write, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::input::read_text;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let summary = read_text(&args.summary_file, "the summary")?;
-    let session = speak_in(&store, &id, None, ui).map_err(|error| locked_hint(error, &id))?;
+    let session = open_to_write(&store, &id, None, ui).map_err(|error| locked_hint(error, &id))?;
     let id = session.id().clone();
     let done = session.compact(&Compaction::new(summary).keep(args.keep))?;
     session.close()?;

@@ -1,4 +1,4 @@
-//! `backtrail config`: every setting, its value and where it comes from.
+//! `backtrail config`: prints the settings.
 
 use std::io::Write;
 use std::path::Path;
@@ -85,7 +85,7 @@ fn prices_row(prices: &Setting<Vec<Price>>) -> Row {
     });
     Row {
         name: "prices",
-        shown: one_line(&format!("of {}", names.join(", ")), 60),
+        shown: one_line(&format!("for {}", names.join(", ")), 60),
         value: Value::Object(value.collect()),
         source: source_of(prices),
     }
@@ -132,7 +132,7 @@ fn print(rows: &[Row], dir: &Path, ui: &Ui) -> std::io::Result<()> {
     }
     out.flush()?;
     ui.remark(&format!(
-        "settings are kept in {}",
+        "settings file: {}",
         dir.join("config.toml").display()
     ));
     Ok(())

@@ -1,4 +1,4 @@
-//! `backtrail man`: the manual, in the form that `man` reads.
+//! `backtrail man`: the manual, in roff.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ use crate::ui::{Ui, unwritable};
 /// Read it with `backtrail man | man -l -`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A verb
+    /// The verb
     #[arg(value_name = "VERB", num_args = 0..=2)]
     verb: Vec<String>,
 }
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-/// Returns how the program is called up to a verb: `backtrail trash empty`.
+/// Returns the program and the verb: `backtrail trash empty`.
 fn called(command: &Command) -> String {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     name.to_owned()
@@ -56,7 +56,7 @@ fn one(command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Writes one page with everything: what there is for all verbs, and then each.
+/// Writes one page with all verbs.
 fn all(whole: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let man = Man::new(whole.clone())
@@ -76,20 +76,20 @@ fn all(whole: &Command) -> io::Result<Vec<u8>> {
     }
     roff.control("SH", ["EXIT STATUS"]);
     roff.text([roman(
-        "0 done; 1 the answer is no, or you must act; 2 misuse or failure. \
-         A command under run gives its own.",
+        "0: done. 1: the answer is no, or you must act. 2: wrong usage or failure. \
+         run exits with the code of its command.",
     )]);
     roff.control("SH", ["ENVIRONMENT"]);
     for (name, what) in [
         ("BACKTRAIL_HOME", "The directory of the store."),
         (
             "BACKTRAIL_PAGER, PAGER",
-            "What long output on a terminal goes through.",
+            "The pager for long output on a terminal.",
         ),
-        ("COLUMNS", "How wide output may be."),
+        ("COLUMNS", "The width of the output."),
         (
             "NO_COLOR",
-            "If set, no colours are used unless --color asks for them.",
+            "If set, no colours unless --color asks for them.",
         ),
     ] {
         roff.control("TP", []);
@@ -139,7 +139,7 @@ fn write_verb(roff: &mut Roff, verb: &Command) {
     }
 }
 
-/// Writes an argument as it is typed.
+/// Returns an argument as typed.
 fn arg_name(arg: &clap::Arg) -> String {
     let takes = arg.get_num_args().is_some_and(|n| n.takes_values());
     let values = arg.get_value_names().unwrap_or_default().iter();

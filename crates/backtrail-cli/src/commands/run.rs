@@ -258,7 +258,7 @@ impl<'a> Running<'a> {
         } else {
             options
         };
-        let made = progress::keep(self.ui, options, |options| {
+        let made = progress::checkpoint(self.ui, options, |options| {
             match session {
                 Some(id) => {
                     let checkpoint = workspace.checkpoint(options.session(id))?;
@@ -328,7 +328,7 @@ impl<'a> Running<'a> {
         }
         // A rewind from elsewhere may have been interrupted while the command ran.
         Finish::ToWrite.finish(&begun.workspace, self.ui)?;
-        let made = progress::keep(self.ui, options, |options| {
+        let made = progress::checkpoint(self.ui, options, |options| {
             begun.workspace.checkpoint(options)
         });
         Ok(made?)

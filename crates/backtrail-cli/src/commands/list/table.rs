@@ -5,7 +5,7 @@ use std::io;
 use backtrail_index::{SessionRow, Spending};
 use unicode_width::UnicodeWidthStr;
 
-use super::families::words_of;
+use super::families::title_of;
 use crate::derived::prefix;
 use crate::layout::{Cell, Column, Span, Table, styled};
 use crate::pager;
@@ -78,8 +78,8 @@ impl<'a> Line<'a> {
     /// Returns the title, cut to fit, and the number of folded sessions, which is never cut.
     fn title(&self, width: usize) -> (String, String) {
         let indent = self.marks().chars().take_while(|c| *c == ' ').count();
-        let words = words_of(self.row).unwrap_or_default();
-        let text = format!("{}{words}", self.marks());
+        let title = title_of(self.row).unwrap_or_default();
+        let text = format!("{}{title}", self.marks());
         let mut folded = self.folded();
         if folded.width() * 2 > width {
             folded = format!("+{}", self.forks + self.sub_agents);

@@ -20,7 +20,7 @@ impl Suggestions<'_> {
 /// Returns the error for a command that was not started; `line` is the command as typed.
 pub(super) fn not_protected(error: CommandError, suggest: &Suggestions<'_>, line: &str) -> NotRun {
     let error = error
-        .so("the command was not started: cannot make a checkpoint first")
+        .context("the command was not started: cannot make a checkpoint first")
         .hint(format!(
             "run without protection: {} -- {line}",
             suggest.verb("run --unprotected")
@@ -60,7 +60,7 @@ impl NotClosed {
         let look = format!("see what changed: {}", suggest.verb("diff"));
         let error = match self {
             Self::NoCheckpoint(error) => error
-                .so(format!(
+                .context(format!(
                     "{ended}, but no checkpoint could be made afterwards"
                 ))
                 .hint(format!("the files are as the command left them; {look}"))
@@ -69,17 +69,17 @@ impl NotClosed {
                     suggest.verb("checkpoint")
                 )),
             Self::NotRecorded(error) => error
-                .so(format!(
+                .context(format!(
                     "{ended} and the checkpoint was made, but the run could not be recorded"
                 ))
                 .hint(look),
             Self::NotCompared(error) => error
-                .so(format!(
+                .context(format!(
                     "{ended} and everything was saved, but the changes cannot be computed"
                 ))
                 .hint(format!("see what is damaged: {} verify", suggest.program)),
             Self::NotReported(error) => error
-                .so(format!(
+                .context(format!(
                     "{ended} and everything was saved, but the report could not be written"
                 ))
                 .hint(look),

@@ -124,7 +124,7 @@ impl Summary {
             // Four lines are enough; what lost its protection matters more.
             let room = lost.is_none() || next.len() == 1;
             lines.extend(lost);
-            lines.extend(self.left_out(width).filter(|_| room));
+            lines.extend(self.skipped(width).filter(|_| room));
             lines.extend(next);
         } else {
             lines.extend(lost);

@@ -1,4 +1,4 @@
-//! A piece of a message, with the words that were looked for in bold.
+//! A piece of a message, with the matching words in bold.
 
 use anstyle::Style;
 use backtrail_index::Snippet;
@@ -7,10 +7,10 @@ use crate::layout::{Line, Span, cut, styled, wrap};
 use crate::text::clean;
 use crate::ui::BOLD;
 
-/// A snippet takes no more lines than this.
+/// The most lines of a snippet.
 const LINES: usize = 3;
 
-/// Draws a snippet in lines that are no wider than a terminal; one where there is none.
+/// Draws a snippet in lines of at most `width` columns; in one line without a width.
 pub(super) fn lines(snippet: &Snippet, width: Option<usize>) -> Vec<String> {
     let text = flat(snippet);
     let Some(width) = width else {
@@ -26,7 +26,7 @@ pub(super) fn lines(snippet: &Snippet, width: Option<usize>) -> Vec<String> {
     lines.iter().map(|line| styled(line)).collect()
 }
 
-/// Returns where the words are, in characters.
+/// Returns where the matching words are, in characters.
 pub(super) fn characters(snippet: &Snippet) -> Vec<[usize; 2]> {
     let count = |end: usize| snippet.text.get(..end).map(|text| text.chars().count());
     let marks = snippet.marks.iter();
@@ -35,7 +35,7 @@ pub(super) fn characters(snippet: &Snippet) -> Vec<[usize; 2]> {
         .collect()
 }
 
-/// Makes one clean line of a snippet, with the words that were searched for in bold.
+/// Makes a snippet one clean line.
 fn flat(snippet: &Snippet) -> Line {
     let mut flat = Line::new();
     let mut push = |text: &str, style: Style| {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_were_looked_for_are_bold() {
+    fn matching_words_are_bold() {
         let found = snippet(
             "…round half even here:\n\tthe old rounding lost a cent…",
             &["even", "cent"],
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_there_are_few() {
+    fn a_snippet_has_few_lines_and_none_is_too_wide() {
         let latin = snippet(&"a longer word here ".repeat(30), &["word"]);
         let wide = snippet(&"漢字かな交じり文".repeat(30), &["かな"]);
         let endless = snippet(&"x".repeat(1000), &[]);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_commands_no_terminal_and_wrong_marks_hide_nothing() {
+    fn escapes_are_removed_and_wrong_marks_hide_nothing() {
         let hostile = snippet("a \u{1b}]0;x\u{7}b\u{9b}31m word \u{202e}c", &["word"]);
         assert_eq!(seen(&hostile, None), ["a b\u{fffd}31m <word> \u{fffd}c"]);
         let mut wrong = snippet("é word", &["word"]);
