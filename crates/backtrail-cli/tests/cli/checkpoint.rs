@@ -261,7 +261,7 @@ fn status_says_how_things_stand() {
     let ran = cli.run(&["status"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: nothing was kept here yet; begin with: backtrail run -- COMMAND\n"
+        "exit 0\nerr: no checkpoints here yet; start with: backtrail run -- COMMAND\n"
     );
     write(&cli, "a", "1\n");
     checkpoint(&cli, "x");
@@ -339,11 +339,11 @@ fn the_home_directory_and_the_whole_file_system_are_refused_without_a_flag() {
     let ran = finish(&mut command, b"");
     assert_eq!(ran.code, 2);
     assert!(
-        ran.stderr.contains("is your home directory"),
+        ran.stderr.contains("refusing to snapshot your home directory"),
         "{}",
         ran.stderr
     );
-    assert!(ran.stderr.contains("hint: if it is meant: --yes"));
+    assert!(ran.stderr.contains("hint: to do it anyway: --yes"));
     let record = || {
         let mut command = cli.command(&["record"]);
         let line = b"{\"type\":\"checkpoint\"}\n";
@@ -351,7 +351,7 @@ fn the_home_directory_and_the_whole_file_system_are_refused_without_a_flag() {
     };
     let ran = record();
     assert_eq!(ran.code, 1, "{ran:#?}");
-    assert!(ran.stdout.contains("is your home directory"), "{ran:#?}");
+    assert!(ran.stdout.contains("refusing to snapshot your home directory"), "{ran:#?}");
     assert!(
         ran.stdout.contains("backtrail checkpoint --yes"),
         "{ran:#?}"
@@ -361,7 +361,7 @@ fn the_home_directory_and_the_whole_file_system_are_refused_without_a_flag() {
     assert_eq!(record().code, 0, "who made one has decided");
     let ran = cli.run(&["checkpoint", "--workspace", "/"]);
     assert!(
-        ran.stderr.contains("is the whole file system"),
+        ran.stderr.contains("refusing to snapshot the whole file system"),
         "{}",
         ran.stderr
     );
@@ -519,9 +519,9 @@ fn a_first_snapshot_that_is_too_large_names_the_directories_and_the_lines() {
         "{}",
         ran.stderr
     );
-    let data = "hint: data/ has 3 GiB in 12 files; leave it out by this line in .backtrailignore: /data/\n";
+    let data = "hint: data/ has 3 GiB in 12 files; to skip it, add this line to .backtrailignore: /data/\n";
     assert!(ran.stderr.contains(data), "{}", ran.stderr);
-    assert!(ran.stderr.contains("hint: or take it all: --yes\n"));
+    assert!(ran.stderr.contains("hint: or include everything: --yes\n"));
     assert_eq!(
         cli.run(&["log", "--json"]).stdout,
         "[]\n",

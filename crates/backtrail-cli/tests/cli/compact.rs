@@ -234,7 +234,7 @@ fn a_context_with_damage_behind_it_says_so() {
     assert_eq!(
         err,
         "\
-warning: 1 place of the history could not be read and may be missing here
+warning: 1 place in the history cannot be read; messages may be missing
 hint: backtrail verify <id>
 "
     );
@@ -336,7 +336,7 @@ fn a14_a_bad_compaction_is_answered_with_its_reason_and_the_rest_goes_on() {
         assert_eq!(
             ran.stderr,
             format!(
-                "{} lines could not be recorded; the answers say why\n",
+                "{} lines refused; see the answers for the reasons\n",
                 cases.len()
             )
         );

@@ -380,7 +380,7 @@ err: hint: files are kept by: backtrail checkpoint, or run -- COMMAND
     for wrong in [":x", ":", ":-1", ":18446744073709551616"] {
         let ran = cli.run(&["rewind", &format!("{id}{wrong}"), "--chat"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{wrong}");
-        let way = "write it as REF:SEQ, where SEQ is the number of a record";
+        let way = "must be REF:SEQ, where SEQ is the number of a record";
         assert!(ran.stderr.contains(way), "{wrong}: {}", ran.stderr);
     }
     assert_eq!(cli.conversation(&id), before);

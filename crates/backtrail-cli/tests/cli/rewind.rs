@@ -243,7 +243,7 @@ fn what_is_named_means_the_same_store_and_workspace() {
         ]
         .concat(),
     );
-    let named = format!("take back: {program} undo --workspace '../my ws'");
+    let named = format!("undo: {program} undo --workspace '../my ws'");
     assert!(ran.stderr.contains(&named), "{ran:#?}");
 }
 

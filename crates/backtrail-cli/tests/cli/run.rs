@@ -49,9 +49,9 @@ fn a_command_that_cannot_be_executed_is_126() {
     script(&cli, "plain", "exit 0\n", 0o644);
     script(&cli, "no-shebang", "exit 0\n", 0o755);
     let cases = [
-        ("./plain", "allow it: chmod +x ./plain"),
+        ("./plain", "make it executable: chmod +x ./plain"),
         ("./no-shebang", "backtrail run -- sh ./no-shebang"),
-        ("./", "it is a directory"),
+        ("./", "is a directory"),
         ("./plain/x", "Not a directory"),
     ];
     for (command, said) in cases {
@@ -185,7 +185,7 @@ fn a_label_or_a_report_that_cannot_be_is_refused_before_anything_starts() {
         (&["--label", "last", "--unprotected"], "means something"),
         (&["--report", "no/such/dir/r.json"], "No such file"),
         (&["--report", "."], "is a directory"),
-        (&["--report", "no/"], "the report cannot be written"),
+        (&["--report", "no/"], "cannot write the report"),
     ];
     for (args, words) in wrong {
         let ran = cli.run(&[&["run"], args, &["--", "touch", "started"]].concat());
@@ -210,7 +210,7 @@ fn a_report_that_fails_after_all_is_all_that_is_missing() {
         "{ran:#?}"
     );
     let said = "error: the command exited with code 3 and everything was saved, \
-                but its report is missing";
+                but the report could not be written";
     assert!(ran.stderr.contains(said), "{ran:#?}");
     let log = cli.run(&["log", "--json"]).json();
     assert_eq!(log[0]["why"], "run-end", "{log:#}");

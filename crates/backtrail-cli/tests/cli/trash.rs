@@ -15,20 +15,20 @@ fn ok(ran: Ran) -> Ran {
 }
 
 #[test]
-fn a_session_is_deleted_found_in_the_trash_and_taken_back() {
+fn a_session_is_deleted_listed_in_the_trash_and_restored() {
     let cli = Cli::new();
     let id = cli.new_session("hello");
     let dry = ok(cli.run(&["delete", &id, "--dry-run"]));
     assert_eq!(
         dry.stdout,
-        format!("session {} would go to the trash\n", short(&id))
+        format!("would move session {} to the trash\n", short(&id))
     );
     assert_eq!(cli.texts(&id), ["hello"]);
 
     let ran = ok(cli.run(&["delete", &id]));
     assert_eq!(
         ran.stdout,
-        format!("session {} is in the trash\n", short(&id))
+        format!("moved session {} to the trash\n", short(&id))
     );
     assert_eq!(
         ran.stderr,
@@ -43,7 +43,7 @@ fn a_session_is_deleted_found_in_the_trash_and_taken_back() {
             "{verb}: {ran:#?}"
         );
         let hint = format!(
-            "hint: bring it back: backtrail trash restore {}",
+            "hint: restore it: backtrail trash restore {}",
             short(&id)
         );
         assert!(ran.stderr.contains(&hint), "{verb}: {ran:#?}");
@@ -71,9 +71,9 @@ fn emptying_asks_and_keeps_what_is_read() {
     let fork = cli.run(&["fork", &id, "--json"]).json();
     let fork = fork["session"].as_str().unwrap().to_owned();
     let ran = ok(cli.run(&["delete", &id, &other]));
-    let reads = format!("{} was forked from it, and reads it there", short(&fork));
+    let reads = format!("{} is a fork of it and still reads it there", short(&fork));
     assert!(ran.stderr.contains(&reads), "{ran:#?}");
-    // Nobody is there to ask.
+    // There is no terminal to ask on.
     let ran = cli.run(&["trash", "empty"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("pass --yes to confirm"), "{ran:#?}");
@@ -109,7 +109,7 @@ fn emptying_asks_and_keeps_what_is_read() {
 }
 
 #[test]
-fn a_person_at_a_terminal_is_asked_before_something_final() {
+fn the_user_confirms_on_a_terminal() {
     if !pty::is_there() {
         return;
     }
@@ -120,7 +120,7 @@ fn a_person_at_a_terminal_is_asked_before_something_final() {
         (vec!["trash", "empty"], "? this cannot be undone [y/N]"),
         (
             vec!["delete", "--purge", &id],
-            "for good? it cannot be taken back [y/N]",
+            "? this cannot be undone [y/N]",
         ),
     ] {
         let mut terminal = Terminal::start(&cli.command(&verb));
@@ -166,18 +166,18 @@ fn a_purge_says_what_it_leaves_and_forks_say_what_is_gone() {
         "{unasked:#?}"
     );
     let ran = ok(cli.run(&["delete", "--purge", "--yes", &id]));
-    assert_eq!(ran.stdout, format!("session {} is purged\n", short(&id)));
+    assert_eq!(ran.stdout, format!("purged session {}\n", short(&id)));
     for said in [
-        "what was forked from it stays, without what came before",
-        "files as it left them stay in the store: checkpoint",
+        "its forks stay, without the part before the fork",
+        "files that it left stay in the store: checkpoint",
         "of yours",
         "has key",
-        "free their space: backtrail gc",
+        "run backtrail gc to free the space",
     ] {
         assert!(ran.stderr.contains(said), "{said}: {ran:#?}");
     }
     let gone = format!(
-        "history begins at record 2; 1 record before it was purged with session {}\n",
+        "history starts at record 2; 1 record before it was purged with session {}\n",
         short(&id)
     );
     for verb in ["show", "context", "stats"] {
@@ -312,11 +312,11 @@ fn a_purge_is_asked_for_again_once_nobody_speaks_in_the_fork() {
     let mut speaker = Recording::start(cli.command(&["record", "--session", &fork]));
     speaker.say("two");
     let ran = ok(cli.run(&["delete", "--purge", "--yes", &id]));
-    assert!(ran.stderr.contains("and purge again"), "{ran:#?}");
+    assert!(ran.stderr.contains("and retry"), "{ran:#?}");
     assert_eq!(speaker.end(), 0);
     // There is nothing to ask: the session is gone already.
     let ran = ok(cli.run(&["delete", "--purge", &id[..8]]));
-    assert!(ran.stderr.contains("are gone, too"), "{ran:#?}");
+    assert!(ran.stderr.contains("also removed the title and tags"), "{ran:#?}");
     let shown = cli.run(&["show", &fork, "--json"]).json();
     assert_eq!(shown["title"], serde_json::Value::Null);
     let again = cli

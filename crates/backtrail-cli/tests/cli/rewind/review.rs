@@ -106,7 +106,7 @@ fn a_run_that_went_on_after_a_rewind_is_taken_back_by_what_it_prints() {
     let script = format!("echo 1 > a; {program} rewind one --files; echo late > c");
     let ran = cli.run(&["run", "--", "sh", "-c", &script]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(ran.stderr.contains("take back: backtrail undo"), "{ran:#?}");
+    assert!(ran.stderr.contains("undo: backtrail undo"), "{ran:#?}");
     assert!(cli.work().join("c").exists());
     let ran = cli.run(&["undo"]);
     assert!(one_line(&ran).starts_with("Took back the run "), "{ran:#?}");
@@ -218,7 +218,7 @@ fn f15_status_names_files_of_a_move_that_nobody_knows() {
     fs::write(&trail, &text[..text.len() - 20]).unwrap();
     let ran = cli.run(&["status"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let words = "/ holds files of a move that nobody knows any more";
+    let words = "/ has files of an unknown rewind";
     let named = ran.stderr.lines().find(|line| line.contains(words));
     let named = named.unwrap_or_else(|| panic!("{ran:#?}"));
     assert!(named.contains(".backtrail-staging-"), "{ran:#?}");
