@@ -170,6 +170,7 @@ impl Drafting<'_> {
             moved_on: &wants.moved_on,
             wanted: &wanted,
             root: self.workspace.root(),
+            store: self.workspace.store(),
             now: self.workspace.store().now(),
         };
         self.name_uncaptured(&mut decided, &target)?;
@@ -188,6 +189,7 @@ impl Drafting<'_> {
             until: self.until()?,
             present: &present,
             objects: self.workspace.objects(),
+            store: self.workspace.store(),
             writer: writer.as_ref(),
         };
         let mut conflicts = judge.all(&mut decided, options.on_conflict, &merger)?;

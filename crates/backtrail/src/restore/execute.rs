@@ -96,7 +96,8 @@ impl Execution<'_> {
             after,
             chat: self.begun_chat()?,
             makes_root: !workspace.root_exists()?,
-            about: self.goal.about.clone(),
+            about: self.goal.about.text.clone(),
+            prompt: self.goal.about.prompt.clone(),
             merge: self.begun_merge(),
         };
         if let Some(progress) = &self.progress {
@@ -187,6 +188,7 @@ impl Execution<'_> {
             of: None,
             label: None,
             about: None,
+            prompt: None,
             snapshot: present.id(),
             files: totals.files,
             bytes: totals.bytes,

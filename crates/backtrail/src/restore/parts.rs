@@ -271,7 +271,7 @@ impl RewindPlan {
             return Err(Error::invalid("this was not planned in parts"));
         }
         let mut goal = self.goal;
-        goal.about = Some(format!("parts of {}", named_paths(&pick.paths())));
+        goal.about = format!("parts of {}", named_paths(&pick.paths())).into();
         let mut options = self.options;
         options.pick = Some(pick);
         let plan = self.workspace.plan(goal, options, self.speaker)?;

@@ -191,7 +191,16 @@ impl SessionReader {
 
     /// Returns the record `seq` of the line, found by bisection.
     pub fn record(&self, seq: u64) -> Result<Option<Record>> {
-        let mut walk = self.walk()?;
+        Self::find(self.walk()?, seq)
+    }
+
+    /// Returns the record `seq` of the line that ended in a trail, whatever the session
+    /// moved to since.
+    pub(crate) fn record_at(&self, trail: u32, seq: u64) -> Result<Option<Record>> {
+        Self::find(Walk::until(&self.store, &self.files, trail, seq), seq)
+    }
+
+    fn find(mut walk: Walk, seq: u64) -> Result<Option<Record>> {
         while let Some(segment) = walk.next()? {
             if segment.after().is_none_or(|after| seq > after) && seq <= segment.until {
                 if let Some(record) = segment.find(seq)? {
