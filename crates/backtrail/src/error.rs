@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::ids::SessionId;
-use crate::session::Holder;
+use crate::log::Holder;
 use crate::snapshot::TooMuch;
 
 /// The engine's result.

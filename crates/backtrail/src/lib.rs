@@ -213,6 +213,7 @@ mod gc;
 mod ids;
 mod json;
 mod legacy;
+mod log;
 mod message;
 mod objects;
 mod random;
@@ -233,6 +234,10 @@ pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};
+pub use log::{
+    Commit, Durability, Follower, GapBecause, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
+    Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
+};
 pub use message::{
     Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
     ToolResult, ToolUse, Usage, estimated_tokens,
@@ -245,12 +250,10 @@ pub use restore::{
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
-    Answer, Answers, CallUsage, Commit, Compacted, Durability, Follower, ForkOptions, GapBecause,
-    History, HistoryGap, HistoryItem, Holder, Import, ImportOutcome, Intake, IntakeOptions,
-    KeptSource, LinePart, MessageCounts, Move, Moved, Note, OwnedRecords, Prompt, Prompts, Records,
-    RepairPlan, RepairReport, Session, SessionInfo, SessionOptions, SessionReader, SetAside,
-    SourceRecord, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome,
-    TrailRecord, TrailRecords, Turn, VerifyReport, format_duration,
+    Answer, Answers, CallUsage, Compacted, ForkOptions, History, HistoryItem, Import,
+    ImportOutcome, Intake, IntakeOptions, KeptSource, MessageCounts, Move, Note, Prompt, Prompts,
+    Session, SessionInfo, SessionOptions, SessionReader, SourceRecord, Spawned, Stats, Step,
+    StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,

@@ -376,7 +376,7 @@ impl View<'_> {
 
     /// Speaks of an unfinished line only if nobody is about to finish it.
     fn warn_unfinished(&self, bytes: u64) {
-        if bytes > 0 && matches!(self.reader.speaker(), Ok(None)) {
+        if bytes > 0 && matches!(self.reader.writer(), Ok(None)) {
             let text = format!(
                 "the last line is unfinished ({}, never acknowledged); \
                  the next record sets it aside",

@@ -240,7 +240,7 @@ impl Drafting<'_> {
             }
             let reader = self.workspace.store().read_session(&place.id);
             // One that cannot be read any more has nothing to say.
-            if reader.is_ok_and(|reader| reader.is_spoken_after(place.seq).unwrap_or(false)) {
+            if reader.is_ok_and(|reader| reader.log.is_spoken_after(place.seq).unwrap_or(false)) {
                 others.push(place.id.clone());
             }
         }

@@ -230,10 +230,10 @@ impl Goal {
         };
         let now = store.session_place(&chat.session)?;
         let reader = store.read_session(&chat.session)?;
-        let line = reader.line()?;
+        let line = reader.log.line()?;
         let TrailPlace { trail, seq } = chat.to;
         let on_line = seq == 0 || line.holds(&chat.session, trail, seq);
-        if on_line && !reader.is_spoken_after(seq)? {
+        if on_line && !reader.log.is_spoken_after(seq)? {
             return Ok(None);
         }
         Ok(Some(ChatMove {
@@ -281,7 +281,9 @@ impl Owner {
 
 /// Returns whose the conversation of a session is.
 pub(super) fn belongs_to(store: &Store, id: &SessionId) -> Result<Owner> {
-    let present = store.read_session(id).and_then(|reader| reader.present());
+    let present = store
+        .read_session(id)
+        .and_then(|reader| reader.log.present());
     match present.map(|present| present.belongs_to) {
         Ok(Some(agent)) => Ok(Owner::Agent(agent)),
         Ok(None) => Ok(Owner::Ours),

@@ -289,8 +289,8 @@ impl<'a> Finder<'a> {
             reader => reader?,
         };
         // It may have been moved elsewhere since.
-        let on_line = place.seq == 0 || reader.line()?.holds(&place.id, place.trail, place.seq);
-        if !on_line || !reader.is_spoken_after(place.seq)? {
+        let on_line = place.seq == 0 || reader.log.line()?.holds(&place.id, place.trail, place.seq);
+        if !on_line || !reader.log.is_spoken_after(place.seq)? {
             return Ok(None);
         }
         Ok(Some(ChatGoal {
@@ -313,7 +313,7 @@ impl<'a> Finder<'a> {
         };
         let opener = opener_of(self.workspace.store(), &chat.session, chat.trail)?;
         let seq = opener.map_or(chat.to.seq, |opener| opener.seq);
-        reader.is_spoken_after(seq)
+        reader.log.is_spoken_after(seq)
     }
 
     fn changed_anything(&self, step: &FileStep) -> bool {

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use super::traced::Link;
 use crate::error::Result;
 use crate::ids::SessionId;
+use crate::log::Line;
 use crate::objects::ObjectId;
-use crate::session::Line;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::nested::ends;
@@ -242,7 +242,9 @@ pub(super) struct Family {
 
 impl Family {
     pub(super) fn of(store: &Store, root: &SessionId) -> Result<Self> {
-        let line = store.read_anywhere(root).and_then(|reader| reader.line());
+        let line = store
+            .read_anywhere(root)
+            .and_then(|reader| reader.log.line());
         Ok(Self {
             store: store.clone(),
             root: root.clone(),

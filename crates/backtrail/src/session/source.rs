@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::payloads::{PayloadWriter, Payloads};
 use super::reader::SessionReader;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::{Json, write_fields};
+use crate::log::payloads::{PayloadWriter, Payloads};
 use crate::message::parts::{PayloadHash, Reference};
 use crate::time::Timestamp;
 #[cfg(unix)]
@@ -270,7 +270,7 @@ impl SessionReader {
     /// Returns the files that the session was taken in from, those that were read last at
     /// the end. It reads all trails of the session.
     pub fn sources(&self) -> Result<Vec<KeptSource>> {
-        let (_, files) = self.parts();
+        let files = &self.log.dir;
         let mut sources: Vec<KeptSource> = Vec::new();
         for trail in files.readable_trails()? {
             let mut records = self.trail_records(trail, 0)?;
@@ -293,7 +293,7 @@ impl SessionReader {
 
     /// Writes a file that the session was taken in from, byte for byte as it was.
     pub fn write_source(&self, source: &KeptSource, out: &mut dyn Write) -> Result<u64> {
-        let (_, files) = self.parts();
+        let files = &self.log.dir;
         let payloads = Payloads::new(files);
         let unwritable = |error: io::Error| Error::machine("cannot write the file out", error);
         let mut written = 0;
@@ -320,7 +320,7 @@ impl SessionReader {
         source: &KeptSource,
         mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
     ) -> Result<bool> {
-        let (_, files) = self.parts();
+        let files = &self.log.dir;
         let payloads = Payloads::new(files);
         let mut at = 0;
         let mut theirs = Vec::new();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{OBJECTS, SESSIONS, Store, WORKSPACES};
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::is_absent;
+use crate::log::is_absent;
 use crate::storage::{Storage, append_all, read_full};
 use crate::trash::TRASH;
 

@@ -5,7 +5,7 @@
 //! is read was written: each record carries a sum of its own.
 //!
 //! This module knows single trails. What several of them mean together is the
-//! business of `session`.
+//! business of `log`.
 
 pub(crate) mod damage;
 pub(crate) mod details;

@@ -12,7 +12,7 @@ use super::lines::{Backwards, Ending, Forwards, Line};
 use super::record::{MAX_READ, RecordRef, Sums, check_line};
 use super::salvage::{Piece, take_apart};
 use crate::error::{Error, Reason, Result};
-use crate::session::Payloads;
+use crate::log::Payloads;
 use crate::storage::StorageFile;
 
 /// What a trail holds at one place.

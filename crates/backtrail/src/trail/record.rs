@@ -14,8 +14,8 @@ use super::envelope::{Envelope, LegacyKind, SlowEnvelope, Span, read_envelope, s
 use super::opener::WORKSPACE_META;
 use super::sum::{HEX, Sum};
 use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::log::Payloads;
 use crate::message::{Message, MessageOf, parts};
-use crate::session::Payloads;
 use crate::time::Timestamp;
 
 /// The longest line that the writer makes.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names::Names;
 use crate::error::{Error, Result};
-use crate::session::Holder;
+use crate::log::Holder;
 use crate::storage::{Storage, append_all, read_full};
 use crate::store::Store;
 use crate::time::Timestamp;

@@ -155,7 +155,7 @@ impl Family {
                 Trashed::Trails => {
                     let trails = store.files(&name.id).trails_in_trash();
                     let reader = SessionReader::new(store, kin.files.clone());
-                    reader.reads_in(&trails)?
+                    reader.log.reads_in(&trails)?
                 }
             };
             if reads {

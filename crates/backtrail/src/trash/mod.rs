@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::session::{SessionFiles, is_absent, open_lock};
+use crate::log::{LogDir, is_absent, open_lock};
 use crate::storage::{Storage, StorageFile};
 use crate::store::{SESSIONS, Store};
 use crate::time::Timestamp;
@@ -216,7 +216,7 @@ fn sync(storage: &dyn Storage, dir: &Path) -> Result<()> {
 }
 
 /// Says where a session is that is not among the others: in the trash, or purged.
-pub(crate) fn where_it_is(files: &SessionFiles) -> Option<Error> {
+pub(crate) fn where_it_is(files: &LogDir) -> Option<Error> {
     let id = files.id();
     let dir = files.trash().join(id.as_str());
     if files.storage().is_dir(&dir).ok()? {
@@ -233,7 +233,7 @@ pub(crate) fn where_it_is(files: &SessionFiles) -> Option<Error> {
         return Some(Error::purged(what, id));
     }
     let home = files.trash().with_file_name(SESSIONS).join(id.as_str());
-    if files.dir() == dir && files.storage().is_dir(&home).ok()? {
+    if files.path() == dir && files.storage().is_dir(&home).ok()? {
         let what = format!("session {id} is not in the trash any more");
         return Some(Error::restored(what, id).at_path(&home));
     }
@@ -241,7 +241,7 @@ pub(crate) fn where_it_is(files: &SessionFiles) -> Option<Error> {
 }
 
 /// Returns whether a session was purged, and when, where that can be read.
-pub(crate) fn purged_at(files: &SessionFiles) -> Result<Option<Option<Timestamp>>> {
+pub(crate) fn purged_at(files: &LogDir) -> Result<Option<Option<Timestamp>>> {
     let path = files.trash().join(format!("{}{PURGED}", files.id()));
     let there = files.storage().exists(&path);
     if !there.map_err(|error| Error::io("cannot look into the trash", &path, error))? {

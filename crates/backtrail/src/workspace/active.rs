@@ -15,7 +15,7 @@ use super::about::{About, prompt};
 use super::checkpoint::{Checkpoint, SessionPlace};
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
-use crate::session::{AppendLock, Holder};
+use crate::log::{AppendLock, Holder};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 
@@ -82,7 +82,7 @@ impl Workspace {
     /// Says that a turn or run is under way that began with a checkpoint.
     pub fn activate(&self, start: &Checkpoint) -> Result<Active> {
         let name = format!("{PREFIX}{}", start.id());
-        let path = self.files().dir().join(name);
+        let path = self.files().path().join(name);
         let activity = ActivityFile {
             checkpoint: start.id(),
             session: start.session().map(|place| place.id.clone()),
@@ -121,14 +121,14 @@ impl Workspace {
             return Ok(Vec::new());
         };
         let guard = lock.hold()?;
-        let names = storage.list(self.files().dir());
+        let names = storage.list(self.files().path());
         let names = names.map_err(|error| self.failed("cannot look who is at work", error))?;
         let mut all = Vec::new();
         for name in names {
             if !name.to_string_lossy().starts_with(PREFIX) {
                 continue;
             }
-            let path = self.files().dir().join(name);
+            let path = self.files().path().join(name);
             let Ok(file) = storage.open_read(&path) else {
                 continue;
             };

@@ -15,8 +15,8 @@ use super::stored::{CHECKPOINT, Stored};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::write_fields;
+use crate::log::{Entry, append_entries};
 use crate::objects::ObjectId;
-use crate::session::{Entry, append_entries};
 use crate::snapshot::Totals;
 use crate::time::Timestamp;
 use crate::trail::opener::Spot;
@@ -251,6 +251,6 @@ impl Workspace {
         );
         Error::new(ErrorKind::Corrupt, what)
             .because(reason)
-            .at_path(self.files().dir())
+            .at_path(self.files().path())
     }
 }

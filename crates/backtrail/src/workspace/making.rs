@@ -10,10 +10,11 @@ use super::stored::{CHECKPOINT, Stored};
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
+use crate::log::{AppendGuard, AppendLock, append_entry};
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
 use crate::random::new_uuid;
-use crate::session::{AppendGuard, AppendLock, Session, SessionOptions, append_entry};
+use crate::session::{Session, SessionOptions};
 use crate::snapshot::entry::Totals;
 use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::{

@@ -41,8 +41,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::ids::{SessionId, WorkspaceId};
+use crate::log::{LogDir, LogReader};
 use crate::objects::Objects;
-use crate::session::{SessionFiles, SessionInfo, SessionReader};
+use crate::session::SessionInfo;
 use crate::snapshot::remembered::Remembered;
 use crate::store::Store;
 use crate::trail::present::WorkspaceRef;
@@ -95,7 +96,7 @@ pub struct Workspace(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Store,
-    files: SessionFiles,
+    files: LogDir,
     id: WorkspaceId,
     root: PathBuf,
     /// What was read of snapshots, where that is kept.
@@ -183,7 +184,7 @@ impl Workspace {
         }
     }
 
-    pub(crate) fn files(&self) -> &SessionFiles {
+    pub(crate) fn files(&self) -> &LogDir {
         &self.0.files
     }
 
@@ -192,12 +193,12 @@ impl Workspace {
     }
 
     /// Returns its trail to read from.
-    fn trail(&self) -> SessionReader {
-        SessionReader::new(&self.0.store, self.0.files.clone())
+    fn trail(&self) -> LogReader {
+        LogReader::new(&self.0.store, self.0.files.clone())
     }
 
     /// Makes an error of a failure of the machine in its directory in the store.
     fn failed(&self, doing: &str, error: std::io::Error) -> Error {
-        Error::io(doing, self.0.files.dir(), error)
+        Error::io(doing, self.0.files.path(), error)
     }
 }

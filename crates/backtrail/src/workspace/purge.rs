@@ -16,7 +16,7 @@ use super::stored::Stored;
 use crate::error::{ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
-use crate::session::{Editor, Rewritten, fields_of, rewrite_line};
+use crate::log::{Editor, Rewritten, fields_of, rewrite_line};
 use crate::trail::{Damage, RecordKind, RecordRef};
 
 impl Workspace {

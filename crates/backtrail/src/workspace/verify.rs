@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::{Workspace, identity};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
+use crate::log::VerifyReport;
 use crate::objects::{Depth, ObjectId};
-use crate::session::VerifyReport;
 use crate::snapshot::{Missing, missing_of};
 use crate::store::Store;
 
@@ -151,7 +151,7 @@ pub(crate) fn verify(store: &Store, options: &VerifyOptions) -> Result<Snapshots
             }
             Err(error) => {
                 report.workspaces += 1;
-                let trail = store.workspace_files(&id).dir().to_owned();
+                let trail = store.workspace_files(&id).path().to_owned();
                 report.incomplete.push(Incomplete { trail, error });
             }
         }
@@ -232,7 +232,7 @@ impl Workspace {
                 checkpoints.flawed()
             );
             report.incomplete.push(Incomplete {
-                trail: self.files().dir().to_owned(),
+                trail: self.files().path().to_owned(),
                 error: Error::new(ErrorKind::Corrupt, what),
             });
         }

@@ -554,7 +554,7 @@ fn f4_a_second_speaker_is_told_who_the_first_is() {
     let holder = error.holder().unwrap();
     assert_eq!(holder.pid, std::process::id());
     assert_eq!(holder.program.as_deref(), Some("the test"));
-    let speaker = session.reader().speaker().unwrap().flatten();
+    let speaker = session.reader().writer().unwrap().flatten();
     assert_eq!(speaker.as_ref(), Some(holder));
     let plan = store.repair_plan(&id).unwrap();
     assert_eq!(plan.apply().unwrap_err().kind(), ErrorKind::Locked);
@@ -573,7 +573,7 @@ fn f4_the_lock_is_free_once_the_session_is_closed_or_its_last_clone_dropped() {
     let second = store.open_session(&id).unwrap();
     let clone = second.clone();
     second.close().unwrap();
-    assert_eq!(clone.reader().speaker().unwrap(), None);
+    assert_eq!(clone.reader().writer().unwrap(), None);
     let third = store.open_session(&id).unwrap();
     drop(clone);
     let error = store.open_session(&id).unwrap_err();

@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
-use super::adopt::adopt;
 use super::chain::{Segment, Walk, continues_at};
+use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
-use super::files::SessionFiles;
-use super::info::present_at;
-use super::lock::{AppendLock, SpeakerLock};
+use super::lock::{AppendLock, WriterLock};
 use super::payloads::PayloadWriter;
+use super::payloads::adopt;
+use super::present::present_at;
 use super::shown::Shown;
 use super::tail::{SetAside, Tail};
 use super::verify::verify;
@@ -31,7 +31,7 @@ use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
 #[derive(Debug)]
 pub struct RepairPlan {
     store: Store,
-    files: SessionFiles,
+    files: LogDir,
     survey: Survey,
 }
 
@@ -52,7 +52,7 @@ pub struct RepairReport {
 }
 
 /// Surveys a session's line of history.
-pub(crate) fn plan(store: &Store, files: &SessionFiles) -> Result<RepairPlan> {
+pub(crate) fn plan(store: &Store, files: &LogDir) -> Result<RepairPlan> {
     Ok(RepairPlan {
         survey: Survey::take(store, files)?,
         store: store.clone(),
@@ -89,7 +89,7 @@ impl RepairPlan {
     /// Carries the repair out, on the session as it is now.
     pub fn apply(self) -> Result<RepairReport> {
         let Self { store, files, .. } = self;
-        let _speaker = SpeakerLock::take(&files, &store.holder())?;
+        let _speaker = WriterLock::take(&files, &store.holder())?;
         let lock = AppendLock::open(&files)?;
         let _guard = lock.hold()?;
         let mut tail = Tail::load(&store, &files)?;
@@ -157,7 +157,7 @@ struct Last {
 }
 
 impl Survey {
-    fn take(store: &Store, files: &SessionFiles) -> Result<Self> {
+    fn take(store: &Store, files: &LogDir) -> Result<Self> {
         let (segments, broken) = Walk::new(store, files, files.head()?).collect()?;
         let mut survey = Self {
             damage: DamageReport::default(),
@@ -192,7 +192,7 @@ impl Survey {
     }
 
     /// Copies the records that are kept.
-    fn copy_to(&self, mut copy: Copy<'_>, files: &SessionFiles) -> Result<()> {
+    fn copy_to(&self, mut copy: Copy<'_>, files: &LogDir) -> Result<()> {
         let mut payloads = PayloadWriter::new(files);
         let mut source = None;
         for kept in &self.kept {
@@ -213,7 +213,7 @@ impl Survey {
 
     /// Adds damage that lies beside the line: in what was taken back, or behind
     /// a cut. Nothing can be brought together there, but it is dealt with.
-    fn look_beyond(&mut self, store: &Store, files: &SessionFiles) -> Result<()> {
+    fn look_beyond(&mut self, store: &Store, files: &LogDir) -> Result<()> {
         let report = verify(store, files)?;
         let head = files.trail_path(files.head()?);
         for damage in report.damage.first() {
@@ -238,7 +238,7 @@ impl Survey {
 
     fn segment(
         &mut self,
-        files: &SessionFiles,
+        files: &LogDir,
         index: usize,
         segment: &Segment,
         last: &mut Last,
@@ -305,7 +305,7 @@ impl Survey {
     }
 
     /// Passes a file of version 1, which is as it was taken in.
-    fn legacy(&mut self, files: &SessionFiles, segment: &Segment, last: &mut Last) -> Result<()> {
+    fn legacy(&mut self, files: &LogDir, segment: &Segment, last: &mut Last) -> Result<()> {
         if let Some(position) = segment.last_position()? {
             last.seq = position.seq;
             last.sums[0] = Some(position.sum);
@@ -315,7 +315,7 @@ impl Survey {
     }
 
     /// Notes the last whole record before the first damage.
-    fn reach(&mut self, files: &SessionFiles, segment: &Segment, position: &Position) {
+    fn reach(&mut self, files: &LogDir, segment: &Segment, position: &Position) {
         if self.damage.is_empty() {
             // A trail of ours leads to what was inherited: see `chain`.
             let trail = if segment.is_of(files) {
@@ -328,7 +328,7 @@ impl Survey {
         }
     }
 
-    fn add(&mut self, files: &SessionFiles, segment: &Segment, damage: Damage) {
+    fn add(&mut self, files: &LogDir, segment: &Segment, damage: Damage) {
         if segment.is_of(files) {
             self.go_around(segment.trail, &damage);
         }

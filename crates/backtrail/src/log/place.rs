@@ -1,7 +1,7 @@
 //! Places on a session's line of history, and how one is found by its number.
 
 use super::chain::{Segment, Walk, continues_at};
-use super::files::SessionFiles;
+use super::directory::LogDir;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::store::Store;
@@ -33,7 +33,7 @@ impl Place {
 
 /// Finds record `seq` on the line that ends in trail `head`. Record 0 is the
 /// beginning, where nothing was said yet.
-pub(crate) fn find(store: &Store, files: &SessionFiles, head: u32, seq: u64) -> Result<Place> {
+pub(crate) fn find(store: &Store, files: &LogDir, head: u32, seq: u64) -> Result<Place> {
     if seq == 0 {
         return Ok(Place {
             trail: 0,
@@ -57,11 +57,11 @@ pub(crate) fn find(store: &Store, files: &SessionFiles, head: u32, seq: u64) -> 
         "session {} has no record {seq}; its last is {last}",
         files.id()
     );
-    Err(Error::new(ErrorKind::NotFound, what).at_path(files.dir()))
+    Err(Error::new(ErrorKind::NotFound, what).at_path(files.path()))
 }
 
 /// Returns the place where the line that ends in trail `head` ends.
-pub(crate) fn end(store: &Store, files: &SessionFiles, head: u32) -> Result<Place> {
+pub(crate) fn end(store: &Store, files: &LogDir, head: u32) -> Result<Place> {
     let mut walk = Walk::new(store, files, head);
     while let Some(segment) = walk.next()? {
         if let Some(position) = segment.last_position()? {
@@ -79,7 +79,7 @@ pub(crate) fn end(store: &Store, files: &SessionFiles, head: u32) -> Result<Plac
 /// `head`.
 pub(crate) fn last_before(
     store: &Store,
-    files: &SessionFiles,
+    files: &LogDir,
     head: u32,
     seq: u64,
 ) -> Result<Option<Position>> {
@@ -93,7 +93,7 @@ pub(crate) fn last_before(
 }
 
 /// Opens the trail of a spot, cut there, and finds what stands last in it.
-pub(crate) fn look_at(files: &SessionFiles, spot: Spot) -> Result<(Segment, Position)> {
+pub(crate) fn look_at(files: &LogDir, spot: Spot) -> Result<(Segment, Position)> {
     let segment = Segment::open(files, spot.trail, spot.seq)?;
     let position = segment.last_position()?.unwrap_or(Position {
         seq: spot.seq,
@@ -105,7 +105,7 @@ pub(crate) fn look_at(files: &SessionFiles, spot: Spot) -> Result<(Segment, Posi
 }
 
 /// Returns a place in one of the session's own trails.
-pub(crate) fn at(files: &SessionFiles, spot: Spot) -> Result<Place> {
+pub(crate) fn at(files: &LogDir, spot: Spot) -> Result<Place> {
     let (_, position) = look_at(files, spot)?;
     let seq = spot.seq;
     Ok(Place {
@@ -143,7 +143,7 @@ pub(crate) fn is_spoken_after(segment: &Segment, seq: u64) -> Result<bool> {
 /// Follows trails in which nothing stands to the one that they continue: a new
 /// trail goes on from there, so that taking steps back and forth does not make
 /// a line of empty trails.
-pub(crate) fn settle(files: &SessionFiles, mut spot: Spot) -> Result<Spot> {
+pub(crate) fn settle(files: &LogDir, mut spot: Spot) -> Result<Spot> {
     loop {
         let segment = Segment::open(files, spot.trail, spot.seq)?;
         let Some(opener) = segment.opener.filter(|opener| opener.seq == spot.seq) else {

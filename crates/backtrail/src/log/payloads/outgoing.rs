@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::sync::PoisonError;
 
-use super::payloads::PayloadWriter;
-use super::{Live, Pending};
+use super::super::writer::{LogWriter, Pending};
+use super::PayloadWriter;
 use crate::error::{Error, Reason, Result};
 use crate::message::parts::{self, MAX_INLINE};
 use crate::trail::record::MAX_WRITTEN;
@@ -15,9 +15,9 @@ const AROUND: usize = 256;
 /// Past this, parts of a message that is still too long for a line move too.
 const MAX_INLINE_IN_LONG: usize = 16 << 10;
 
-impl Live {
+impl LogWriter {
     /// Returns what is written of a record. Its payloads are durable then.
-    pub(super) fn body_of<'p>(&self, pending: &'p Pending) -> Result<Cow<'p, [u8]>> {
+    pub(crate) fn body_of<'p>(&self, pending: &'p Pending) -> Result<Cow<'p, [u8]>> {
         let Some(at) = pending.message_at else {
             return checked(Cow::Borrowed(&pending.body));
         };

@@ -9,7 +9,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{SessionFiles, is_absent};
+use super::directory::{LogDir, is_absent};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::storage::read_full;
@@ -109,9 +109,9 @@ pub(crate) struct GoneTrail {
 
 impl GoneTrails {
     /// Reads the file of a session; one that is not there names none.
-    pub(crate) fn read(files: &SessionFiles) -> Result<Self> {
+    pub(crate) fn read(files: &LogDir) -> Result<Self> {
         let failed = |error| {
-            let path = files.dir().join(GONE_TRAILS);
+            let path = files.path().join(GONE_TRAILS);
             Error::io("cannot read which trails were let go of", &path, error)
         };
         let file = match files.find_read(GONE_TRAILS) {
@@ -144,7 +144,7 @@ pub(super) struct Gone {
 }
 
 /// Finds out whether a trail that is missing is known to be gone.
-pub(super) fn look(files: &SessionFiles, trail: u32, until: u64) -> Result<Option<Gone>> {
+pub(super) fn look(files: &LogDir, trail: u32, until: u64) -> Result<Option<Gone>> {
     if files.is_of_workspace() {
         return Ok(None);
     }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use super::NAME;
 use super::entry::{Entry, scan, stands_at};
 use crate::error::{Error, Result};
+use crate::log::directory::LogDir;
 use crate::message::parts::PayloadHash;
-use crate::session::files::SessionFiles;
 use crate::storage::{StorageFile, append_all, read_full};
 
 /// Adds payloads to a session; the session's speaker owns it.
 #[derive(Debug)]
 pub(crate) struct PayloadWriter {
-    files: SessionFiles,
+    files: LogDir,
     path: PathBuf,
     /// What is known of the file; forgotten whenever something fails.
     tail: Option<Tail>,
@@ -60,9 +60,9 @@ pub(super) const GATHERED: usize = 256 << 10;
 
 impl PayloadWriter {
     /// Makes a writer that has not looked at anything yet.
-    pub(crate) fn new(files: &SessionFiles) -> Self {
+    pub(crate) fn new(files: &LogDir) -> Self {
         Self {
-            path: files.dir().join(NAME),
+            path: files.path().join(NAME),
             files: files.clone(),
             tail: None,
             trusted: u64::MAX,
@@ -114,7 +114,7 @@ impl PayloadWriter {
             opened => opened?,
         };
         // Also if it was there: whoever made it may have died before this.
-        storage.sync_dir(self.files.dir())?;
+        storage.sync_dir(self.files.path())?;
         let len = file.len()?;
         let mut known = HashMap::new();
         scan(file.as_ref(), len, |entry| {

@@ -4,10 +4,10 @@
 //! a part of, and goes on where it stopped.
 
 use super::chain::Segment;
-use super::files::SessionFiles;
-use super::reader::SessionReader;
+use super::directory::LogDir;
 use crate::error::{Reason, Result};
 use crate::ids::SessionId;
+use crate::session::SessionReader;
 use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{DamageReport, Record, RecordRef, Sums};
@@ -88,7 +88,7 @@ impl TrailRecords {
         &self.damage
     }
 
-    fn open(files: &SessionFiles, trail: u32, from: u64, buffer: usize) -> Result<Self> {
+    fn open(files: &LogDir, trail: u32, from: u64, buffer: usize) -> Result<Self> {
         let segment = Segment::open(files, trail, u64::MAX)?;
         let is_legacy = segment.is_legacy();
         let reader = if is_legacy || from == 0 {
@@ -106,7 +106,7 @@ impl TrailRecords {
     }
 
     /// Returns whether a record with this sum ends at byte `end` of a trail.
-    fn is_there(files: &SessionFiles, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
+    fn is_there(files: &LogDir, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
         let segment = Segment::open(files, trail, u64::MAX)?;
         let mut reader = if segment.is_legacy() {
             segment.backwards(Sums::Check)?
@@ -122,21 +122,21 @@ impl SessionReader {
     /// Reads the records of one of the session's own trails, from byte `from` on, which
     /// is 0 or the [`end`](TrailRecord::end) of a record.
     pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
-        let (_, files) = self.parts();
+        let files = &self.log.dir;
         TrailRecords::open(files, trail, from, STREAM_BUFFER)
     }
 
     /// Returns whether the last record before byte `end` of a trail has this sum: whether
     /// what was read up to there is still what is there.
     pub fn trail_has(&self, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
-        let (_, files) = self.parts();
+        let files = &self.log.dir;
         TrailRecords::is_there(files, trail, end, sum)
     }
 
     /// Reads the record `seq` of one of the session's own trails, which is expected at a
     /// byte of the file, be it on the line of history or not.
     pub fn trail_record(&self, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
-        let (_, files) = self.parts();
+        let files = &self.log.dir;
         let mut records = TrailRecords::open(files, trail, byte, PEEK_BUFFER)?;
         if !records.is_legacy()
             && let Some(found) = records.next()?
@@ -150,7 +150,7 @@ impl SessionReader {
 
     /// Returns which parts of which trails make up the line of history, the oldest first.
     pub fn line_parts(&self) -> Result<Vec<LinePart>> {
-        Ok(self.line()?.into_parts())
+        Ok(self.log.line()?.into_parts())
     }
 }
 

@@ -9,9 +9,9 @@ use super::writer::GATHERED;
 use super::*;
 use crate::trail::lines::STREAM_BUFFER;
 
-fn files(disk: &Disk) -> SessionFiles {
+fn files(disk: &Disk) -> LogDir {
     let id = "s1".parse().unwrap();
-    SessionFiles::new(Arc::new(disk.clone()), Path::new("/store/sessions"), &id)
+    LogDir::new(Arc::new(disk.clone()), Path::new("/store/sessions"), &id)
 }
 
 fn writer(disk: &Disk) -> PayloadWriter {
@@ -482,7 +482,7 @@ fn a_message_comes_back_byte_for_byte_through_the_file() {
     std::fs::DirBuilder::new()
         .create(home.path().join("s1"))
         .unwrap();
-    let files = SessionFiles::new(Arc::new(crate::LocalStorage), home.path(), &id);
+    let files = LogDir::new(Arc::new(crate::LocalStorage), home.path(), &id);
 
     let parts = parts(&message, 1 << 20);
     let contents: Vec<_> = parts.iter().map(|part| part.content.bytes()).collect();

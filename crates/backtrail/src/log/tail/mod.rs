@@ -13,11 +13,11 @@ use std::sync::Arc;
 use recovery::numbers_in;
 
 use super::chain::{Segment, continues_at};
-use super::files::SessionFiles;
-use super::import;
-use super::info::present_at;
+use super::directory::LogDir;
 use super::lock::AppendLock;
+use super::present::present_at;
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::import;
 use crate::storage::{StorageFile, append_all};
 use crate::store::Store;
 use crate::trail::Sums;
@@ -46,7 +46,7 @@ pub struct SetAside {
 #[derive(Debug)]
 pub(crate) struct Tail {
     store: Store,
-    files: SessionFiles,
+    files: LogDir,
     pub(crate) trail: u32,
     path: PathBuf,
     file: Arc<dyn StorageFile>,
@@ -74,7 +74,7 @@ const KEPT_BUFFER: usize = 64 << 10;
 
 impl Tail {
     /// Looks at the end of a session's head trail, and mends it where needed.
-    pub(crate) fn load(store: &Store, files: &SessionFiles) -> Result<Self> {
+    pub(crate) fn load(store: &Store, files: &LogDir) -> Result<Self> {
         // Whoever waited for the lock may find the session gone.
         let trail = files.head()?;
         files.sync_names()?;
@@ -293,22 +293,13 @@ impl Tail {
 
 /// Appends one record under the short lock alone, whoever speaks; it is durable
 /// when its seq is returned.
-pub(crate) fn append_entry(
-    store: &Store,
-    files: &SessionFiles,
-    kind: &str,
-    body: &[u8],
-) -> Result<u64> {
+pub(crate) fn append_entry(store: &Store, files: &LogDir, kind: &str, body: &[u8]) -> Result<u64> {
     append_entries(store, files, &[Entry { kind, body }])
 }
 
 /// Appends records in one write under the short lock alone, whoever speaks; they are
 /// durable when the seq of the last is returned.
-pub(crate) fn append_entries(
-    store: &Store,
-    files: &SessionFiles,
-    entries: &[Entry<'_>],
-) -> Result<u64> {
+pub(crate) fn append_entries(store: &Store, files: &LogDir, entries: &[Entry<'_>]) -> Result<u64> {
     let lock = AppendLock::open(files)?;
     let guard = lock.hold()?;
     let mut tail = Tail::load(store, files)?;

@@ -1,6 +1,6 @@
 //! Takes over the payloads of another session, for lines of it that are copied.
 
-use super::payloads::{PayloadWriter, Payloads};
+use super::{PayloadWriter, Payloads};
 use crate::error::{ErrorKind, Result};
 use crate::message::parts::{self, Reference};
 use crate::trail::record::check_line;
@@ -8,7 +8,7 @@ use crate::trail::{RecordRef, Sums};
 
 /// Returns a line of another session's as it is to be copied: what it refers to
 /// is durable in `own` then. A payload that is lost there stays so.
-pub(super) fn adopt(line: &[u8], theirs: &Payloads, own: &mut PayloadWriter) -> Result<Vec<u8>> {
+pub(crate) fn adopt(line: &[u8], theirs: &Payloads, own: &mut PayloadWriter) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(line.len());
     let mut copied = 0;
     for (at, reference) in references(line) {

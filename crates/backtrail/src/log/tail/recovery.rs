@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::chain::{Segment, continues_at};
-use super::super::info::present_at;
+use super::super::present::present_at;
 use super::{SetAside, Tail};
 use crate::error::{Error, Reason, Result};
 use crate::storage::{StorageFile, append_all, read_full};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use super::chain::{Segment, Walk};
-use super::files::SessionFiles;
+use super::directory::LogDir;
 use crate::error::{Reason, Result};
 use crate::store::Store;
 use crate::trail::lines::STREAM_BUFFER;
@@ -18,7 +18,7 @@ use crate::trail::{Because, DamageReport, RecordKind, RecordRef, Sums};
 #[derive(Debug)]
 pub struct Follower {
     store: Store,
-    files: SessionFiles,
+    files: LogDir,
     /// The line of history that is read: its trails, oldest first, and the last
     /// seq of each that belongs to it.
     line: Vec<(PathBuf, u64)>,
@@ -52,7 +52,7 @@ pub struct Moved {
 }
 
 impl Follower {
-    pub(crate) fn new(store: &Store, files: &SessionFiles) -> Result<Self> {
+    pub(crate) fn new(store: &Store, files: &LogDir) -> Result<Self> {
         let head = files.head()?;
         let (segments, damage) = Walk::new(store, files, head).collect()?;
         Ok(Self {

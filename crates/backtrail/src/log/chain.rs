@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::files::SessionFiles;
+use super::directory::LogDir;
 use super::first::{is_legacy, second_opener};
 use super::gap::{self, GapBecause, HistoryGap};
 use super::payloads::Payloads;
@@ -34,7 +34,7 @@ use crate::trail::{Damage, DamageReport, Record, RecordKind, Sums};
 pub(crate) struct Segment {
     pub(crate) trail: u32,
     pub(crate) path: PathBuf,
-    files: SessionFiles,
+    files: LogDir,
     /// `None` where it cannot be read.
     pub(crate) opener: Option<Opener>,
     /// The opener's own sum.
@@ -54,7 +54,7 @@ pub(crate) struct Segment {
 impl Segment {
     /// Opens a trail and reads its opener. In a workspace it may have been written anew
     /// since it was listed; then it is the head of the new line, which has all of it.
-    pub(crate) fn open(files: &SessionFiles, trail: u32, until: u64) -> Result<Self> {
+    pub(crate) fn open(files: &LogDir, trail: u32, until: u64) -> Result<Self> {
         match Self::open_there(files, trail, until) {
             Err(error) if error.kind() == ErrorKind::NotFound && files.is_of_workspace() => {
                 Self::open_instead(files, trail, until)?.ok_or(error)
@@ -64,7 +64,7 @@ impl Segment {
     }
 
     /// Opens the head of the line that a purge wrote in the place of a trail.
-    fn open_instead(files: &SessionFiles, trail: u32, until: u64) -> Result<Option<Self>> {
+    fn open_instead(files: &LogDir, trail: u32, until: u64) -> Result<Option<Self>> {
         let mut seen = trail;
         loop {
             let mut newer = files.trails()?;
@@ -81,11 +81,7 @@ impl Segment {
         }
     }
 
-    fn open_head_after_purge(
-        files: &SessionFiles,
-        trails: &[u32],
-        until: u64,
-    ) -> Result<Option<Self>> {
+    fn open_head_after_purge(files: &LogDir, trails: &[u32], until: u64) -> Result<Option<Self>> {
         let mut head = None;
         for trail in trails.iter().rev() {
             let opened = Self::open_there(files, *trail, until)?;
@@ -120,7 +116,7 @@ impl Segment {
         Ok(line)
     }
 
-    fn open_there(files: &SessionFiles, trail: u32, until: u64) -> Result<Self> {
+    fn open_there(files: &LogDir, trail: u32, until: u64) -> Result<Self> {
         let (path, file) = files.find_trail(trail)?;
         if trail == 0 && is_legacy(files, &file)? {
             return Ok(Self::version_1(files, until));
@@ -156,7 +152,7 @@ impl Segment {
 
     /// Returns the first trail of a session that is known to be a file of
     /// version 1.
-    pub(crate) fn version_1(files: &SessionFiles, until: u64) -> Self {
+    pub(crate) fn version_1(files: &LogDir, until: u64) -> Self {
         Self {
             trail: 0,
             path: files.trail_path(0),
@@ -206,7 +202,7 @@ impl Segment {
     }
 
     /// Returns whether the trail is one of this session's own.
-    pub(crate) fn is_of(&self, files: &SessionFiles) -> bool {
+    pub(crate) fn is_of(&self, files: &LogDir) -> bool {
         self.files.id() == files.id()
     }
 
@@ -369,7 +365,7 @@ pub(crate) struct Walk {
 
 #[derive(Debug)]
 struct Target {
-    files: SessionFiles,
+    files: LogDir,
     trail: u32,
     until: u64,
     /// Where it was said that the line goes on here; nowhere for the head.
@@ -378,12 +374,12 @@ struct Target {
 
 impl Walk {
     /// Starts at the end of a trail of a session.
-    pub(crate) fn new(store: &Store, files: &SessionFiles, head: u32) -> Self {
+    pub(crate) fn new(store: &Store, files: &LogDir, head: u32) -> Self {
         Self::until(store, files, head, u64::MAX)
     }
 
     /// Starts at record `until` of a line that ends in trail `head`.
-    pub(crate) fn until(store: &Store, files: &SessionFiles, head: u32, until: u64) -> Self {
+    pub(crate) fn until(store: &Store, files: &LogDir, head: u32, until: u64) -> Self {
         Self {
             store: store.clone(),
             next: Some(Target {
@@ -448,7 +444,7 @@ impl Walk {
     }
 
     /// Decides where the line goes on before `segment`.
-    fn before(&mut self, files: &SessionFiles, segment: &Segment) -> Result<Option<Target>> {
+    fn before(&mut self, files: &LogDir, segment: &Segment) -> Result<Option<Target>> {
         if segment.is_legacy() {
             return Ok(None);
         }
@@ -507,7 +503,7 @@ impl Walk {
     /// Returns the highest trail of the session below `trail`.
     fn trail_below(
         &mut self,
-        files: &SessionFiles,
+        files: &LogDir,
         trail: u32,
         until: u64,
         said_in: &Path,
@@ -528,7 +524,7 @@ impl Walk {
     }
 
     /// Notes that a trail was read in the trash, where it may be emptied.
-    fn note_trash(&mut self, files: &SessionFiles, segment: &Segment) {
+    fn note_trash(&mut self, files: &LogDir, segment: &Segment) {
         if segment.path.starts_with(files.trails_in_trash()) {
             self.add_gap(HistoryGap {
                 session: files.id().clone(),

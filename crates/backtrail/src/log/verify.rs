@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 
 use super::chain::{Segment, Walk};
+use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
-use super::files::SessionFiles;
 use super::first::second_opener;
 use super::gap::{self, HistoryGap};
-use super::import::hash_of;
 use super::lock::AppendLock;
-use super::reader::SessionReader;
+use super::reader::LogReader;
 use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::session::import::hash_of;
 use crate::store::Store;
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Continues, Repaired};
@@ -42,13 +42,13 @@ impl VerifyReport {
 }
 
 /// Checks all trails of a session.
-pub(crate) fn verify(store: &Store, files: &SessionFiles) -> Result<VerifyReport> {
+pub(crate) fn verify(store: &Store, files: &LogDir) -> Result<VerifyReport> {
     check(store, files, |check, segment| check.trail(segment))
 }
 
 /// Checks that all trails of a session begin as they should, and hang together. Their
 /// records are not read.
-pub(crate) fn verify_structure(store: &Store, files: &SessionFiles) -> Result<VerifyReport> {
+pub(crate) fn verify_structure(store: &Store, files: &LogDir) -> Result<VerifyReport> {
     check(store, files, |check, segment| {
         check.opener(segment);
         Ok(())
@@ -57,7 +57,7 @@ pub(crate) fn verify_structure(store: &Store, files: &SessionFiles) -> Result<Ve
 
 fn check(
     store: &Store,
-    files: &SessionFiles,
+    files: &LogDir,
     one: impl Fn(&mut Check<'_>, &Segment) -> Result<()>,
 ) -> Result<VerifyReport> {
     let head = files.head()?;
@@ -79,7 +79,7 @@ fn check(
     check.links(&segments)?;
     check.circles(head)?;
     check.set_aside()?;
-    check.report.gaps = SessionReader::new(store, files.clone()).gaps()?;
+    check.report.gaps = LogReader::new(store, files.clone()).gaps()?;
     Ok(check.report)
 }
 
@@ -95,7 +95,7 @@ fn repaired_places(segments: &[Segment]) -> Vec<Repaired> {
 
 struct Check<'a> {
     store: &'a Store,
-    files: &'a SessionFiles,
+    files: &'a LogDir,
     repaired: Vec<Repaired>,
     report: VerifyReport,
 }

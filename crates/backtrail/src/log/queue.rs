@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::commit::{Commit, Slot};
-use super::{Durability, Live, Pending};
+use super::writer::{Durability, LogWriter, Pending};
 use crate::error::{Error, Result};
 
 /// The line of records that wait for their turn.
@@ -38,7 +38,7 @@ const ROUND_BYTES: usize = 8 << 20;
 
 impl Queue {
     /// Appends one record and waits until it is durable.
-    pub(crate) fn append(&self, live: &Live, pending: Pending) -> Result<u64> {
+    pub(crate) fn append(&self, live: &LogWriter, pending: Pending) -> Result<u64> {
         let mut state = self.lock();
         if state.closed {
             return Err(closed());
@@ -59,7 +59,7 @@ impl Queue {
     /// Appends several records and waits until all are durable.
     pub(crate) fn append_batch(
         &self,
-        live: &Live,
+        live: &LogWriter,
         encoded: Vec<Result<Pending>>,
     ) -> Vec<Result<u64>> {
         let mut state = self.lock();
@@ -83,7 +83,7 @@ impl Queue {
     }
 
     /// Hands one record in; a thread of our own takes it from there.
-    pub(crate) fn append_deferred(live: &Arc<Live>, encoded: Result<Pending>) -> Commit {
+    pub(crate) fn append_deferred(live: &Arc<LogWriter>, encoded: Result<Pending>) -> Commit {
         let queue = &live.queue;
         let slot = Arc::new(Slot::default());
         let mut state = queue.lock();
@@ -107,7 +107,7 @@ impl Queue {
 
     /// Does something else with the trail, after all that was handed in before
     /// and while nobody else writes.
-    pub(crate) fn alone<T>(&self, live: &Live, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn alone<T>(&self, live: &LogWriter, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut state = self.lock();
         while state.leading || !state.waiting.is_empty() {
             state = self.next_round(live, state);
@@ -122,7 +122,7 @@ impl Queue {
     }
 
     /// Refuses new records and waits for those that were handed in.
-    pub(crate) fn close(&self, live: &Live) {
+    pub(crate) fn close(&self, live: &LogWriter) {
         let mut state = self.lock();
         state.closed = true;
         while state.leading || !state.waiting.is_empty() {
@@ -131,7 +131,7 @@ impl Queue {
     }
 
     /// Leads rounds until nothing waits.
-    fn tend_all(&self, live: &Live) {
+    fn tend_all(&self, live: &LogWriter) {
         let mut state = self.lock();
         while !state.waiting.is_empty() {
             state = self.next_round(live, state);
@@ -141,7 +141,7 @@ impl Queue {
 
     fn wait_for<'a>(
         &'a self,
-        live: &Live,
+        live: &LogWriter,
         mut state: MutexGuard<'a, State>,
         slot: &Slot,
     ) -> Result<u64> {
@@ -156,7 +156,7 @@ impl Queue {
     /// Leads a round if nobody does, else waits for the end of the present one.
     fn next_round<'a>(
         &'a self,
-        live: &Live,
+        live: &LogWriter,
         mut state: MutexGuard<'a, State>,
     ) -> MutexGuard<'a, State> {
         if state.leading {
@@ -222,7 +222,7 @@ impl Drop for Lead<'_> {
 
 /// Looks after records that nobody waits for, until none is left. The thread
 /// keeps the session alive, and so its lock, as long as it has work.
-fn tend(live: &Arc<Live>) {
+fn tend(live: &Arc<LogWriter>) {
     let theirs = Arc::clone(live);
     let work = move || theirs.queue.tend_all(&theirs);
     let spawned = std::thread::Builder::new()

@@ -6,7 +6,9 @@
 //! only if it hashes to its name, and one that is not where it should be is
 //! searched for in the whole file.
 
+mod adopt;
 mod entry;
+mod outgoing;
 mod writer;
 
 #[cfg(test)]
@@ -18,12 +20,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use super::files::SessionFiles;
+use super::directory::LogDir;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::parts::PayloadHash;
 use crate::storage::{StorageFile, read_full};
 use entry::{Entry, Search, is_content};
 
+pub(crate) use adopt::adopt;
+pub(crate) use outgoing::move_out;
 pub(crate) use writer::PayloadWriter;
 
 /// The payload file's name in its session's directory.
@@ -39,7 +43,7 @@ pub(crate) struct Payloads(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    files: SessionFiles,
+    files: LogDir,
     path: PathBuf,
     /// Opened when it is first needed; most sessions have none.
     file: OnceLock<Arc<dyn StorageFile>>,
@@ -47,9 +51,9 @@ struct Inner {
 
 impl Payloads {
     /// Makes a reader that has not looked at anything yet.
-    pub(crate) fn new(files: &SessionFiles) -> Self {
+    pub(crate) fn new(files: &LogDir) -> Self {
         Self(Arc::new(Inner {
-            path: files.dir().join(NAME),
+            path: files.path().join(NAME),
             files: files.clone(),
             file: OnceLock::new(),
         }))

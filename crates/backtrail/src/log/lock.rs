@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{SessionFiles, open_lock};
+use super::directory::{LogDir, open_lock};
 use crate::error::{Error, Result};
 use crate::storage::{Storage, StorageFile, append_all, read_full};
 use crate::time::Timestamp;
@@ -41,7 +41,7 @@ impl fmt::Display for Holder {
 
 /// The right to speak in a session, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct SpeakerLock {
+pub(crate) struct WriterLock {
     file: Arc<dyn StorageFile>,
 }
 
@@ -50,9 +50,9 @@ const PATIENCE: u32 = 10;
 const SPEAKER: &str = "speaker.lock";
 const APPEND: &str = "append.lock";
 
-impl SpeakerLock {
+impl WriterLock {
     /// Takes the lock, or says who holds it.
-    pub(crate) fn take(files: &SessionFiles, me: &Holder) -> Result<Self> {
+    pub(crate) fn take(files: &LogDir, me: &Holder) -> Result<Self> {
         let (path, file) = files.open_lock(SPEAKER)?;
         let failed = |error| Error::io("cannot lock the session", &path, error);
         let mut tries = 1;
@@ -84,7 +84,7 @@ pub(crate) fn leave_word(file: &dyn StorageFile, me: &Holder) -> io::Result<()> 
     append_all(file, &word)
 }
 
-impl Drop for SpeakerLock {
+impl Drop for WriterLock {
     fn drop(&mut self) {
         // Closing the file would do; a clone of the handle may outlive us.
         self.file.unlock().ok();
@@ -92,8 +92,8 @@ impl Drop for SpeakerLock {
 }
 
 /// Returns whether somebody speaks in the session now, and who.
-pub(crate) fn speaker(files: &SessionFiles) -> Result<Option<Option<Holder>>> {
-    let path: PathBuf = files.dir().join(SPEAKER);
+pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
+    let path: PathBuf = files.path().join(SPEAKER);
     let file = match files.storage().open_read(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -124,12 +124,12 @@ pub(crate) struct AppendLock {
 }
 
 impl AppendLock {
-    pub(crate) fn open(files: &SessionFiles) -> Result<Self> {
+    pub(crate) fn open(files: &LogDir) -> Result<Self> {
         Self::named(files, APPEND)
     }
 
     /// Opens a lock with a purpose of its own, beside a trail.
-    pub(crate) fn named(files: &SessionFiles, name: &str) -> Result<Self> {
+    pub(crate) fn named(files: &LogDir, name: &str) -> Result<Self> {
         let (path, file) = files.open_lock(name)?;
         Ok(Self { file, path })
     }
@@ -141,8 +141,8 @@ impl AppendLock {
     }
 
     /// Opens the lock without making it; `None` where nobody ever appended.
-    pub(crate) fn open_existing(files: &SessionFiles) -> Result<Option<Self>> {
-        let path = files.dir().join(APPEND);
+    pub(crate) fn open_existing(files: &LogDir) -> Result<Option<Self>> {
+        let path = files.path().join(APPEND);
         match files.storage().open_read(&path) {
             Ok(file) => Ok(Some(Self { file, path })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -18,7 +18,7 @@ use crate::trash::{self, TRAILS, TRASH};
 
 /// A session's directory, and what may lie in it.
 #[derive(Debug, Clone)]
-pub(crate) struct SessionFiles {
+pub(crate) struct LogDir {
     storage: Arc<dyn Storage>,
     owner: Owner,
     id: SessionId,
@@ -27,7 +27,7 @@ pub(crate) struct SessionFiles {
     trash: PathBuf,
 }
 
-impl SessionFiles {
+impl LogDir {
     pub(crate) fn new(storage: Arc<dyn Storage>, sessions: &Path, id: &SessionId) -> Self {
         Self {
             storage,
@@ -88,7 +88,7 @@ impl SessionFiles {
         self.owner == Owner::Workspace
     }
 
-    pub(crate) fn dir(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.dir
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::chain::Segment;
-use super::files::SessionFiles;
+use super::directory::LogDir;
 use crate::error::{Error, ErrorKind, Result};
 use crate::legacy::{Form, Found, is_object, look};
 use crate::storage::{StorageFile, read_full};
@@ -21,7 +21,7 @@ pub(crate) const OPENING: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
 ///
 /// The second trail says so. Where that is not there yet, or its opener was lost,
 /// the file itself must tell.
-pub(crate) fn is_legacy(files: &SessionFiles, file: &Arc<dyn StorageFile>) -> Result<bool> {
+pub(crate) fn is_legacy(files: &LogDir, file: &Arc<dyn StorageFile>) -> Result<bool> {
     if files.is_of_workspace() {
         return Ok(false);
     }
@@ -81,7 +81,7 @@ fn ends_as_ours(line: &[u8]) -> bool {
 }
 
 /// Reads the opener of a session's second trail, where there is one.
-pub(crate) fn second_opener(files: &SessionFiles) -> Result<Option<Opener>> {
+pub(crate) fn second_opener(files: &LogDir) -> Result<Option<Opener>> {
     let file = match files.open_read(1) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -100,7 +100,7 @@ pub(crate) fn second_opener(files: &SessionFiles) -> Result<Option<Opener>> {
 /// Reads what says where a session comes from: the opener of its first trail, or that
 /// of the second where the first is a file of version 1. `None` where it cannot be
 /// read.
-pub(crate) fn first_opener(files: &SessionFiles) -> Result<Option<Opener>> {
+pub(crate) fn first_opener(files: &LogDir) -> Result<Option<Opener>> {
     let Some(first) = files.trails()?.first().copied() else {
         return Ok(None);
     };

@@ -8,9 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::chain::{Segment, Walk};
-use super::files::SessionFiles;
-use super::info::present_at;
-use super::lock::{AppendLock, SpeakerLock};
+use super::directory::LogDir;
+use super::lock::{AppendLock, WriterLock};
+use super::present::present_at;
 use super::tail::Tail;
 use crate::error::{Error, Reason, Result};
 use crate::json::Fields;
@@ -41,7 +41,7 @@ pub(crate) trait Editor {
 /// Rewrites the trails of a workspace as one, and removes the old ones. Where the editor
 /// changes no record, the trails stay as they are. A crash leaves the old line or the new
 /// one.
-pub(crate) fn rewrite_line(store: &Store, files: &SessionFiles, editor: &dyn Editor) -> Result<()> {
+pub(crate) fn rewrite_line(store: &Store, files: &LogDir, editor: &dyn Editor) -> Result<()> {
     let lock = AppendLock::open(files)?;
     let _guard = lock.hold()?;
     remove_superseded(files)?;
@@ -82,7 +82,7 @@ fn changes_any(segments: &[Segment], editor: &dyn Editor) -> Result<bool> {
 }
 
 /// Removes the trails that a rewritten one replaces.
-fn remove_superseded(files: &SessionFiles) -> Result<()> {
+fn remove_superseded(files: &LogDir) -> Result<()> {
     let trails = files.trails()?;
     let mut newest = None;
     for trail in trails.iter().rev() {
@@ -105,13 +105,13 @@ fn remove_superseded(files: &SessionFiles) -> Result<()> {
             _ => {}
         }
     }
-    let dir = files.dir();
+    let dir = files.path();
     let synced = files.storage().sync_dir(dir);
     synced.map_err(|error| failed(dir, error))
 }
 
 /// Removes the bytes that were set aside and must go.
-fn remove_asides(files: &SessionFiles, editor: &dyn Editor) -> Result<()> {
+fn remove_asides(files: &LogDir, editor: &dyn Editor) -> Result<()> {
     let failed = |path: &Path, error| Error::io("cannot remove the old bytes", path, error);
     for path in files.asides()? {
         if !editor.may_stay(&read_all(files, &path)?) {
@@ -119,26 +119,22 @@ fn remove_asides(files: &SessionFiles, editor: &dyn Editor) -> Result<()> {
             removed.map_err(|error| failed(&path, error))?;
         }
     }
-    let dir = files.dir();
+    let dir = files.path();
     let synced = files.storage().sync_dir(dir);
     synced.map_err(|error| failed(dir, error))
 }
 
 /// Writes the only trail of a session anew, in its own place. The caller knows that no
 /// other trail continues it. Fails where somebody speaks in it.
-pub(crate) fn rewrite_only_trail(
-    store: &Store,
-    files: &SessionFiles,
-    editor: &dyn Editor,
-) -> Result<()> {
-    let _speaker = SpeakerLock::take(files, &store.holder())?;
+pub(crate) fn rewrite_only_trail(store: &Store, files: &LogDir, editor: &dyn Editor) -> Result<()> {
+    let _speaker = WriterLock::take(files, &store.holder())?;
     let lock = AppendLock::open(files)?;
     let _guard = lock.hold()?;
     let mut tail = Tail::load(store, files)?;
     tail.sync()?;
     let segment = Segment::open(files, tail.trail, u64::MAX)?;
     let path = files.trail_path(tail.trail);
-    let aside = files.dir().join("new-trail");
+    let aside = files.path().join("new-trail");
     let failed = |error| Error::io("cannot write the trail anew", &path, error);
     match files.storage().remove_file(&aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -151,10 +147,10 @@ pub(crate) fn rewrite_only_trail(
     copy.flush()?;
     file.sync().map_err(failed)?;
     files.storage().replace(&aside, &path).map_err(failed)?;
-    files.storage().sync_dir(files.dir()).map_err(failed)
+    files.storage().sync_dir(files.path()).map_err(failed)
 }
 
-fn read_all(files: &SessionFiles, path: &Path) -> Result<Vec<u8>> {
+fn read_all(files: &LogDir, path: &Path) -> Result<Vec<u8>> {
     let failed = |error| Error::io("cannot read what was set aside", path, error);
     let file = files.storage().open_read(path).map_err(failed)?;
     let len = file.len().map_err(failed)?;
@@ -192,12 +188,7 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    fn segment(
-        &mut self,
-        files: &SessionFiles,
-        segment: &Segment,
-        editor: &dyn Editor,
-    ) -> Result<()> {
+    fn segment(&mut self, files: &LogDir, segment: &Segment, editor: &dyn Editor) -> Result<()> {
         let mut reader = segment.forwards(0, STREAM_BUFFER, Sums::Check)?;
         while let Some(found) = reader.advance()? {
             match found {
