@@ -217,7 +217,7 @@ mod log;
 mod message;
 mod objects;
 mod random;
-mod restore;
+mod rewind;
 mod session;
 mod snapshot;
 mod storage;
@@ -244,7 +244,7 @@ pub use message::{
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
-pub use restore::{
+pub use rewind::{
     Attempt, ChangedBy, ChatMove, Choice, Conflict, ForkInto, ForkIntoPlan, ForkedInto, Kept,
     KeptBecause, Merge, NotRestored, OnConflict, Overlap, Part, PlannedChange, PlannedKind,
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,

@@ -68,7 +68,8 @@ pub(crate) struct Begun {
 /// What a merge took back: what some did after one checkpoint and up to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BegunMerge {
-    pub(crate) whose: MergedWork,
+    #[serde(rename = "whose")]
+    pub(crate) authors: MergedWork,
     pub(crate) since: CheckpointId,
     /// Up to the end where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,7 +17,7 @@ use super::journal::body;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::append_entry;
 use crate::objects::ObjectId;
-use crate::restore::capture;
+use crate::rewind::capture;
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Change, ChangeKind, Diff, Kind, TextDiff, shown};

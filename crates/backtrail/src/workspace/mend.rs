@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::log::{RepairReport, repair_plan};
 use crate::objects::{ObjectId, ObjectWriter};
-use crate::restore::capture::capture;
+use crate::rewind::capture::capture;
 use crate::snapshot::Snapshot;
 use crate::snapshot::entry::Node;
 use crate::snapshot::scan::{Sink, StatCache, scan};
