@@ -239,8 +239,8 @@ pub use log::{
     Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
 };
 pub use message::{
-    Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
-    ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, Draft, InputLine, Media, Message, Role, StoredCompaction, TextBlock,
+    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
@@ -256,9 +256,9 @@ pub use session::{
     StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
 };
 pub use snapshot::{
-    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,
-    LeftOutEntry, LeftOutReason, Limits, Progress, ScanProgress, ScanStage, Snapshot, TextDiff,
-    TooMuch, Totals,
+    Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
+    ScanProgress, ScanStage, SkippedEntries, SkippedEntry, SkippedReason, Snapshot, SnapshotLimits,
+    TextDiff, TooMuch, Totals,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Staging, Store, StoreOptions};

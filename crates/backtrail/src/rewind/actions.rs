@@ -9,7 +9,7 @@ use super::path_change::PathEntry;
 use super::path_history::PathHistories;
 use crate::error::Result;
 use crate::snapshot::edit::Edit;
-use crate::snapshot::entry::{Kind, LeftOut, LeftOutReason, Node};
+use crate::snapshot::entry::{FileKind, Node, Skipped, SkippedReason};
 use crate::snapshot::{Difference, Snapshot};
 
 /// What becomes of the paths that are not what they shall be.
@@ -141,13 +141,13 @@ impl PathActions {
                 .by_path
                 .get(&path)
                 .is_some_and(|action| action.then.is_some());
-            let is_left_out = matches!(node, Node::LeftOut(_));
-            if let Node::LeftOut(left_out) = &node
+            let is_skipped = matches!(node, Node::Skipped(_));
+            if let Node::Skipped(skipped) = &node
                 && !self.not_restored.iter().any(|known| known.path == stays)
             {
-                self.cannot(&stays, stays_uncaptured(left_out));
+                self.cannot(&stays, stays_uncaptured(skipped));
             }
-            if comes || is_left_out {
+            if comes || is_skipped {
                 let holds = format!("a directory that holds {}", shown(&stays));
                 self.cannot(&path, holds);
             } else {
@@ -198,7 +198,7 @@ impl PathActions {
             .by_path
             .get(path)
             .and_then(|action| action.now.as_ref());
-        if now.is_some_and(|now| !matches!(now, Node::LeftOut(_))) {
+        if now.is_some_and(|now| !matches!(now, Node::Skipped(_))) {
             // Something stands there, so that its directory does, too.
             return Ok(None);
         }
@@ -314,18 +314,18 @@ impl PathAction {
 
 fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
     match (&want.before, &want.after) {
-        (None, Some(Node::LeftOut(then))) => {
+        (None, Some(Node::Skipped(then))) => {
             PathDecision::Cannot(format!("was not captured ({})", then.reason))
         }
-        (Some(_), Some(Node::LeftOut(then))) => match worth_naming(then.reason) {
+        (Some(_), Some(Node::Skipped(then))) => match worth_naming(then.reason) {
             true => PathDecision::Cannot(format!("was not captured then ({})", then.reason)),
             false => PathDecision::Nothing,
         },
-        (Some(Node::LeftOut(now)), None) => match worth_naming(now.reason) {
+        (Some(Node::Skipped(now)), None) => match worth_naming(now.reason) {
             true => PathDecision::Cannot(stays_uncaptured(now)),
             false => PathDecision::Nothing,
         },
-        (Some(Node::LeftOut(now)), Some(then)) => uncaptured(now, then),
+        (Some(Node::Skipped(now)), Some(then)) => uncaptured(now, then),
         (Some(now), None) => match was_born_ignored(now, histories.born_ignored(&want.path)) {
             true => PathDecision::Keep(KeptBecause::BornIgnored),
             false => PathDecision::Act,
@@ -336,17 +336,17 @@ fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
 
 /// Says what becomes of something that no snapshot has, in the place of something
 /// that one has.
-fn uncaptured(now: &LeftOut, then: &Node) -> PathDecision {
+fn uncaptured(now: &Skipped, then: &Node) -> PathDecision {
     let is_dir = matches!(then, Node::Dir(_));
     match (now.reason, now.kind) {
-        (LeftOutReason::Git, _) => PathDecision::Cannot("a repository is there now".to_owned()),
-        (LeftOutReason::Store, _) => PathDecision::Cannot("the store is there now".to_owned()),
-        (LeftOutReason::OtherFileSystem, _) => {
+        (SkippedReason::Git, _) => PathDecision::Cannot("a repository is there now".to_owned()),
+        (SkippedReason::Store, _) => PathDecision::Cannot("the store is there now".to_owned()),
+        (SkippedReason::OtherFileSystem, _) => {
             PathDecision::Cannot("another file system is there now".to_owned())
         }
-        (_, Kind::File | Kind::Link) => PathDecision::Capture,
-        (LeftOutReason::Ignored, Kind::Dir) if is_dir => PathDecision::Capture,
-        (reason, Kind::Dir) => PathDecision::Cannot(format!(
+        (_, FileKind::File | FileKind::Link) => PathDecision::Capture,
+        (SkippedReason::Ignored, FileKind::Dir) if is_dir => PathDecision::Capture,
+        (reason, FileKind::Dir) => PathDecision::Cannot(format!(
             "a directory is there now that is not captured ({reason})"
         )),
         _ => PathDecision::Cannot("something that is no file is there now".to_owned()),
@@ -354,15 +354,15 @@ fn uncaptured(now: &LeftOut, then: &Node) -> PathDecision {
 }
 
 /// Returns whether somebody would miss what was left out for this reason.
-fn worth_naming(reason: LeftOutReason) -> bool {
+fn worth_naming(reason: SkippedReason) -> bool {
     !matches!(
         reason,
-        LeftOutReason::Ignored | LeftOutReason::Git | LeftOutReason::Store
+        SkippedReason::Ignored | SkippedReason::Git | SkippedReason::Store
     )
 }
 
-fn stays_uncaptured(left_out: &LeftOut) -> String {
-    format!("is not captured ({}), and stays", left_out.reason)
+fn stays_uncaptured(skipped: &Skipped) -> String {
+    format!("is not captured ({}), and stays", skipped.reason)
 }
 
 /// Returns whether something is never deleted because ignore rules named it when it

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::objects::ObjectWriter;
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::names_of;
 use crate::snapshot::scan::sys::{self, Root};
@@ -52,9 +52,9 @@ pub(crate) fn capture(
             Err(_) => return Ok(None),
         };
         let found = match kind {
-            Kind::Dir => return capture_dir(root, &joined, options, writer),
-            Kind::Link => link(&fd, name),
-            Kind::File => file(&fd, name, writer)?,
+            FileKind::Dir => return capture_dir(root, &joined, options, writer),
+            FileKind::Link => link(&fd, name),
+            FileKind::File => file(&fd, name, writer)?,
             _ => return Ok(None),
         };
         match found {
@@ -106,7 +106,7 @@ fn file(
         Err(Errno::LOOP | Errno::NXIO) => return Ok(Ok(None)),
         Err(error) => return Ok(Err(error)),
     };
-    if before.kind != Kind::File {
+    if before.kind != FileKind::File {
         return Ok(Ok(None));
     }
     let file = File::from(fd);

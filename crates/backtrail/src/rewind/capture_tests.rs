@@ -48,7 +48,7 @@ fn listing(ground: &Ground, id: &ObjectId, at: &str, found: &mut Vec<(String, bo
                         found.push((path, ignored));
                     }
                     Node::Link { ignored, .. } => found.push((path, ignored)),
-                    Node::LeftOut(left_out) => panic!("{path}: {left_out:?}"),
+                    Node::Skipped(skipped) => panic!("{path}: {skipped:?}"),
                 }
             }
         }
@@ -81,7 +81,7 @@ fn what_rules_and_caps_leave_out_is_stored_whole() {
     let names = ["t/.backtrailignore", "t/a", "t/big", "t/d/f", "t/l"];
     assert_eq!(found, names.map(|name| (name.to_owned(), true)));
     assert_eq!(
-        (top.mode, top.totals.files, top.totals.left_out),
+        (top.mode, top.totals.files, top.totals.skipped),
         (0o755, 5, 0)
     );
     let Some(Node::File {

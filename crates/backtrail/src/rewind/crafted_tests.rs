@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::ids::CheckpointId;
 use crate::objects::ObjectId;
 use crate::snapshot::Totals;
-use crate::snapshot::entry::{Dir, Entry, Node};
+use crate::snapshot::entry::{Dir, DirEntry, Node};
 use crate::snapshot::node::{write_listing, write_root};
 use crate::workspace::journal::{Begun, Ending};
 use crate::workspace::{Checkpoint, CheckpointOptions, NotCaptured, Point, Why, Workspace};
@@ -43,7 +43,7 @@ impl Scene {
     }
 
     /// Stores a listing as it is given, and the nodes above it.
-    fn store(&self, entries: &[Entry]) -> ObjectId {
+    fn store(&self, entries: &[DirEntry]) -> ObjectId {
         let writer = self.workspace.objects().writer().unwrap();
         let put = &mut |bytes: &[u8]| writer.put(bytes);
         let listing = write_listing(entries, put).unwrap();
@@ -162,8 +162,8 @@ fn dir(listing: ObjectId) -> Dir {
     }
 }
 
-fn entry(name: &[u8], node: Node) -> Entry {
-    Entry {
+fn entry(name: &[u8], node: Node) -> DirEntry {
+    DirEntry {
         name: name.into(),
         node,
     }
@@ -198,7 +198,7 @@ fn f16_names_that_lead_elsewhere_are_refused_and_nothing_is_touched() {
 }
 
 impl Scene {
-    fn store_listing(&self, entries: &[Entry]) -> ObjectId {
+    fn store_listing(&self, entries: &[DirEntry]) -> ObjectId {
         let writer = self.workspace.objects().writer().unwrap();
         let listing = write_listing(entries, &mut |bytes| writer.put(bytes)).unwrap();
         writer.finish().unwrap();

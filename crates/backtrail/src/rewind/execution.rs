@@ -148,7 +148,7 @@ impl Execution<'_> {
         });
         let staged = match staged {
             Ok(staged) => staged,
-            Err(error) => return self.give_up(begun, error.said("nothing was touched")),
+            Err(error) => return self.give_up(begun, error.with_note("nothing was touched")),
         };
         // What could not be tidied up is carried on as after a crash.
         let performed = staged.perform().or_else(|_| work.resume());
@@ -311,20 +311,20 @@ fn split(actions: &PathActions) -> (Vec<PathBuf>, Vec<PathBuf>, Vec<PlannedChang
 
 /// Says that the next who comes goes on.
 fn interrupted(error: Error) -> Error {
-    error.said("this is half done; the next command here finishes it")
+    error.with_note("this is half done; the next command here finishes it")
 }
 
 /// Says that everything is as it was, save what could not be put back.
 fn put_back(error: Error, left: &[NotRestored]) -> Error {
     match left {
-        [] => error.said("everything was put back as it was"),
+        [] => error.with_note("everything was put back as it was"),
         [first, rest @ ..] => {
             let more = match rest.len() {
                 0 => String::new(),
                 n => format!(" and {n} more"),
             };
             let path = shown(&first.path);
-            error.said(format!("everything was put back, but for {path}{more}"))
+            error.with_note(format!("everything was put back, but for {path}{more}"))
         }
     }
 }

@@ -17,10 +17,10 @@ use crate::ids::SessionId;
 use crate::random::new_uuid;
 use crate::session::{ForkOptions, Session, SessionOptions};
 use crate::snapshot::edit::{Edit, edit};
-use crate::snapshot::entry::{LeftOut, Node};
+use crate::snapshot::entry::{Node, Skipped};
 use crate::snapshot::scan::ScanProgress;
 use crate::snapshot::scan::sys::Root;
-use crate::snapshot::{LeftOutReason, Progress, Snapshot, Totals, shown};
+use crate::snapshot::{Progress, SkippedReason, Snapshot, Totals, shown};
 use crate::store::Keeping;
 use crate::workspace::making::State;
 use crate::workspace::outside::Outside;
@@ -71,7 +71,7 @@ pub struct ForkIntoPlan {
     snapshot: Snapshot,
     session: Option<SessionPlace>,
     lost: Option<SessionId>,
-    left_out: BTreeMap<&'static str, u64>,
+    skipped: BTreeMap<&'static str, u64>,
     has_git: bool,
 }
 
@@ -108,7 +108,7 @@ impl Workspace {
             session => (session, None),
         };
         Ok(ForkIntoPlan {
-            left_out: count_left_out(&snapshot)?,
+            skipped: count_left_out(&snapshot)?,
             has_git: is_git(&snapshot)?,
             workspace: self.clone(),
             place,
@@ -166,7 +166,7 @@ impl ForkIntoPlan {
 
     /// Returns how many paths were not captured, by reason as it is written.
     pub fn not_captured_by_reason(&self) -> &BTreeMap<&'static str, u64> {
-        &self.left_out
+        &self.skipped
     }
 
     /// Returns whether the directory was a git repository, whose own state does not
@@ -185,13 +185,13 @@ impl ForkIntoPlan {
         // From the first look at what is to be written until the new checkpoint names
         // it: nothing is let go.
         let objects = self.workspace.store().keep_objects()?;
-        let (all, left_out) = self.new()?;
-        let first = self.first_state(&left_out)?;
+        let (all, skipped) = self.new()?;
+        let first = self.first_state(&skipped)?;
         let reflinked = self.write(&all, options)?;
         let begun = self.begin(options, session, first, objects);
         let (workspace, checkpoint, session) = begun.map_err(|error| {
             let dir = shown(&self.dir());
-            error.said(format!(
+            error.with_note(format!(
                 "the files are all in {dir}; a checkpoint there goes on with them"
             ))
         })?;
@@ -208,12 +208,12 @@ impl ForkIntoPlan {
 
     /// Stores what the new directory holds: what was captured, and nothing that was
     /// left out.
-    fn first_state(&self, left_out: &BTreeMap<PathBuf, Edit>) -> Result<State> {
-        if left_out.is_empty() {
+    fn first_state(&self, skipped: &BTreeMap<PathBuf, Edit>) -> Result<State> {
+        if skipped.is_empty() {
             return Ok(State::whole(self.snapshot.id(), self.totals()));
         }
         let writer = self.workspace.objects().writer()?;
-        let (id, root) = edit(&self.snapshot, left_out, &mut |bytes| writer.put(bytes))?;
+        let (id, root) = edit(&self.snapshot, skipped, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
         Ok(State::whole(id, root.totals))
     }
@@ -253,11 +253,11 @@ impl ForkIntoPlan {
             },
             is_alive: false,
         };
-        let (mut all, mut left_out) = (vec![root], BTreeMap::new());
+        let (mut all, mut skipped) = (vec![root], BTreeMap::new());
         for found in self.snapshot.nodes() {
             let (path, node) = found?;
             match PathEntry::of(&node) {
-                None => _ = left_out.insert(path, Edit::Remove),
+                None => _ = skipped.insert(path, Edit::Remove),
                 Some(entry) => all.push(NewEntry {
                     is_alive: !changed.contains(&path),
                     path,
@@ -265,7 +265,7 @@ impl ForkIntoPlan {
                 }),
             }
         }
-        Ok((all, left_out))
+        Ok((all, skipped))
     }
 
     /// Returns the paths that are known to be something else by now.
@@ -314,7 +314,7 @@ impl ForkIntoPlan {
 
 fn count_left_out(snapshot: &Snapshot) -> Result<BTreeMap<&'static str, u64>> {
     let mut counts = BTreeMap::new();
-    for entry in snapshot.left_out() {
+    for entry in snapshot.skipped() {
         *counts.entry(entry?.reason.as_str()).or_default() += 1;
     }
     Ok(counts)
@@ -324,8 +324,8 @@ fn is_git(snapshot: &Snapshot) -> Result<bool> {
     let found = snapshot.walk_down(Path::new(".git"))?;
     Ok(matches!(
         found,
-        Some(Node::LeftOut(LeftOut {
-            reason: LeftOutReason::Git,
+        Some(Node::Skipped(Skipped {
+            reason: SkippedReason::Git,
             ..
         }))
     ))

@@ -20,8 +20,8 @@ use crate::snapshot::Snapshot;
 use crate::snapshot::entry::{Dir, Node, Totals};
 use crate::snapshot::merge::{Clash, merge};
 use crate::snapshot::patch::MAX_BYTES;
-use crate::snapshot::pieces::Pieces;
 use crate::snapshot::text::is_binary;
+use crate::snapshot::text_change::TextChange;
 use crate::store::Store;
 use crate::workspace::Description;
 
@@ -355,7 +355,7 @@ impl Merger<'_> {
         if is_binary(&before) || is_binary(&after) {
             return Ok(LineCounts::default());
         }
-        let (removed, returned) = Pieces::between(before, after).counts();
+        let (removed, returned) = TextChange::between(before, after).counts();
         Ok(LineCounts { removed, returned })
     }
 }

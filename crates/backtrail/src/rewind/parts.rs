@@ -12,8 +12,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
 use crate::snapshot::entry::Node;
 use crate::snapshot::patch::MAX_BYTES;
-use crate::snapshot::pieces::Pieces;
 use crate::snapshot::text::is_binary;
+use crate::snapshot::text_change::TextChange;
 use crate::snapshot::{Snapshot, shown};
 
 /// What is taken back of one path.
@@ -45,7 +45,7 @@ pub struct Part {
     is_dir: bool,
     /// The mode now and then, where both are files.
     modes: Option<(u32, u32)>,
-    text: Option<Pieces>,
+    text: Option<TextChange>,
     conflict: Option<Conflict>,
 }
 
@@ -82,7 +82,7 @@ impl Part {
 
     /// Returns how many pieces of its text differ; none where it is no text.
     pub fn pieces(&self) -> usize {
-        self.text.as_ref().map_or(0, Pieces::len)
+        self.text.as_ref().map_or(0, TextChange::len)
     }
 
     /// Returns the pieces in groups of those that are shown together among `context`
@@ -172,7 +172,7 @@ fn some_of(
     if chosen.last().is_some_and(|last| *last >= text.len()) {
         return Err(not_there());
     }
-    let bytes = text.with(|n| chosen.contains(&n));
+    let bytes = text.apply(|n| chosen.contains(&n));
     let unchanged = chosen.is_empty();
     let (content, size) = match (&action.now, unchanged) {
         // What is not looked into stays as it is, text or not.
@@ -198,7 +198,7 @@ fn pieces_of(
     path: &Path,
     present: &Snapshot,
     objects: &Objects,
-) -> Result<Option<Pieces>> {
+) -> Result<Option<TextChange>> {
     let file = |node: &Option<Node>| match node {
         Some(Node::File { size, content, .. }) => Some(Some((*size, *content))),
         None => Some(None),
@@ -223,7 +223,7 @@ fn pieces_of(
         None => Vec::new(),
     };
     let is_text = !is_binary(&before) && !is_binary(&after);
-    Ok(is_text.then(|| Pieces::between(before, after)))
+    Ok(is_text.then(|| TextChange::between(before, after)))
 }
 
 impl RewindPlan {

@@ -49,7 +49,7 @@ impl PathEntry {
                 target: target.clone(),
             }),
             Node::Dir(dir) => Some(Self::Dir { mode: dir.mode }),
-            Node::LeftOut(_) => None,
+            Node::Skipped(_) => None,
         }
     }
 

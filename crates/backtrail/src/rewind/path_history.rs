@@ -11,7 +11,7 @@ use super::authors::{Author, Interval, MergeUndid};
 use super::path_change::PathEntry;
 use crate::error::{ErrorKind, Result};
 use crate::objects::ObjectId;
-use crate::snapshot::entry::{Kind, LeftOutReason, Node};
+use crate::snapshot::entry::{FileKind, Node, SkippedReason};
 use crate::snapshot::{Difference, Snapshot};
 
 /// What became of the paths that are looked at.
@@ -119,9 +119,9 @@ impl PathHistories {
         for difference in found {
             let unknown = [&difference.before, &difference.after]
                 .into_iter()
-                .any(|node| matches!(node, Some(Node::LeftOut(_))));
+                .any(|node| matches!(node, Some(Node::Skipped(_))));
             let was = difference.before.as_ref().and_then(PathEntry::of);
-            let lost = matches!(difference.after, Some(Node::LeftOut(_))) && was.is_some();
+            let lost = matches!(difference.after, Some(Node::Skipped(_))) && was.is_some();
             if lost && self.stored.get(&difference.path) == was.as_ref() {
                 // Only lost sight of: it is over the cap, say, and the same.
                 continue;
@@ -216,7 +216,7 @@ impl PathHistories {
 fn is_ignored(node: &Node) -> bool {
     match node {
         Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
-        Node::LeftOut(left_out) => left_out.reason == LeftOutReason::Ignored,
+        Node::Skipped(skipped) => skipped.reason == SkippedReason::Ignored,
         Node::Dir(_) => false,
     }
 }
@@ -228,14 +228,14 @@ fn is_regained(difference: &Difference) -> bool {
 }
 
 /// Returns whether a file may be the one that was left out.
-pub(super) fn may_be(file: Option<&Node>, left_out: Option<&Node>) -> bool {
-    match (file, left_out) {
-        (Some(Node::File { size, .. }), Some(Node::LeftOut(then))) => {
+pub(super) fn may_be(file: Option<&Node>, skipped: Option<&Node>) -> bool {
+    match (file, skipped) {
+        (Some(Node::File { size, .. }), Some(Node::Skipped(then))) => {
             let by_rule = matches!(
                 then.reason,
-                LeftOutReason::TooLarge | LeftOutReason::Ignored
+                SkippedReason::TooLarge | SkippedReason::Ignored
             );
-            by_rule && then.kind == Kind::File && then.size == *size
+            by_rule && then.kind == FileKind::File && then.size == *size
         }
         _ => false,
     }

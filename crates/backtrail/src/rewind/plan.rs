@@ -350,7 +350,7 @@ impl FilePlanner<'_> {
         };
         for path in paths {
             let named = actions.not_restored.iter().any(|known| known.path == *path);
-            if let Some(Node::LeftOut(then)) = target.walk_down(path)?
+            if let Some(Node::Skipped(then)) = target.walk_down(path)?
                 && !named
             {
                 actions.cannot(path, format!("was not captured then ({})", then.reason));
@@ -496,7 +496,7 @@ impl FilePlanner<'_> {
 /// Returns whether the same stands at a path, as far as a snapshot tells.
 fn is_same(a: &Option<Node>, b: &Option<Node>) -> bool {
     match (a, b) {
-        (Some(Node::LeftOut(a)), Some(Node::LeftOut(b))) => a == b,
+        (Some(Node::Skipped(a)), Some(Node::Skipped(b))) => a == b,
         _ => a.as_ref().map(PathEntry::of) == b.as_ref().map(PathEntry::of),
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
 use crate::session::Stats;
-use crate::snapshot::{Diff, LeftOutEntry, Snapshot};
+use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
 
 /// The state of a workspace at a moment, and why it was kept.
@@ -130,7 +130,7 @@ pub struct NotCaptured {
     /// How many entries.
     pub count: u64,
     /// The first few of them.
-    pub first: Vec<LeftOutEntry>,
+    pub first: Vec<SkippedEntry>,
 }
 
 impl Checkpoint {

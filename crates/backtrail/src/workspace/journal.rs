@@ -164,7 +164,7 @@ pub(super) fn body(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     write_fields(&mut body, value).map_err(|error| {
         let reason = Reason::Syntax(error.to_string());
-        Error::invalid("cannot write the record").because(reason)
+        Error::invalid("cannot write the record").with_reason(reason)
     })?;
     Ok(body)
 }
@@ -251,7 +251,7 @@ impl Workspace {
             "record {seq} of the workspace says that files were being moved, and cannot be read"
         );
         Error::new(ErrorKind::Corrupt, what)
-            .because(reason)
+            .with_reason(reason)
             .at_path(self.files().path())
     }
 }

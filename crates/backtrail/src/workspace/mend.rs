@@ -190,7 +190,7 @@ impl Lying {
         let mut options = workspace.scan_options(None, None);
         options.keep = true;
         let (root, cache) = (workspace.root(), StatCache::empty());
-        let scanned = scan(root, &options, &cache, Sink::Look, scan_time())?;
+        let scanned = scan(root, &options, &cache, Sink::HashOnly, scan_time())?;
         let nodes = scanned.nodes.clone();
         let found = (scanned.id, scanned.root);
         let present = Snapshot::present(root, found, scanned.nodes, workspace.objects());

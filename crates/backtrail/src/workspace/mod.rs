@@ -44,7 +44,7 @@ use crate::ids::{SessionId, WorkspaceId};
 use crate::log::{LogDir, LogReader};
 use crate::objects::Objects;
 use crate::session::SessionInfo;
-use crate::snapshot::remembered::Remembered;
+use crate::snapshot::node_cache::CachedNodes;
 use crate::store::Store;
 use crate::trail::present::WorkspaceRef;
 
@@ -100,7 +100,7 @@ struct Inner {
     id: WorkspaceId,
     root: PathBuf,
     /// What was read of snapshots, where that is kept.
-    read: Option<Arc<Remembered>>,
+    read: Option<Arc<CachedNodes>>,
     let_go: Mutex<let_go::Known>,
 }
 
@@ -127,7 +127,9 @@ impl Workspace {
             store: store.clone(),
             id: id.clone(),
             root: root.clone(),
-            read: Some(Arc::new(Remembered::new(Arc::new(store.objects().clone())))),
+            read: Some(Arc::new(CachedNodes::new(Arc::new(
+                store.objects().clone(),
+            )))),
             let_go: Mutex::default(),
         }))
     }

@@ -12,7 +12,7 @@ use super::root_dir::{SplitPath, is_gone, may_write};
 use super::stage::Prepared;
 use super::staging_dir::OPEN;
 use crate::error::{Error, ErrorKind, Result};
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::sys::{self, Seen};
 
@@ -74,7 +74,7 @@ impl<'a> FinalCheck<'a> {
             .iter()
             .any(|(path, _)| *path == item.path);
         let is_own = seen.stamp.mode == mode || (lent && seen.stamp.mode == mode | OPEN);
-        seen.kind == Kind::Dir && is_own
+        seen.kind == FileKind::Dir && is_own
     }
 
     /// Returns whether a link leads where it led.

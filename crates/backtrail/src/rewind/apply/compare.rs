@@ -10,7 +10,7 @@ use rustix::io::{Errno, Result};
 use super::super::path_change::PathEntry;
 use super::root_dir::RootDir;
 use crate::objects::ObjectId;
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::scan::sys::{self, Horizon, Seen, Stamp};
 use crate::time::{Clock, SystemClock};
 
@@ -91,9 +91,13 @@ impl RootDir<'_> {
             Err(error) => return Err(error),
         };
         let same = match entry {
-            PathEntry::Dir { mode } => seen.kind == Kind::Dir && seen.stamp.mode == *mode,
-            PathEntry::Link { target } => seen.kind == Kind::Link && is_link(dir, name, target)?,
-            PathEntry::File { mode, .. } if seen.kind != Kind::File || seen.stamp.mode != *mode => {
+            PathEntry::Dir { mode } => seen.kind == FileKind::Dir && seen.stamp.mode == *mode,
+            PathEntry::Link { target } => {
+                seen.kind == FileKind::Link && is_link(dir, name, target)?
+            }
+            PathEntry::File { mode, .. }
+                if seen.kind != FileKind::File || seen.stamp.mode != *mode =>
+            {
                 false
             }
             PathEntry::File { size, .. } if seen.stamp.size != *size => false,
@@ -117,7 +121,7 @@ impl RootDir<'_> {
             Err(error) => return Err(error),
         };
         let before = sys::seen(&fd)?;
-        if before.kind != Kind::File {
+        if before.kind != FileKind::File {
             return Ok(Compared::Other);
         }
         let file = File::from(fd);

@@ -18,7 +18,7 @@ use super::root_dir::{RootDir, SplitPath, is_gone, is_unsupported, may_write};
 use super::stage::{FEW, Prepared};
 use super::staging_dir::{OPEN, StagingDir, new_name, old_name};
 use crate::error::{Error, Result};
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::sys::{self, Seen};
 
@@ -219,10 +219,10 @@ impl<'a> Mover<'a> {
             return Ok(MoveResult::Done);
         };
         let is_expected = |seen: &Seen| match item.becomes_dir() {
-            true => seen.kind == Kind::Dir && is_ours(item, seen.stamp.mode),
+            true => seen.kind == FileKind::Dir && is_ours(item, seen.stamp.mode),
             false => {
                 let same = known.is_some_and(|known| known.is_unchanged(seen));
-                seen.kind == Kind::File && same
+                seen.kind == FileKind::File && same
             }
         };
         match self.root_dir.set_mode(&item.path, *mode, is_expected) {
@@ -354,7 +354,7 @@ impl Mover<'_> {
         self.staging.note(self.root_dir, lent.clone())?;
         for (dir, mode) in lent {
             let set = self.root_dir.set_mode(&dir, mode | OPEN, |seen| {
-                seen.kind == Kind::Dir && seen.stamp.mode == mode
+                seen.kind == FileKind::Dir && seen.stamp.mode == mode
             });
             set.map_err(|error| self.shut(&dir, error))?;
             self.touched.insert(dir);

@@ -26,7 +26,7 @@ use super::staging_dir::OPEN;
 use super::{Touch, TouchHook};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::queue::in_parallel;
@@ -215,13 +215,13 @@ fn remove_all(root_dir: &RootDir<'_>, parent: &OwnedFd, name: &OsStr) -> rustix:
     let mut names = Names::default();
     while let Some(path) = ahead.pop() {
         // One of ours may have got a mode that keeps us out.
-        root_dir.set_mode(&path, OPEN, |seen| seen.kind == Kind::Dir)?;
+        root_dir.set_mode(&path, OPEN, |seen| seen.kind == FileKind::Dir)?;
         let dir = root_dir.open_dir(bytes_of(&path))?;
         names.read(&dir)?;
         for (name, _) in names.iter() {
             let below = path.join(os_str(name.to_bytes()));
             match sys::seen_at(&dir, name)?.kind {
-                Kind::Dir => ahead.push(below),
+                FileKind::Dir => ahead.push(below),
                 _ => root_dir.call("unlinkat", &below, || {
                     rustix::fs::unlinkat(&dir, name, AtFlags::empty())
                 })?,
@@ -439,7 +439,7 @@ impl<'a> NewDirWriter<'a> {
             return Ok(());
         };
         let path = new.path.as_path();
-        let is_dir = |seen: &sys::Seen| seen.kind == Kind::Dir;
+        let is_dir = |seen: &sys::Seen| seen.kind == FileKind::Dir;
         let set = self.new_dir.root_dir.set_mode(path, mode, is_dir);
         set.map(drop)
             .map_err(|error| self.new_dir.failed("fchmod", path, error))
@@ -452,7 +452,7 @@ fn open_alive(live: &Root, path: &Path, size: u64) -> Option<OwnedFd> {
     let dir = live.open_dir(place.dir).ok()?;
     let theirs = sys::open_file(&dir, place.name).ok()?;
     let seen = sys::seen(&theirs).ok()?;
-    let fits = size > 0 && seen.kind == Kind::File && seen.stamp.size == size;
+    let fits = size > 0 && seen.kind == FileKind::File && seen.stamp.size == size;
     fits.then_some(theirs)
 }
 

@@ -11,7 +11,7 @@ use super::staging_dir::{OPEN, StagingDir};
 use super::sweep::StagedKind;
 use super::{FileWork, WorkResult};
 use crate::error::Result;
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::sys::Seen;
 
@@ -108,7 +108,7 @@ fn open_dirs(root_dir: &RootDir<'_>, items: &[PathChange]) -> Result<()> {
         let seen = root_dir.look(&item.path).map_err(failed)?;
         let shut = |seen: &Seen| {
             let bits = seen.stamp.mode & OPEN != OPEN && is_ours(item, seen.stamp.mode);
-            seen.kind == Kind::Dir && bits
+            seen.kind == FileKind::Dir && bits
         };
         if let Some(seen) = seen.filter(shut)
             && !is_usable(root_dir, item)
@@ -190,7 +190,7 @@ fn stands(root_dir: &RootDir<'_>, item: &PathChange) -> Result<ItemProgress> {
             _ => ItemProgress::Other(GONE),
         });
     };
-    if seen.kind == Kind::Dir {
+    if seen.kind == FileKind::Dir {
         return Ok(match dir_stands(item, seen.stamp.mode) {
             Some(true) => ItemProgress::New,
             Some(false) => from(Some(PathEntry::Dir {

@@ -358,7 +358,7 @@ fn chmod((fd, opened): &(OwnedFd, OpenedAs), mode: u32) -> Result<()> {
         OpenedAs::Path => {
             if !matches!(
                 sys::seen(fd)?.kind,
-                crate::snapshot::Kind::File | crate::snapshot::Kind::Dir
+                crate::snapshot::FileKind::File | crate::snapshot::FileKind::Dir
             ) {
                 return Err(Errno::LOOP);
             }

@@ -16,7 +16,7 @@ use super::root_dir::{RootDir, SplitPath, is_gone};
 use super::staging_dir::{OPEN, StagingDir, new_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::Objects;
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::split;
@@ -189,7 +189,7 @@ impl<'a> Stager<'a> {
         let lent = |(path, was): &(_, u32)| *path == item.path && *was == mode;
         let opened = seen.stamp.mode == mode | OPEN
             && (self.on_changed == OnChanged::Leave || self.staging.lent.iter().any(lent));
-        seen.kind == Kind::Dir && (seen.stamp.mode == mode || opened)
+        seen.kind == FileKind::Dir && (seen.stamp.mode == mode || opened)
     }
 
     fn old_file(&self, path: &Path, entry: &PathEntry) -> rustix::io::Result<OldState> {

@@ -20,7 +20,7 @@ use super::compare::errno;
 use super::root_dir::{RootDir, may_write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::sys::{self, Names};
@@ -118,7 +118,7 @@ impl StagingDir {
         let name = staging_name(id);
         match root_dir.look(&name) {
             Ok(None) => return Ok(None),
-            Ok(Some(seen)) if seen.kind == Kind::Dir => {}
+            Ok(Some(seen)) if seen.kind == FileKind::Dir => {}
             Ok(Some(_)) => {
                 let what = "something else stands where the new files were staged";
                 let error = Error::new(ErrorKind::Conflict, what);
@@ -228,7 +228,7 @@ impl StagingDir {
     /// gave it another one meanwhile.
     pub(super) fn give_back(&self, root_dir: &RootDir<'_>, path: &Path, mode: u32) -> Result<()> {
         let set = root_dir.set_mode(path, mode, |seen| {
-            seen.kind == Kind::Dir && seen.stamp.mode == mode | OPEN
+            seen.kind == FileKind::Dir && seen.stamp.mode == mode | OPEN
         });
         match set {
             Ok(_) => Ok(()),

@@ -19,7 +19,7 @@ use super::stage::MANY;
 use super::staging_dir::hash_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
-use crate::snapshot::Kind;
+use crate::snapshot::FileKind;
 use crate::snapshot::name::shown;
 use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::split;
@@ -115,7 +115,7 @@ impl Mover<'_> {
         let item = &self.items[n];
         let seen = sys::seen_at(&self.staging.fd, name)?;
         match seen.kind {
-            Kind::Link => {
+            FileKind::Link => {
                 let leads = |entry: &Option<PathEntry>| match entry {
                     Some(PathEntry::Link { target }) => {
                         is_link(&self.staging.fd, name.as_bytes(), target)
@@ -128,7 +128,7 @@ impl Mover<'_> {
                     _ => StagedKind::Foreign,
                 }))
             }
-            Kind::File => self.examine_file(name, n, &seen),
+            FileKind::File => self.examine_file(name, n, &seen),
             _ => Ok(Some(StagedKind::Foreign)),
         }
     }

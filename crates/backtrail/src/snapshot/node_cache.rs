@@ -1,8 +1,8 @@
-//! Nodes that are kept in memory once they were read.
+//! A cache of nodes in memory.
 //!
-//! States that differ in little share most of their nodes, and who compares several
-//! of them asks for the same ones again and again. A node's name is its content, so
-//! that what was read stays true.
+//! Similar snapshots share most of their nodes, and comparing several of them reads the
+//! same nodes many times. A node's id is its content, so a cached node never becomes
+//! stale.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,47 +13,47 @@ use super::source::{Contents, Nodes};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// So many bytes are kept: the directories of some 500,000 files.
+/// The limit in bytes: enough for the directories of some 500,000 files.
 const ROOM: usize = 32 << 20;
 
-/// A source that keeps the nodes that were read of it, and no contents.
+/// A source that caches the nodes read from it, but not contents.
 #[derive(Debug)]
-pub(crate) struct Remembered {
+pub(crate) struct CachedNodes {
     source: Arc<dyn Contents>,
-    known: Mutex<Known>,
+    cache: Mutex<NodeCache>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct NodeCache {
     nodes: HashMap<ObjectId, Box<[u8]>>,
     bytes: usize,
 }
 
-impl Remembered {
+impl CachedNodes {
     pub(crate) fn new(source: Arc<dyn Contents>) -> Self {
         Self {
             source,
-            known: Mutex::default(),
+            cache: Mutex::default(),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, NodeCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Nodes for Remembered {
+impl Nodes for CachedNodes {
     fn node(&self, id: &ObjectId) -> Result<Cow<'_, [u8]>> {
-        if let Some(bytes) = self.known().nodes.get(id) {
+        if let Some(bytes) = self.cache().nodes.get(id) {
             return Ok(Cow::Owned(bytes.to_vec()));
         }
         let bytes = self.source.node(id)?;
-        self.known().take(*id, &bytes);
+        self.cache().insert(*id, &bytes);
         Ok(bytes)
     }
 }
 
-impl Contents for Remembered {
+impl Contents for CachedNodes {
     fn content(
         &self,
         path: &Path,
@@ -64,9 +64,9 @@ impl Contents for Remembered {
     }
 }
 
-impl Known {
-    /// Keeps a node while there is room.
-    fn take(&mut self, id: ObjectId, bytes: &[u8]) {
+impl NodeCache {
+    /// Caches a node if there is room.
+    fn insert(&mut self, id: ObjectId, bytes: &[u8]) {
         if self.bytes + bytes.len() > ROOM {
             return;
         }
@@ -87,8 +87,8 @@ mod tests {
         let memory = Arc::new(Memory::default());
         let items = named([("a", dir([("b", dir([("c", file("one"))]))]))]);
         let plain = snapshot(&memory, &items);
-        let source = Arc::new(Remembered::new(memory.clone()));
-        let remembered = Snapshot::of(source, plain.id()).unwrap();
+        let source = Arc::new(CachedNodes::new(memory.clone()));
+        let remembered = Snapshot::open(source, plain.id()).unwrap();
         let paths = ["a", "a/b", "a/b/c", "a/b/d"].map(Path::new);
         let found = |snapshot: &Snapshot| paths.map(|path| snapshot.walk_down(path).unwrap());
         let expected = found(&plain);
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_there_is_room_for() {
-        let mut known = Known::default();
+        let mut cache = NodeCache::default();
         let large = vec![0; ROOM / 2 + 1];
         for n in 0..3_u8 {
-            known.take(ObjectId::of(&[n]), &large);
+            cache.insert(ObjectId::of(&[n]), &large);
         }
-        known.take(ObjectId::of(&[0]), &large);
-        assert_eq!((known.nodes.len(), known.bytes), (1, large.len()));
+        cache.insert(ObjectId::of(&[0]), &large);
+        assert_eq!((cache.nodes.len(), cache.bytes), (1, large.len()));
     }
 }

@@ -1,65 +1,68 @@
-//! Reading entries of a pack in the order of their places, a lot at a time, and
-//! checking them on two threads.
+//! Reads entries of a pack in offset order, a batch at a time, and checks them on two
+//! threads.
 
 use std::io;
 use std::thread;
 
 use super::ObjectId;
 use super::codec::Codec;
-use super::entry::{Named, Raw};
+use super::entry::{Identity, RawEntry};
 use super::extents::Extent;
 use super::format::Salt;
 use super::pack::{Pack, read_range};
 use crate::error::Error;
 use crate::storage::StorageFile;
 
-/// How much is read at a time.
-const LOT: u64 = 8 << 20;
-/// What lies between two entries is read along, up to this much.
+/// The most bytes read at a time.
+const BATCH: u64 = 8 << 20;
+/// Gaps between entries up to this length are read along with them.
 const GAP: u64 = 256 << 10;
 /// Below this, a second thread costs more than it saves.
 const WORTH_A_THREAD: usize = 256 << 10;
 
-/// An entry on its way: right, and as it is stored.
+/// An intact entry as it is stored.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Carried<'a> {
+pub(super) struct CheckedEntry<'a> {
     pub(super) id: ObjectId,
-    pub(super) raw: Raw<'a>,
+    pub(super) raw: RawEntry<'a>,
 }
 
-/// What went wrong.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum CopyError {
     Reading(io::Error),
     Writing(Error),
 }
 
-/// Hands out entries, which are sorted by place, and returns those that are not what
-/// they should be.
-pub(super) fn carry(
+/// Passes each intact entry to `take` and returns the ids of the damaged ones. `entries`
+/// must be sorted by offset.
+pub(super) fn read_checked(
     file: &dyn StorageFile,
     pack: &Pack,
     entries: &[Extent],
     codec: &Codec,
-    take: &mut dyn FnMut(Carried<'_>) -> Result<(), Error>,
-) -> Result<Vec<ObjectId>, Failed> {
+    take: &mut dyn FnMut(CheckedEntry<'_>) -> Result<(), Error>,
+) -> Result<Vec<ObjectId>, CopyError> {
     let mut broken = Vec::new();
     let mut rest = entries;
     while !rest.is_empty() {
-        let (lot, later) = rest.split_at(lot_of(rest));
+        let (batch, later) = rest.split_at(batch_len(rest));
         rest = later;
-        let from = u64::from(lot[0].record.at);
-        let to = lot.iter().map(|extent| extent.end()).max().unwrap_or(from);
-        let bytes = read_range(file, from, to).map_err(Failed::Reading)?;
+        let from = u64::from(batch[0].record.at);
+        let to = batch
+            .iter()
+            .map(|extent| extent.end())
+            .max()
+            .unwrap_or(from);
+        let bytes = read_range(file, from, to).map_err(CopyError::Reading)?;
         let read = Read {
             bytes: &bytes,
             from,
             salt: pack.salt(),
             codec,
         };
-        for (extent, checked) in lot.iter().zip(read.check_all(lot)) {
-            match checked.map_err(Failed::Reading)? {
-                Some(carried) => take(carried).map_err(Failed::Writing)?,
+        for (extent, checked) in batch.iter().zip(read.check_all(batch)) {
+            match checked.map_err(CopyError::Reading)? {
+                Some(checked) => take(checked).map_err(CopyError::Writing)?,
                 None => broken.push(extent.record.id),
             }
         }
@@ -68,19 +71,19 @@ pub(super) fn carry(
 }
 
 /// Returns how many entries are read at once.
-fn lot_of(entries: &[Extent]) -> usize {
+fn batch_len(entries: &[Extent]) -> usize {
     let from = u64::from(entries[0].record.at);
     let mut end = entries[0].end();
     let more = entries[1..].iter().take_while(|extent| {
         let at = u64::from(extent.record.at);
-        let fits = at <= end + GAP && extent.end() <= from + LOT;
+        let fits = at <= end + GAP && extent.end() <= from + BATCH;
         end = end.max(extent.end());
         fits
     });
     1 + more.count()
 }
 
-/// A part of a pack.
+/// A range of a pack in memory.
 #[derive(Clone, Copy)]
 struct Read<'a> {
     bytes: &'a [u8],
@@ -89,11 +92,11 @@ struct Read<'a> {
     codec: &'a Codec,
 }
 
-/// An entry that was checked, if it is right.
-type Checked<'a> = io::Result<Option<Carried<'a>>>;
+/// The entry if it passed its check.
+type Checked<'a> = io::Result<Option<CheckedEntry<'a>>>;
 
 impl<'a> Read<'a> {
-    /// Checks entries, half of them on another thread.
+    /// Checks entries, half of them on a second thread if that pays off.
     fn check_all(self, entries: &[Extent]) -> Vec<Checked<'a>> {
         let check = |half: &[Extent]| -> Vec<Checked<'a>> {
             let mut scratch = Vec::new();
@@ -110,7 +113,7 @@ impl<'a> Read<'a> {
         thread::scope(|scope| {
             let other = thread::Builder::new().spawn_scoped(scope, || check(second));
             let mut checked = check(first);
-            // Without a thread, or where it panicked, it is done here.
+            // If the thread did not start or panicked, the work is done here.
             let other = other.ok().and_then(|other| other.join().ok());
             checked.extend(other.unwrap_or_else(|| check(second)));
             checked
@@ -122,15 +125,15 @@ impl<'a> Read<'a> {
         let at = u64::from(extent.record.at);
         let from = usize::try_from(at - self.from).unwrap_or(usize::MAX);
         let bytes = self.bytes.get(from..).unwrap_or_default();
-        let Some(raw) = Raw::parse(bytes, self.salt, at) else {
+        let Some(raw) = RawEntry::parse(bytes, self.salt, at) else {
             return Ok(None);
         };
-        let is_right = match raw.named(self.codec, scratch)? {
-            Named::Piece(named) => named == id,
-            // That its chunks are it, whoever reads it finds out.
-            Named::List(list) => list.id == id,
-            Named::Nothing => false,
+        let is_right = match raw.identify(self.codec, scratch)? {
+            Identity::Piece(named) => named == id,
+            // Whether its chunks make up the object is checked by readers.
+            Identity::List(list) => list.id == id,
+            Identity::Nothing => false,
         };
-        Ok(is_right.then_some(Carried { id, raw }))
+        Ok(is_right.then_some(CheckedEntry { id, raw }))
     }
 }

@@ -1,73 +1,75 @@
-//! The pack that a writer appends to.
+//! Appends entries to one pack.
 
 use std::io;
 use std::sync::Arc;
 
 use super::ObjectId;
 use super::entry::{proven_id, read_entry};
-use super::format::{Block, Kind, MAGIC, PACK_HEADER, Record, Tail, encode_commit, encode_seal};
-use super::name::PackName;
-use super::pack::{Look, Pack, Rest};
-use super::shelf::Shelf;
+use super::format::{
+    Block, BlockKind, MAGIC, PACK_HEADER, Record, Tail, encode_commit, encode_seal,
+};
+use super::pack::{Leftover, Pack, PackFile};
+use super::pack_name::PackName;
+use super::pack_set::PackSet;
 use crate::error::{Error, Result};
 use crate::storage::{StorageFile, append_all};
 
-/// When things happen; other numbers are for tests.
+/// When packs are written, synced and sealed. Tests use other values.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    /// A pack of this length is sealed.
+pub(super) struct PackLimits {
+    /// The length at which a pack is sealed.
     pub(super) seal_at: u64,
-    /// A pack with this many commits is sealed: opening it takes a read for each.
+    /// The number of commits at which a pack is sealed: opening it takes a read for each.
     pub(super) seal_commits: u32,
-    /// Entries are gathered up to this many bytes before they are written.
-    pub(super) gathered: usize,
-    /// A commit that leaves more bytes than this in doubt syncs them before it
-    /// names them; what is in doubt is read before anybody relies on it.
+    /// Entries are buffered up to this many bytes before they are written.
+    pub(super) buffered: usize,
+    /// A commit that leaves more unsynced bytes than this syncs them before it names
+    /// them. Entries in doubt are read before they are relied on.
     pub(super) in_doubt: u64,
 }
 
-impl Limits {
+impl PackLimits {
     pub(super) const DEFAULT: Self = Self {
         seal_at: 64 << 20,
         seal_commits: 256,
-        gathered: 1 << 20,
+        buffered: 1 << 20,
         in_doubt: 1 << 20,
     };
 }
 
-/// A pack whose lock is held, and what was added to it.
+/// A locked pack and the entries added to it.
 ///
-/// Dropped without [`commit`](Self::commit) or [`seal`](Self::seal), or after
-/// either has failed, it takes back what it wrote.
+/// If it is dropped without [`commit`](Self::commit) or [`seal`](Self::seal), or if
+/// either fails, the bytes it wrote are removed.
 #[derive(Debug)]
-pub(super) struct Outlet {
-    shelf: Arc<Shelf>,
-    limits: Limits,
+pub(super) struct PackWriter {
+    pack_set: Arc<PackSet>,
+    limits: PackLimits,
     name: PackName,
     file: Arc<dyn StorageFile>,
-    /// What was there before.
+    /// The pack before anything was added.
     prior: Option<Arc<Pack>>,
-    /// Where the file is cut off to take everything back.
+    /// The length the file is truncated to when the entries are dropped.
     base: u64,
-    /// Where the next entry begins, gathered bytes counted.
+    /// Where the next entry begins, including buffered bytes.
     end: u64,
-    gathered: Vec<u8>,
+    buffered: Vec<u8>,
     records: Vec<Record>,
     is_done: bool,
 }
 
-impl Outlet {
-    /// Goes on with a pack; its lock is held and it was looked at since.
+impl PackWriter {
+    /// Resumes a pack. The caller holds its lock and opened it since.
     ///
-    /// What a dead writer left at its end is cut off: nothing names it. Bytes
-    /// that no writer leaves stay.
-    pub(super) fn go_on(
-        shelf: &Arc<Shelf>,
-        limits: Limits,
+    /// Bytes that a dead writer left at its end are cut off: no commit names them. Bytes
+    /// that no writer leaves are kept.
+    pub(super) fn resume(
+        pack_set: &Arc<PackSet>,
+        limits: PackLimits,
         file: Arc<dyn StorageFile>,
         pack: Arc<Pack>,
     ) -> io::Result<Self> {
-        let base = if pack.rest == Rest::Unknown {
+        let base = if pack.leftover == Leftover::Unknown {
             pack.len
         } else {
             pack.end
@@ -76,57 +78,56 @@ impl Outlet {
             file.truncate(base)?;
         }
         let (name, is_damaged) = (pack.name, pack.is_damaged());
-        let mut outlet = Self::new(shelf, limits, file, name, Some(pack), base);
+        let mut pack_writer = Self::new(pack_set, limits, file, name, Some(pack), base);
         if is_damaged {
-            // What was found in spite of the damage is named anew.
-            (outlet.records, _) = outlet.in_doubt()?;
+            // Entries that were found in spite of the damage are named again.
+            (pack_writer.records, _) = pack_writer.in_doubt()?;
         }
-        Ok(outlet)
+        Ok(pack_writer)
     }
 
-    /// Begins a pack in a file without any; its lock is held.
+    /// Starts a pack in an empty file. The caller holds its lock.
     pub(super) fn begin(
-        shelf: &Arc<Shelf>,
-        limits: Limits,
+        pack_set: &Arc<PackSet>,
+        limits: PackLimits,
         file: Arc<dyn StorageFile>,
         name: PackName,
     ) -> io::Result<Self> {
         if !file.is_empty()? {
             file.truncate(0)?;
         }
-        let mut outlet = Self::new(shelf, limits, file, name, None, 0);
-        outlet.gathered.extend_from_slice(MAGIC);
-        outlet.end = PACK_HEADER as u64;
-        Ok(outlet)
+        let mut pack_writer = Self::new(pack_set, limits, file, name, None, 0);
+        pack_writer.buffered.extend_from_slice(MAGIC);
+        pack_writer.end = PACK_HEADER as u64;
+        Ok(pack_writer)
     }
 
     fn new(
-        shelf: &Arc<Shelf>,
-        limits: Limits,
+        pack_set: &Arc<PackSet>,
+        limits: PackLimits,
         file: Arc<dyn StorageFile>,
         name: PackName,
         prior: Option<Arc<Pack>>,
         base: u64,
     ) -> Self {
         Self {
-            shelf: Arc::clone(shelf),
+            pack_set: Arc::clone(pack_set),
             limits,
             name,
             file,
             prior,
             base,
             end: base,
-            gathered: Vec::new(),
+            buffered: Vec::new(),
             records: Vec::new(),
             is_done: false,
         }
     }
 
-    /// Adds an entry.
     pub(super) fn append(
         &mut self,
         id: ObjectId,
-        kind: Kind,
+        kind: BlockKind,
         raw: usize,
         stored: &[u8],
     ) -> io::Result<()> {
@@ -136,12 +137,12 @@ impl Outlet {
             stored: u32::try_from(stored.len()).map_err(io::Error::other)?,
             raw: u32::try_from(raw).map_err(io::Error::other)?,
         };
-        self.gathered
+        self.buffered
             .extend_from_slice(&block.encode(self.name.salt(), at.into()));
-        self.gathered.extend_from_slice(stored);
+        self.buffered.extend_from_slice(stored);
         self.end = block.end(at.into());
         self.records.push(Record { id, at });
-        if self.gathered.len() >= self.limits.gathered {
+        if self.buffered.len() >= self.limits.buffered {
             self.write()?;
         }
         Ok(())
@@ -155,7 +156,7 @@ impl Outlet {
         self.end >= self.limits.seal_at
     }
 
-    /// Makes all that was added durable, and then what names it.
+    /// Makes all added entries durable, then the commit that names them.
     pub(super) fn commit(mut self) -> Result<()> {
         let committed = if self.commits() >= self.limits.seal_commits {
             self.try_seal()
@@ -165,31 +166,31 @@ impl Outlet {
         self.finished(committed)
     }
 
-    /// Does the same, and goes on with the pack without giving its lock back; `None`
-    /// where it was sealed.
-    pub(super) fn commit_and_go_on(self) -> Result<Option<Self>> {
+    /// Commits, and resumes the pack without releasing its lock. Returns `None` if it was
+    /// sealed.
+    pub(super) fn commit_and_resume(self) -> Result<Option<Self>> {
         if self.records.is_empty() {
             return Ok(Some(self));
         }
-        let (shelf, limits) = (Arc::clone(&self.shelf), self.limits);
+        let (pack_set, limits) = (Arc::clone(&self.pack_set), self.limits);
         let (file, name) = (Arc::clone(&self.file), self.name);
         self.commit()?;
-        let go_on = || match Pack::look(file.as_ref(), name, &shelf.codec)? {
-            Look::Pack(mut pack) if !pack.is_sealed() => {
-                shelf.apply_settled(&mut pack);
+        let resume = || match Pack::open(file.as_ref(), name, &pack_set.codec)? {
+            PackFile::Pack(mut pack) if !pack.is_sealed() => {
+                pack_set.apply_settled(&mut pack);
                 let pack = Arc::from(pack);
-                Self::go_on(&shelf, limits, Arc::clone(&file), pack).map(Some)
+                Self::resume(&pack_set, limits, Arc::clone(&file), pack).map(Some)
             }
             _ => Ok(None),
         };
-        go_on().map_err(|error| {
+        resume().map_err(|error| {
             let what = "cannot append to a pack of objects";
-            Error::io(what, &name.path(&shelf.dir), error)
+            Error::io(what, &name.path(&pack_set.dir), error)
         })
     }
 
-    /// Makes all that was added durable, and gives the pack the sorted index that
-    /// lets it be searched in place. It is not appended to again.
+    /// Makes all added entries durable and writes the sorted index by which the pack is
+    /// searched in place. Nothing is appended afterwards.
     pub(super) fn seal(mut self) -> Result<()> {
         let sealed = self.try_seal();
         self.finished(sealed)
@@ -197,7 +198,7 @@ impl Outlet {
 
     fn finished(self, done: io::Result<()>) -> Result<()> {
         done.map_err(|error| {
-            let path = self.name.path(&self.shelf.dir);
+            let path = self.name.path(&self.pack_set.dir);
             let what = "cannot store objects; nothing that was stored before is lost";
             Error::io(what, &path, error)
         })
@@ -215,7 +216,7 @@ impl Outlet {
         let commit = encode_commit(self.name.salt(), tail, &self.records);
         self.append_last(commit)?;
         self.is_done = true;
-        self.shelf.settle(self.name, self.end);
+        self.pack_set.settle(self.name, self.end);
         Ok(())
     }
 
@@ -228,9 +229,9 @@ impl Outlet {
         let tail = self.tail(self.end)?;
         let seal = encode_seal(self.name.salt(), tail, &mut records);
         self.append_last(seal)?;
-        // Readers may know it by its new name from here on.
+        // From here on readers may know the pack by its new name.
         self.is_done = true;
-        self.shelf.promote(self.name, self.file.as_ref())
+        self.pack_set.promote(self.name, self.file.as_ref())
     }
 
     fn append_last(&mut self, block: Option<Vec<u8>>) -> io::Result<()> {
@@ -258,8 +259,8 @@ impl Outlet {
         last.map_or(0, |last| last.commits).saturating_add(1)
     }
 
-    /// Returns what the pack named before: what is surely there, and what turned
-    /// out not to be.
+    /// Returns the entries the pack named before: those certainly present, and those that
+    /// are lost.
     fn in_doubt(&self) -> io::Result<(Vec<Record>, Vec<Record>)> {
         let Some(prior) = &self.prior else {
             return Ok((Vec::new(), Vec::new()));
@@ -278,7 +279,7 @@ impl Outlet {
 
     fn is_there(&self, record: Record) -> io::Result<bool> {
         let (file, salt) = (self.file.as_ref(), self.name.salt());
-        let entry = read_entry(file, salt, record.at.into(), &self.shelf.codec)?;
+        let entry = read_entry(file, salt, record.at.into(), &self.pack_set.codec)?;
         Ok(entry.is_some_and(|entry| proven_id(&entry) == record.id))
     }
 
@@ -287,12 +288,12 @@ impl Outlet {
         prior.max(PACK_HEADER as u64)
     }
 
-    /// Makes the pack's name durable. Where there is a commit, whoever wrote it
-    /// had done so before.
+    /// Makes the pack's name durable. If the pack has a commit, its writer did that
+    /// before.
     fn sync_name(&self) -> io::Result<()> {
         match self.prior.as_ref().and_then(|prior| prior.last) {
             Some(_) => Ok(()),
-            None => self.shelf.sync_names(),
+            None => self.pack_set.sync_names(),
         }
     }
 
@@ -301,16 +302,16 @@ impl Outlet {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        append_all(self.file.as_ref(), &self.gathered)?;
-        self.gathered.clear();
+        append_all(self.file.as_ref(), &self.buffered)?;
+        self.buffered.clear();
         Ok(())
     }
 }
 
-impl Drop for Outlet {
+impl Drop for PackWriter {
     fn drop(&mut self) {
         if !self.is_done {
-            // Where even that fails, the next writer does it.
+            // If this fails, the next writer does it.
             self.file.truncate(self.base).ok();
         }
     }

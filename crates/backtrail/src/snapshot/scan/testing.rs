@@ -1,4 +1,4 @@
-//! A workspace to scan, and a reader of its own that says what a scan must find.
+//! A workspace to scan, and an independent reader that says what a scan must find.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::super::entry::{Dir, Entry, Kind, LeftOutReason, Node};
+use super::super::entry::{Dir, DirEntry, FileKind, Node, SkippedReason};
 use super::super::node::{Listing, read_listing, read_root};
 use super::{ScanOptions, Scanned, Sink, StatCache, scan};
 use crate::objects::{ObjectId, Objects};
@@ -17,7 +17,7 @@ use crate::random::OsRandomness;
 use crate::storage::LocalStorage;
 use crate::time::{Clock, SystemClock, Timestamp};
 
-/// What stands at a path.
+/// The thing at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Thing {
     File {
@@ -27,22 +27,22 @@ pub(super) enum Thing {
     },
     Link(Vec<u8>),
     Dir(u32),
-    LeftOut(LeftOutReason, Kind),
+    Skipped(SkippedReason, FileKind),
 }
 
 pub(super) type Things = BTreeMap<Vec<u8>, Thing>;
 
-/// A workspace, its store, and what the last scan knew.
-pub(super) struct Place {
+/// A workspace, its store, and the cache of the last scan.
+pub(super) struct TestWorkspace {
     pub(super) dir: TempDir,
     pub(super) objects: Objects,
     pub(super) options: ScanOptions,
     pub(super) cache: StatCache,
-    /// How much later than now the scans believe it to be.
+    /// How far scans believe to be in the future.
     pub(super) later_millis: i64,
 }
 
-impl Place {
+impl TestWorkspace {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("w")).unwrap();
@@ -77,7 +77,7 @@ impl Place {
         Timestamp::from_millis(now).unwrap()
     }
 
-    /// Scans with what the last scan knew, and keeps what this one knows.
+    /// Scans with the cache of the last scan and keeps the new one.
     pub(super) fn scan(&mut self) -> Scanned {
         let mut scanned = self.try_scan().unwrap();
         if let Some(cache) = scanned.cache.take() {
@@ -94,23 +94,30 @@ impl Place {
         Ok(scanned)
     }
 
-    /// Scans without knowing anything, and stores nothing.
-    pub(super) fn look_afresh(&self) -> Scanned {
+    /// Scans without cache, storing nothing.
+    pub(super) fn scan_fresh(&self) -> Scanned {
         let none = StatCache::empty();
-        scan(&self.root(), &self.options, &none, Sink::Look, self.now()).unwrap()
+        scan(
+            &self.root(),
+            &self.options,
+            &none,
+            Sink::HashOnly,
+            self.now(),
+        )
+        .unwrap()
     }
 
-    /// Scans both ways, and returns what the snapshot holds.
+    /// Scans both ways and returns the contents of the snapshot.
     pub(super) fn things(&mut self) -> Things {
-        let afresh = self.look_afresh();
+        let afresh = self.scan_fresh();
         let scanned = self.scan();
         assert_eq!(self.of(&scanned), self.of(&afresh));
         assert_eq!(scanned.id, afresh.id);
-        assert_eq!(scanned.left_out, afresh.left_out);
+        assert_eq!(scanned.skipped, afresh.skipped);
         self.of(&scanned)
     }
 
-    /// Returns what a snapshot holds, by path.
+    /// Returns the contents of a snapshot, by path.
     pub(super) fn of(&self, scanned: &Scanned) -> Things {
         let bytes = self.node(scanned, &scanned.id);
         let root = read_root(&scanned.id, &bytes).unwrap();
@@ -121,8 +128,8 @@ impl Place {
     }
 
     fn node(&self, scanned: &Scanned, id: &ObjectId) -> Vec<u8> {
-        let looked = scanned.nodes.get(id).cloned();
-        looked.unwrap_or_else(|| self.objects.read(id).unwrap())
+        let inspected = scanned.nodes.get(id).cloned();
+        inspected.unwrap_or_else(|| self.objects.read(id).unwrap())
     }
 
     fn fill(&self, scanned: &Scanned, dir: &Dir, path: &[u8], things: &mut Things) {
@@ -142,7 +149,7 @@ impl Place {
                 } => {
                     let bytes = match self.objects.contains(&content).unwrap() {
                         true => self.objects.read(&content).unwrap(),
-                        // Only looked at: the bytes are not there, their name is.
+                        // Not stored: there is an id but no bytes.
                         false => content.as_bytes().to_vec(),
                     };
                     if self.objects.contains(&content).unwrap() {
@@ -155,13 +162,13 @@ impl Place {
                     }
                 }
                 Node::Link { target, .. } => Thing::Link(target.into_vec()),
-                Node::LeftOut(left_out) => Thing::LeftOut(left_out.reason, left_out.kind),
+                Node::Skipped(skipped) => Thing::Skipped(skipped.reason, skipped.kind),
             };
             things.insert(at, thing);
         }
     }
 
-    fn entries(&self, scanned: &Scanned, id: &ObjectId) -> Vec<Entry> {
+    fn entries(&self, scanned: &Scanned, id: &ObjectId) -> Vec<DirEntry> {
         match read_listing(id, &self.node(scanned, id)).unwrap() {
             Listing::Leaf(entries) => entries,
             Listing::Branch(children) => {
@@ -173,10 +180,10 @@ impl Place {
         }
     }
 
-    /// Returns the names of all that was captured, or left out for a reason.
-    pub(super) fn names(&mut self, reason: Option<LeftOutReason>) -> Vec<String> {
+    /// Returns the names of everything captured, or skipped for a reason.
+    pub(super) fn names(&mut self, reason: Option<SkippedReason>) -> Vec<String> {
         let named = |thing: &Thing| match (thing, reason) {
-            (Thing::LeftOut(was, _), Some(reason)) => *was == reason,
+            (Thing::Skipped(was, _), Some(reason)) => *was == reason,
             (Thing::File { .. } | Thing::Link(_), None) => true,
             _ => false,
         };
@@ -188,7 +195,7 @@ impl Place {
     }
 }
 
-/// Reads a tree by other means. No ignore rules.
+/// Reads a tree by other means, without ignore rules.
 pub(super) fn truth(root: &Path) -> Things {
     let mut things = Things::new();
     read_truth(root, b"", &mut things);
@@ -216,11 +223,11 @@ fn read_truth(at: &Path, path: &[u8], things: &mut Things) {
         }
     } else {
         let kind = match kind {
-            kind if kind.is_fifo() => Kind::Fifo,
-            kind if kind.is_socket() => Kind::Socket,
-            _ => Kind::Device,
+            kind if kind.is_fifo() => FileKind::Fifo,
+            kind if kind.is_socket() => FileKind::Socket,
+            _ => FileKind::Device,
         };
-        Thing::LeftOut(LeftOutReason::Special, kind)
+        Thing::Skipped(SkippedReason::Special, kind)
     };
     things.insert(path.to_vec(), thing);
 }

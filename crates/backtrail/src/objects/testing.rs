@@ -1,5 +1,5 @@
-//! What the tests of objects share: the test kit's disks under the engine's
-//! traits, and contents of every sort.
+//! Shared test support: the test kit's disks behind the engine's traits, and contents of
+//! every sort.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,24 +9,24 @@ use std::sync::Arc;
 use backtrail_testkit as kit;
 use backtrail_testkit::{Randomness as _, SeededRandomness, Storage as _};
 
-use super::outlet::Limits;
-use super::{Damage, Depth, ObjectWriter, Objects, Verified};
+use super::pack_writer::PackLimits;
+use super::{Depth, ObjectWriter, Objects, PackDamage, Verified};
 use crate::error::Result;
 use crate::random::Randomness;
 use crate::storage::{Storage, StorageFile};
 
 pub(super) const DIR: &str = "/store/objects";
 
-/// Small numbers, so that everything happens with few bytes.
-pub(super) const SMALL: Limits = Limits {
+/// Small limits, so that a few bytes trigger everything.
+pub(super) const SMALL: PackLimits = PackLimits {
     seal_at: 3000,
     seal_commits: 6,
-    gathered: 500,
+    buffered: 500,
     in_doubt: 800,
 };
 
-/// A disk of the test kit. To a unit test the kit's engine is another crate,
-/// with traits of its own.
+/// A disk of the test kit. In a unit test the kit is built against another copy of the
+/// engine crate, with its own traits.
 #[derive(Debug, Clone)]
 pub(super) struct Disk(Arc<dyn kit::Storage>);
 
@@ -34,18 +34,17 @@ pub(super) struct Disk(Arc<dyn kit::Storage>);
 struct DiskFile(Arc<dyn kit::StorageFile>);
 
 impl Disk {
-    /// Returns the disk with a store's directory on it.
     pub(super) fn of(storage: impl kit::Storage) -> Self {
         Self(Arc::new(storage))
     }
 
-    pub(super) fn objects(&self, seed: u64, limits: Limits) -> Objects {
+    pub(super) fn objects(&self, seed: u64, limits: PackLimits) -> Objects {
         let random = Arc::new(Seeded(SeededRandomness::new(seed)));
         Objects::with_limits(Arc::new(self.clone()), random, Path::new(DIR), limits)
     }
 }
 
-/// Returns an empty disk with a store's directory, durably.
+/// Returns an empty disk with a durable store directory.
 pub(super) fn memory() -> kit::MemoryStorage {
     let memory = kit::MemoryStorage::new();
     memory.create_dir(Path::new("/store")).unwrap();
@@ -57,7 +56,7 @@ pub(super) fn open(memory: &kit::MemoryStorage, seed: u64) -> Objects {
     Disk::of(memory.clone()).objects(seed, SMALL)
 }
 
-/// Returns the packs on a disk.
+/// Returns the pack files on a disk.
 pub(super) fn pack_files(memory: &kit::MemoryStorage) -> Vec<PathBuf> {
     let files = memory.files().into_iter();
     files.filter(|path| path.starts_with(DIR)).collect()
@@ -142,14 +141,14 @@ impl Randomness for Seeded {
     }
 }
 
-/// Returns bytes that do not compress, the same for the same seed.
+/// Returns incompressible bytes, the same for the same seed.
 pub(super) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     SeededRandomness::new(seed).fill(&mut bytes).unwrap();
     bytes
 }
 
-/// Returns a text that compresses.
+/// Returns compressible text.
 pub(super) fn text(seed: u64, len: usize) -> Vec<u8> {
     let line = format!("line {seed} of a text that says the same again and again\n");
     line.bytes().cycle().take(len).collect()
@@ -180,8 +179,8 @@ pub(super) fn assert_stored(objects: &Objects, contents: &[Vec<u8>]) {
     }
 }
 
-/// Verifies, and returns what was found.
-pub(super) fn verify(objects: &Objects) -> (Verified, Vec<Damage>) {
+/// Verifies the objects and returns the result with all damages.
+pub(super) fn verify(objects: &Objects) -> (Verified, Vec<PackDamage>) {
     let mut damages = Vec::new();
     let verified = objects.verify(Depth::Everything, &mut |_, damage| {
         damages.extend(damage.cloned())

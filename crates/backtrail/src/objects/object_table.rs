@@ -1,32 +1,32 @@
-//! All copies of all objects that there are, for who removes some: which are still
-//! named by something, and which copy of each stays.
+//! All copies of all objects, to decide which objects are still referenced and which copy
+//! of each is kept.
 //!
-//! A copy takes 32 bytes and a few bits: an object is told from others by half of
-//! its name, which nobody makes two contents share.
+//! A copy takes 32 bytes and a few bits. Objects are told apart by the first half of
+//! their name, 128 bits, which is enough to rule out collisions.
 
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::entry::{Entry, proven_id, read_entry};
+use super::entry::{PackEntry, proven_id, read_entry};
 use super::extents::{Extent, block_at};
-use super::format::{Kind, List};
-use super::name::PackName;
+use super::format::{BlockKind, List};
 use super::pack::Pack;
+use super::pack_name::PackName;
 use super::{ObjectId, Objects};
 use crate::error::{Error, Result};
 
-/// What is known of an object.
+/// A fact about an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Mark {
-    /// Something names it.
+    /// Something refers to it.
     Live,
-    /// What it names itself was looked at.
+    /// The objects it refers to itself were marked.
     Walked,
-    /// Whether it is in chunks was looked at.
+    /// Its list of chunks, if it has one, was read.
     Opened,
-    /// A copy that was made and checked by this sweep is durable.
+    /// This sweep wrote and checked a copy that is now durable.
     Safe,
 }
 
@@ -35,71 +35,70 @@ const MARKS: usize = 4;
 /// A copy of an object.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// The first half of the object's name.
+    /// The first half of the object's id.
     key: [u64; 2],
-    /// Which pack it is in, by its number here.
+    /// The pack's index in `packs`.
     pack: u32,
     at: u32,
     len: u32,
 }
 
-/// A pack, as it was when stock was taken.
+/// A pack as it was when the table was built.
 #[derive(Debug)]
-pub(super) struct Stocked {
+pub(super) struct PackState {
     pub(super) name: PackName,
-    /// `None` where the file holds nothing yet.
+    /// `None` if the file holds nothing yet.
     pub(super) pack: Option<Arc<Pack>>,
-    /// Whether somebody appends to it.
+    /// Whether another process appends to it.
     pub(super) is_busy: bool,
     pub(super) is_removed: bool,
-    /// How many bytes of it nothing names.
+    /// How many of its bytes belong to unreferenced objects.
     pub(super) dead: u64,
     pub(super) len: u64,
 }
 
-/// What was changed since [`Stock::begin_trial`].
+/// A mark set since [`ObjectTable::begin_trial`].
 #[derive(Debug, Clone, Copy)]
 enum Changed {
     Row(usize, Mark),
     Beyond(ObjectId, Mark),
 }
 
-/// All copies of all objects, as of a moment.
+/// All copies of all objects at a moment.
 #[derive(Debug)]
-pub(crate) struct Stock {
+pub(crate) struct ObjectTable {
     pub(super) objects: Objects,
-    pub(super) packs: Vec<Stocked>,
+    pub(super) packs: Vec<PackState>,
     rows: Vec<Row>,
-    /// Where the rows begin whose names begin with two bytes.
+    /// Where the rows for each two-byte id prefix begin.
     starts: Vec<u32>,
-    /// Of an object's first row.
+    /// Set on an object's first row.
     marks: [Bits; MARKS],
-    /// Copies that were read and are right.
+    /// Copies that were read and passed their check.
     checked: Bits,
-    /// Copies that were read and are not.
+    /// Copies that were read and failed it.
     broken: Bits,
-    /// Objects that came later.
+    /// Marks of objects that are not in the table because they were stored later.
     beyond: HashSet<(ObjectId, Mark)>,
     trial: Option<Vec<Changed>>,
-    /// Grows whenever something comes to be live.
+    /// Incremented whenever an object becomes live.
     pub(super) generation: u64,
-    /// How many bytes were cut off that dead writers had left.
+    /// How many bytes left by dead writers were cut off.
     pub(super) cut: u64,
-    /// An object that is needed and could not be found anywhere.
+    /// A referenced object that could not be found anywhere.
     missing: Option<ObjectId>,
 }
 
-impl Stock {
-    /// Takes stock of packs.
-    pub(super) fn new(objects: &Objects, packs: Vec<Stocked>) -> Result<Self> {
+impl ObjectTable {
+    pub(super) fn new(objects: &Objects, packs: Vec<PackState>) -> Result<Self> {
         let mut rows = Vec::new();
-        for (n, stocked) in packs.iter().enumerate() {
-            let Some(pack) = &stocked.pack else { continue };
-            let shelf = &objects.0.shelf;
-            let file = shelf.file(pack.name);
+        for (n, state) in packs.iter().enumerate() {
+            let Some(pack) = &state.pack else { continue };
+            let pack_set = &objects.0.pack_set;
+            let file = pack_set.file(pack.name);
             let extents = file.and_then(|file| pack.extents(file.as_ref()));
             let extents = extents.map_err(|error| {
-                let path = pack.name.path(&shelf.dir);
+                let path = pack.name.path(&pack_set.dir);
                 Error::io("cannot read a pack of objects", &path, error)
             })?;
             rows.reserve(extents.len());
@@ -135,7 +134,7 @@ impl Stock {
         })
     }
 
-    /// Returns the copies of an object.
+    /// Returns the rows of an object's copies.
     fn find(&self, id: &ObjectId) -> Range<usize> {
         let key = key(id);
         let bucket = bucket(key);
@@ -152,8 +151,8 @@ impl Stock {
         from + begin..from + begin + count
     }
 
-    /// Marks an object; returns whether it was not yet, and how many bytes one copy
-    /// of it takes.
+    /// Marks an object. If it did not have the mark, returns how many bytes one copy of
+    /// it takes.
     pub(crate) fn mark(&mut self, id: &ObjectId, mark: Mark) -> Option<u64> {
         let rows = self.find(id);
         let (is_new, changed) = match rows.is_empty() {
@@ -176,32 +175,33 @@ impl Stock {
         Some(rows.map(|row| self.rows[row].len).max().unwrap_or(0).into())
     }
 
-    /// Returns whether an object is stored, in stock or since.
+    /// Returns whether an object is stored, in the table or since.
     pub(crate) fn is_stored(&self, id: &ObjectId) -> Result<bool> {
-        Ok(self.holds(id) || self.objects.contains(id)?)
+        Ok(self.has(id) || self.objects.contains(id)?)
     }
 
-    /// Returns whether a copy of an object is in stock.
-    pub(crate) fn holds(&self, id: &ObjectId) -> bool {
+    /// Returns whether a copy of an object is in the table.
+    pub(crate) fn has(&self, id: &ObjectId) -> bool {
         !self.find(id).is_empty()
     }
 
-    /// Takes note of an object that is needed and could not be found.
-    pub(crate) fn miss(&mut self, id: ObjectId) {
+    /// Records a referenced object that could not be found.
+    pub(crate) fn add_missing(&mut self, id: ObjectId) {
         self.missing.get_or_insert(id);
     }
 
-    /// Returns what may be in a damaged pack, unseen, and keeps it from going.
+    /// Returns the missing object that a damaged pack may still hold, which keeps the
+    /// pack.
     pub(super) fn hidden_in(&self, pack: Option<&Pack>) -> Option<ObjectId> {
         self.missing.filter(|_| pack.is_some_and(Pack::is_damaged))
     }
 
-    /// Remembers from now on what is marked, so that it can be taken back.
+    /// Starts recording marks so that they can be removed again.
     pub(crate) fn begin_trial(&mut self) {
         self.trial = Some(Vec::new());
     }
 
-    /// Ends a trial; what was marked in it stays or is taken back.
+    /// Ends a trial, keeping or removing the marks set during it.
     pub(crate) fn end_trial(&mut self, keep: bool) {
         for changed in self.trial.take().into_iter().flatten().filter(|_| !keep) {
             match changed {
@@ -213,11 +213,11 @@ impl Stock {
         }
     }
 
-    /// Reads an object in one piece that is in stock, or came later.
+    /// Reads an object stored in one piece, from the table or stored later.
     pub(crate) fn read(&self, id: &ObjectId) -> Result<Vec<u8>> {
         for row in self.find(id) {
-            // What is wrong with a copy is told by whoever looks everywhere.
-            if let Ok(Some(Entry::Piece(piece))) = self.entry(row)
+            // `Objects::read` reports what is wrong with a copy.
+            if let Ok(Some(PackEntry::Piece(piece))) = self.entry(row)
                 && ObjectId::of(&piece) == *id
             {
                 return Ok(piece);
@@ -226,7 +226,7 @@ impl Stock {
         self.objects.read(id)
     }
 
-    /// Returns the chunks that an object is in, by all its copies.
+    /// Returns the chunks of an object according to all its copies.
     pub(crate) fn chunks(&self, id: &ObjectId) -> Result<Vec<ObjectId>> {
         let rows = self.find(id);
         let (mut chunks, mut is_known) = (Vec::new(), false);
@@ -235,11 +235,11 @@ impl Stock {
             let Some(pack) = &self.packs[pack as usize].pack else {
                 continue;
             };
-            let file = self.objects.0.shelf.file(pack.name);
+            let file = self.objects.0.pack_set.file(pack.name);
             let block = file.and_then(|file| block_at(file.as_ref(), pack, at));
             match block.ok().flatten().map(|block| block.kind) {
-                Some(Kind::List) => match self.entry(row) {
-                    Ok(Some(Entry::List(list))) if list.id == *id => {
+                Some(BlockKind::List) => match self.entry(row) {
+                    Ok(Some(PackEntry::List(list))) if list.id == *id => {
                         chunks.extend(list.chunks);
                         is_known = true;
                     }
@@ -253,24 +253,24 @@ impl Stock {
             return Ok(chunks);
         }
         Ok(match self.objects.fetch(id)? {
-            Entry::List(List { chunks, .. }) => chunks,
-            Entry::Piece(_) => Vec::new(),
+            PackEntry::List(List { chunks, .. }) => chunks,
+            PackEntry::Piece(_) => Vec::new(),
         })
     }
 
-    fn entry(&self, row: usize) -> io::Result<Option<Entry>> {
+    fn entry(&self, row: usize) -> io::Result<Option<PackEntry>> {
         let Row { pack, at, .. } = self.rows[row];
         let Some(pack) = &self.packs[pack as usize].pack else {
             return Ok(None);
         };
-        let shelf = &self.objects.0.shelf;
-        let file = shelf.file(pack.name)?;
-        read_entry(file.as_ref(), pack.salt(), at.into(), &shelf.codec)
+        let pack_set = &self.objects.0.pack_set;
+        let file = pack_set.file(pack.name)?;
+        read_entry(file.as_ref(), pack.salt(), at.into(), &pack_set.codec)
     }
 
-    /// Works out how much of each pack nothing names. Done once, when everything
-    /// is marked.
-    pub(super) fn weigh(&mut self) {
+    /// Counts the unreferenced bytes of each pack. Called once, after everything is
+    /// marked.
+    pub(super) fn count_dead(&mut self) {
         let mut first = 0;
         for (n, row) in self.rows.iter().enumerate() {
             if self.rows[first].key != row.key {
@@ -282,7 +282,7 @@ impl Stock {
         }
     }
 
-    /// Returns what becomes of a copy in a pack.
+    /// Returns what happens to the copy at an offset of a pack.
     pub(super) fn fate(&self, pack: usize, id: &ObjectId, at: u32) -> Fate {
         let rows = self.find(id);
         let is_it = |row: &usize| {
@@ -290,7 +290,7 @@ impl Stock {
             row.pack as usize == pack && row.at == at
         };
         if !rows.clone().any(|row| is_it(&row)) {
-            // It came since, and what names it may come yet.
+            // It was stored since, and a reference to it may follow.
             return Fate::Stays;
         }
         if !self.marks[Mark::Live as usize].get(rows.start) {
@@ -301,25 +301,25 @@ impl Stock {
         }
         let is_only = rows.len() == 1;
         let candidates = rows.filter(|row| {
-            let stocked = &self.packs[self.rows[*row].pack as usize];
-            !stocked.is_busy && !stocked.is_removed && !self.broken.get(*row)
+            let state = &self.packs[self.rows[*row].pack as usize];
+            !state.is_busy && !state.is_removed && !self.broken.get(*row)
         });
-        // The one in the pack that has the least reason to be written anew.
+        // The copy in the pack that has the least reason to be rewritten.
         let best = candidates.min_by_key(|row| {
             let row = &self.rows[*row];
-            let stocked = &self.packs[row.pack as usize];
-            (stocked.dead, !stocked.name.is_sealed, row.pack, row.at)
+            let state = &self.packs[row.pack as usize];
+            (state.dead, !state.name.is_sealed, row.pack, row.at)
         });
         match best {
             Some(best) if is_it(&best) && !is_only => Fate::StaysOf(best),
             Some(best) if is_it(&best) => Fate::Stays,
             Some(best) => Fate::DoubleOf(best),
-            // All are broken: this one stays what it is.
+            // All copies are broken: this one is left as it is.
             None => Fate::Stays,
         }
     }
 
-    /// Remembers that a copy in a pack is damaged.
+    /// Remembers that a copy is damaged.
     pub(super) fn set_broken(&mut self, pack: usize, id: &ObjectId, at: u32) {
         for row in self.find(id) {
             let found = &self.rows[row];
@@ -329,7 +329,7 @@ impl Stock {
         }
     }
 
-    /// Reads and checks a copy that is to be the one that stays.
+    /// Reads and checks the copy that is to be kept.
     pub(super) fn check(&mut self, row: usize, id: &ObjectId) -> bool {
         if self.checked.get(row) {
             return true;
@@ -344,18 +344,18 @@ impl Stock {
     }
 }
 
-/// What becomes of a copy of an object.
+/// What happens to a copy of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Nothing names it.
+    /// Nothing refers to it.
     Dead,
-    /// It is the one copy that there is, and stays.
+    /// It is the only copy and is kept.
     Stays,
-    /// It is the one of several that stays, if it is right.
+    /// It is the one of several copies that is kept, if it is intact.
     StaysOf(usize),
-    /// Another copy was made and checked.
+    /// Another copy was written and checked.
     Double,
-    /// Another one stays, which is to be checked before this one goes.
+    /// Another copy is kept, and must be checked before this one is removed.
     DoubleOf(usize),
 }
 
@@ -373,7 +373,7 @@ fn bucket(key: [u64; 2]) -> usize {
     (key[0] >> 48) as usize
 }
 
-/// A bit for each of a number of things.
+/// A bit set of fixed length.
 #[derive(Debug)]
 struct Bits(Vec<u64>);
 

@@ -1,4 +1,4 @@
-//! All packs of a store: which there are, and what is known of them.
+//! All packs of a store: which exist, and what this process knows about them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
@@ -7,81 +7,82 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ObjectId;
 use super::codec::Codec;
-use super::entry::{Entry, proven_id, read_entry};
-use super::format::{BLOCK_HEADER, Block, Kind};
-use super::name::PackName;
-use super::pack::{Look, Pack};
+use super::entry::{PackEntry, proven_id, read_entry};
+use super::format::{BLOCK_HEADER, Block, BlockKind};
+use super::pack::{Pack, PackFile};
+use super::pack_name::PackName;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Storage, StorageFile, read_full};
 
-/// How many packs are kept open; a store may have more than a process may open.
+/// How many packs are kept open; a store may have more packs than a process may open
+/// files.
 const OPEN_FILES: usize = 48;
 
 pub(super) type Packs = Arc<[Arc<Pack>]>;
 
 /// The packs in a directory.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct PackSet {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) dir: PathBuf,
     pub(super) codec: Codec,
     files: Mutex<VecDeque<(u64, Arc<dyn StorageFile>)>>,
-    known: Mutex<Known>,
-    /// Held while the directory is listed, so that threads do it once.
+    cache: Mutex<PackCache>,
+    /// Held while the directory is listed, so that threads list it only once.
     listing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct PackCache {
     packs: Option<Packs>,
-    /// Files that hold nothing yet, for the next writer.
+    /// Files without content, for the next writer to use.
     empty: Vec<PackName>,
-    /// A pack of a newer version.
+    /// A pack in a newer format.
     newer: Option<PathBuf>,
-    /// How far this process made a pack durable, or saw that it is.
+    /// How far this process made each pack durable, or saw that it is.
     settled: HashMap<u64, u64>,
-    /// Entries that were read and are not what they should be.
+    /// Entries that were read and failed their check.
     broken: HashSet<(u64, u32)>,
-    /// Packs that were looked at closely, by their length then.
-    closely: HashSet<(u64, u64)>,
+    /// Packs that were rescanned, with their length at the time.
+    rescanned: HashSet<(u64, u64)>,
 }
 
-impl Shelf {
+impl PackSet {
     pub(super) fn new(storage: Arc<dyn Storage>, dir: &Path) -> Self {
         Self {
             storage,
             dir: dir.to_owned(),
             codec: Codec::default(),
             files: Mutex::default(),
-            known: Mutex::default(),
+            cache: Mutex::default(),
             listing: Mutex::default(),
         }
     }
 
-    /// Returns the packs as they were last listed, or lists them.
+    /// Returns the packs as last listed, listing them if that has not happened yet.
     pub(super) fn packs(&self) -> Result<Packs> {
-        let known = self.known().packs.clone();
+        let known = self.cache().packs.clone();
         known.map_or_else(|| self.refresh(), Ok)
     }
 
-    /// Lists the packs, and looks at those that are new or have changed.
+    /// Lists the packs and opens those that are new or have changed.
     pub(super) fn refresh(&self) -> Result<Packs> {
         let _listing = lock(&self.listing);
-        let before = self.known().packs.clone().unwrap_or_default();
+        let before = self.cache().packs.clone().unwrap_or_default();
         let before: HashMap<u64, &Arc<Pack>> =
             before.iter().map(|pack| (pack.name.stem, pack)).collect();
         let (mut packs, mut empty, mut newer) = (Vec::new(), Vec::new(), None);
         for name in self.names()? {
             let known = before.get(&name.stem).copied();
-            match self.look(name, known) {
-                Ok(Seen::Same(pack)) => packs.push(pack),
-                Ok(Seen::New(Look::Pack(mut pack))) => {
+            match self.open_pack(name, known) {
+                Ok(Refreshed::Same(pack)) => packs.push(pack),
+                Ok(Refreshed::New(PackFile::Pack(mut pack))) => {
                     self.apply_settled(&mut pack);
                     packs.push(Arc::from(pack));
                 }
-                Ok(Seen::New(Look::Empty)) if !name.is_sealed => empty.push(name),
-                Ok(Seen::New(Look::Newer)) => newer = Some(name.path(&self.dir)),
-                Ok(Seen::New(Look::Empty | Look::Foreign)) => {}
+                Ok(Refreshed::New(PackFile::Empty)) if !name.is_sealed => empty.push(name),
+                Ok(Refreshed::New(PackFile::Newer)) => newer = Some(name.path(&self.dir)),
+                Ok(Refreshed::New(PackFile::Empty | PackFile::Foreign)) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     let path = name.path(&self.dir);
@@ -91,43 +92,43 @@ impl Shelf {
         }
         let packs = Packs::from(packs);
         self.forget_others(&packs);
-        let mut known = self.known();
+        let mut known = self.cache();
         known.packs = Some(Arc::clone(&packs));
         (known.empty, known.newer) = (empty, newer);
         Ok(packs)
     }
 
-    /// Closes the files of packs that are gone: open, they would take their space.
+    /// Closes the files of removed packs: an open file would keep its space in use.
     fn forget_others(&self, packs: &Packs) {
         let there: HashSet<u64> = packs.iter().map(|pack| pack.name.stem).collect();
         lock(&self.files).retain(|(stem, _)| there.contains(stem));
-        let mut known = self.known();
+        let mut known = self.cache();
         known.settled.retain(|stem, _| there.contains(stem));
         known.broken.retain(|(stem, _)| there.contains(stem));
-        known.closely.retain(|(stem, _)| there.contains(stem));
+        known.rescanned.retain(|(stem, _)| there.contains(stem));
     }
 
-    /// Closes the file of a pack that is gone.
+    /// Closes the file of a removed pack.
     pub(super) fn forget(&self, name: PackName) {
         lock(&self.files).retain(|(stem, _)| *stem != name.stem);
     }
 
-    /// Reads every block of every pack for entries that damage hides.
-    pub(super) fn look_closely(&self) -> Result<Packs> {
+    /// Reads every block of every pack to find entries hidden by damage.
+    pub(super) fn rescan(&self) -> Result<Packs> {
         let _listing = lock(&self.listing);
-        let mut packs: Vec<_> = self.known().packs.iter().flat_map(|p| p.to_vec()).collect();
+        let mut packs: Vec<_> = self.cache().packs.iter().flat_map(|p| p.to_vec()).collect();
         for pack in &mut packs {
             let seen = (pack.name.stem, pack.len);
-            if self.known().closely.contains(&seen) {
+            if self.cache().rescanned.contains(&seen) {
                 continue;
             }
-            let closely = self.file(pack.name).and_then(|file| {
-                let found = pack.look_closely(file.as_ref(), &self.codec)?;
+            let rescanned = self.file(pack.name).and_then(|file| {
+                let found = pack.rescan(file.as_ref(), &self.codec)?;
                 Ok(found)
             });
-            match closely {
+            match rescanned {
                 Ok(found) => {
-                    self.known().closely.insert(seen);
+                    self.cache().rescanned.insert(seen);
                     if let Some(mut found) = found {
                         self.apply_settled(&mut found);
                         *pack = Arc::new(found);
@@ -141,11 +142,11 @@ impl Shelf {
             }
         }
         let packs = Packs::from(packs);
-        self.known().packs = Some(Arc::clone(&packs));
+        self.cache().packs = Some(Arc::clone(&packs));
         Ok(packs)
     }
 
-    /// Returns the names of all packs, each once: sealed where it has both.
+    /// Returns the name of every pack once: the sealed name if it has both.
     pub(super) fn names(&self) -> Result<Vec<PackName>> {
         let listed = match self.storage.list(&self.dir) {
             Ok(listed) => listed,
@@ -161,27 +162,27 @@ impl Shelf {
         Ok(names)
     }
 
-    fn look(&self, name: PackName, known: Option<&Arc<Pack>>) -> io::Result<Seen> {
+    fn open_pack(&self, name: PackName, known: Option<&Arc<Pack>>) -> io::Result<Refreshed> {
         if let Some(pack) = known.filter(|pack| pack.name.is_sealed) {
-            return Ok(Seen::Same(Arc::clone(pack)));
+            return Ok(Refreshed::Same(Arc::clone(pack)));
         }
         let file = self.file(name)?;
         if let Some(pack) = known.filter(|pack| pack.name == name)
             && !pack.has_changed(file.as_ref())?
         {
-            return Ok(Seen::Same(Arc::clone(pack)));
+            return Ok(Refreshed::Same(Arc::clone(pack)));
         }
-        Pack::look(file.as_ref(), name, &self.codec).map(Seen::New)
+        Pack::open(file.as_ref(), name, &self.codec).map(Refreshed::New)
     }
 
     pub(super) fn apply_settled(&self, pack: &mut Pack) {
-        let settled = self.known().settled.get(&pack.name.stem).copied();
+        let settled = self.cache().settled.get(&pack.name.stem).copied();
         if let Some(settled) = settled.filter(|settled| *settled <= pack.end) {
             pack.settled = pack.settled.max(settled);
         }
     }
 
-    /// Returns a pack's file, under whichever name it has now.
+    /// Returns a pack's file, under whichever of its names it has now.
     pub(super) fn file(&self, name: PackName) -> io::Result<Arc<dyn StorageFile>> {
         {
             let files = lock(&self.files);
@@ -201,8 +202,13 @@ impl Shelf {
         Ok(file)
     }
 
-    /// Reads the entry at a place, if it is the object that it should be.
-    pub(super) fn entry(&self, pack: &Pack, at: u32, id: &ObjectId) -> io::Result<Option<Entry>> {
+    /// Reads the entry at an offset if its content matches `id`.
+    pub(super) fn entry(
+        &self,
+        pack: &Pack,
+        at: u32,
+        id: &ObjectId,
+    ) -> io::Result<Option<PackEntry>> {
         let file = self.file(pack.name)?;
         let entry = read_entry(file.as_ref(), pack.salt(), at.into(), &self.codec)?;
         let entry = entry.filter(|entry| proven_id(entry) == *id);
@@ -212,8 +218,8 @@ impl Shelf {
         Ok(entry)
     }
 
-    /// Returns what kind of entry the header at a place says that there is.
-    pub(super) fn kind(&self, pack: &Pack, at: u32) -> io::Result<Option<Kind>> {
+    /// Returns the kind of the entry at an offset, from its header.
+    pub(super) fn kind(&self, pack: &Pack, at: u32) -> io::Result<Option<BlockKind>> {
         let file = self.file(pack.name)?;
         let mut header = [0; BLOCK_HEADER];
         let len = read_full(file.as_ref(), &mut header, at.into())?;
@@ -221,9 +227,9 @@ impl Shelf {
         Ok(block.map(|block| block.kind))
     }
 
-    /// Remembers that what stands at a place is not what it should be.
+    /// Remembers that the entry at an offset failed its check.
     pub(super) fn mark_broken(&self, pack: &Pack, at: u32) {
-        self.known().broken.insert((pack.name.stem, at));
+        self.cache().broken.insert((pack.name.stem, at));
     }
 
     pub(super) fn find(&self, pack: &Pack, id: &ObjectId) -> io::Result<Vec<u32>> {
@@ -231,22 +237,22 @@ impl Shelf {
     }
 
     pub(super) fn is_broken(&self, pack: &Pack, at: u32) -> bool {
-        self.known().broken.contains(&(pack.name.stem, at))
+        self.cache().broken.contains(&(pack.name.stem, at))
     }
 
-    /// Remembers that all of a pack up to `end` is durable.
+    /// Remembers that a pack is durable up to `end`.
     pub(super) fn settle(&self, name: PackName, end: u64) {
-        self.known().settled.insert(name.stem, end);
+        self.cache().settled.insert(name.stem, end);
     }
 
-    /// Returns files that hold nothing yet.
+    /// Returns the files that hold nothing yet.
     pub(super) fn empty(&self) -> Vec<PackName> {
-        self.known().empty.clone()
+        self.cache().empty.clone()
     }
 
-    /// Says why an object may not be found, if a newer program wrote here.
+    /// Returns an error if a pack has a newer format, in which an object may be hidden.
     pub(super) fn newer(&self) -> Option<Error> {
-        let path = self.known().newer.clone()?;
+        let path = self.cache().newer.clone()?;
         let what =
             "a pack of objects was written by a newer version; use the program that wrote it";
         Some(Error::new(ErrorKind::NewerFormat, what).at_path(&path))
@@ -254,13 +260,14 @@ impl Shelf {
 
     /// Gives a pack whose seal is written its final name.
     ///
-    /// Its lock is held. It has one of both names at any time, durably.
+    /// The caller holds its lock. At every moment the pack durably has at least one of
+    /// its two names.
     pub(super) fn promote(&self, name: PackName, file: &dyn StorageFile) -> io::Result<()> {
         file.sync()?;
         let (open, sealed) = (name.path(&self.dir), name.sealed().path(&self.dir));
         match self.storage.link_new(&open, &sealed) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            // Whoever tidies up did so in this moment.
+            // A clean-up by another process removed it just now.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && self.storage.exists(&sealed)? => {}
             linked => linked?,
@@ -272,7 +279,7 @@ impl Shelf {
         }
     }
 
-    /// Makes durable the names that lead to packs.
+    /// Makes the directory entries of packs durable.
     pub(super) fn sync_names(&self) -> io::Result<()> {
         self.storage.sync_dir(&self.dir)?;
         match self.dir.parent() {
@@ -281,14 +288,14 @@ impl Shelf {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
+    fn cache(&self) -> MutexGuard<'_, PackCache> {
+        lock(&self.cache)
     }
 }
 
-enum Seen {
+enum Refreshed {
     Same(Arc<Pack>),
-    New(Look),
+    New(PackFile),
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! One line of what comes in, whatever it is.
+//! One line of input: a message, a compaction or a checkpoint.
 
 use serde::Deserialize;
 
@@ -6,9 +6,9 @@ use super::{Compaction, Draft};
 use crate::error::Result;
 use crate::workspace::CheckpointOptions;
 
-/// What a line of input asks for.
+/// A parsed line of input.
 #[derive(Debug, Clone)]
-pub enum Spoken {
+pub enum InputLine {
     /// A message.
     Message(Draft),
     /// A compaction.
@@ -17,12 +17,16 @@ pub enum Spoken {
     Checkpoint(CheckpointOptions),
 }
 
-impl Spoken {
-    /// Reads one JSON object: a compaction or a checkpoint where its `type` says
-    /// so, else a message. See [`Draft::from_json`], [`Compaction::from_json`] and
-    /// [`CheckpointOptions::from_json`].
+impl InputLine {
+    /// Parses one JSON object: a compaction or a checkpoint if its `type` says so,
+    /// otherwise a message.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) as [`Draft::from_json`],
+    /// [`Compaction::from_json`] and [`CheckpointOptions::from_json`] do.
     pub fn from_json(line: &str) -> Result<Self> {
-        // Most lines are messages; the words are looked for before a line is read
+        // Most lines are messages. Searching for the words first saves parsing them
         // twice.
         let says = |word: &[u8]| memchr::memmem::find(line.as_bytes(), word).is_some();
         let kind = if says(b"\"compaction\"") || says(b"\"checkpoint\"") {
@@ -37,7 +41,7 @@ impl Spoken {
         }
     }
 
-    /// Returns the seq that is last for the caller, where one was set.
+    /// Returns the seq that the caller expects to be last, if set.
     pub fn expected(&self) -> Option<u64> {
         match self {
             Self::Message(draft) => draft.expected(),

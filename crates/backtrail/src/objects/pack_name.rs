@@ -1,14 +1,14 @@
-//! The names of packs.
+//! The file names of packs.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::format::Salt;
 
-/// A pack's name: random, and whether it is known to be sealed.
+/// A pack's name: a random stem, and whether the pack is sealed.
 ///
-/// A pack is `<16 hexadecimal digits>.open` until its seal is durable. Only then
-/// is it linked to its name with `.pack`, so what has that name needs no sync.
+/// A pack is `<16 hexadecimal digits>.open` until its seal is durable. Only then is it
+/// linked to the name with `.pack`, so a pack with that name needs no sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PackName {
     pub(super) stem: u64,
