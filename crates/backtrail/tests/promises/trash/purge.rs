@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 
 use backtrail::{
-    About, Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapBecause, GcOptions,
-    LetGoBecause, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store,
-    Timestamp, ToolResult, ToolUse, Why, Workspace,
+    About, Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapBecause,
+    GcOptions, LetGoBecause, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions,
+    Shape, Store, Timestamp, ToolResult, ToolUse, Why, Workspace,
 };
 use tempfile::TempDir;
 
