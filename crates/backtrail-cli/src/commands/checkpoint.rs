@@ -137,7 +137,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
     let mut value = json!({
         "id": checkpoint.id(),
         "at": checkpoint.at(),
-        "why": checkpoint.why(),
+        "reason": checkpoint.why(),
         "snapshot": checkpoint.snapshot_id(),
         "session": checkpoint.session().map(|place| &place.id),
         "seq": checkpoint.session().map(|place| place.seq),
@@ -145,7 +145,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
         "files": checkpoint.files(),
         "bytes": checkpoint.bytes(),
         "changed": checkpoint.changed(),
-        "not_captured": not_captured_json(checkpoint.not_captured()),
+        "skipped": not_captured_json(checkpoint.not_captured()),
     });
     match checkpoint.about() {
         Some(About::Text(text)) => value["about"] = text.into(),
@@ -156,7 +156,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
         value["begun_by"] = json!(start);
     }
     if let Ok(Some(let_go)) = checkpoint.let_go() {
-        value["let_go"] = json!({"at": let_go.at, "because": let_go.because});
+        value["dropped"] = json!({"at": let_go.at, "reason": let_go.because});
     }
     value
 }

@@ -123,12 +123,12 @@ fn relation(deletion: &Deletion) -> String {
 }
 
 fn deletion_json(deletion: &Deletion) -> Value {
-    let (because, of) = match &deletion.because {
+    let (reason, of) = match &deletion.because {
         DeletionBecause::Fork { of } => ("fork", Some(of)),
         DeletionBecause::SubAgent { of } => ("sub_agent", Some(of)),
         _ => ("named", None),
     };
-    json!({"session": deletion.id, "because": because, "of": of})
+    json!({"session": deletion.id, "reason": reason, "of": of})
 }
 
 /// Finds a session, also in the trash or purged before.

@@ -87,10 +87,10 @@ impl Output<'_> {
         let report = self.report;
         json!({
             "dry_run": report.dry_run,
-            "let_go": report.let_go.iter().map(|told| json!({
+            "dropped": report.let_go.iter().map(|told| json!({
                 "workspace": told.workspace,
                 "root": path_json(&told.root),
-                "because": told.because,
+                "reason": told.because,
                 "states": told.states,
                 "checkpoints": told.checkpoints,
                 "oldest": told.oldest,
@@ -113,9 +113,9 @@ impl Output<'_> {
                 "file": path_json(relative(self.store, &left.file)),
                 "damaged": left.damaged,
             })).collect::<Vec<_>>(),
-            "skipped": report.skipped.iter().map(|(root, why)| json!({
+            "skipped": report.skipped.iter().map(|(root, reason)| json!({
                 "root": path_json(root),
-                "why": why,
+                "reason": reason,
             })).collect::<Vec<_>>(),
         })
     }

@@ -186,7 +186,7 @@ fn print(args: &Args, mut found: Found, ui: &Ui) -> Result<Answer> {
     };
     let mut families = families::gather(found.rows);
     families::sort(&mut families, args.sort);
-    let mut lines: Vec<table::Line> = match args.forks {
+    let mut lines: Vec<table::SessionLine> = match args.forks {
         true => families.iter().flat_map(Family::tree).collect(),
         false => families.iter().map(Family::folded).collect(),
     };

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use backtrail::{
-    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, RawLine, Session,
-    SessionId, SessionOptions, Store,
+    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, InputLine, Message, Note,
+    Session, SessionId, SessionOptions, Store,
 };
 use serde_json::json;
 
@@ -134,7 +134,7 @@ impl<'a> Recorder<'a> {
 
     fn record_text(&mut self, text: &str) -> Result<()> {
         let draft = Draft::from(Message::user_text(text));
-        self.record_group(vec![(1, Ok(RawLine::Message(draft)))])
+        self.record_group(vec![(1, Ok(InputLine::Message(draft)))])
     }
 
     fn record_stdin(&mut self) -> Result<()> {
@@ -174,12 +174,12 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records a group of lines and answers each of them.
-    fn record_group(&mut self, group: Vec<(u64, Result<RawLine, Refusal>)>) -> Result<()> {
+    fn record_group(&mut self, group: Vec<(u64, Result<InputLine, Refusal>)>) -> Result<()> {
         let mut lines = Vec::with_capacity(group.len());
         let mut all = Vec::with_capacity(group.len());
-        for (number, spoken) in group {
-            lines.push((number, spoken.as_ref().err().cloned()));
-            all.extend(spoken);
+        for (number, line) in group {
+            lines.push((number, line.as_ref().err().cloned()));
+            all.extend(line);
         }
         let mut results = self.append(all)?.into_iter();
         for (number, refusal) in lines {
@@ -198,11 +198,11 @@ impl<'a> Recorder<'a> {
 
     /// Appends lines, opening the session first if needed. An I/O failure refuses each line
     /// and is tried again with the next; a failure that would repeat is an error.
-    fn append(&mut self, all: Vec<RawLine>) -> Result<Vec<Result<Done, Refusal>>> {
+    fn append(&mut self, all: Vec<InputLine>) -> Result<Vec<Result<Done, Refusal>>> {
         if all.is_empty() {
             return Ok(Vec::new());
         }
-        if self.id.is_none() && all.iter().all(|spoken| spoken.expected() > Some(0)) {
+        if self.id.is_none() && all.iter().all(|line| line.expected() > Some(0)) {
             // They continue a session that does not exist: none is created.
             let refusal = Refusal {
                 text: "a new session has no records yet".to_owned(),
@@ -230,7 +230,7 @@ impl<'a> Recorder<'a> {
         }
         if all
             .iter()
-            .any(|line| matches!(line, RawLine::Checkpoint(_)))
+            .any(|line| matches!(line, InputLine::Checkpoint(_)))
         {
             self.find_moved();
         }
@@ -364,7 +364,7 @@ enum Done {
 fn append_in_order(
     store: &Store,
     session: &Session,
-    all: Vec<RawLine>,
+    all: Vec<InputLine>,
 ) -> Vec<Result<Done, Refusal>> {
     let mut results = Vec::with_capacity(all.len());
     let mut drafts = Vec::new();
@@ -372,16 +372,16 @@ fn append_in_order(
         let seqs = session.append_batch(drafts).into_iter();
         seqs.map(|seq| seq.map(Done::Record).map_err(Refusal::from))
     };
-    for spoken in all {
-        match spoken {
-            RawLine::Message(draft) => drafts.push(draft),
-            RawLine::Compaction(compaction) => {
+    for line in all {
+        match line {
+            InputLine::Message(draft) => drafts.push(draft),
+            InputLine::Compaction(compaction) => {
                 results.extend(batch(std::mem::take(&mut drafts)));
                 let done = session.compact(&compaction);
                 let done = done.map(|done| Done::Record(done.seq));
                 results.push(done.map_err(Refusal::from));
             }
-            RawLine::Checkpoint(options) => {
+            InputLine::Checkpoint(options) => {
                 results.extend(batch(std::mem::take(&mut drafts)));
                 results.push(save_files(store, session, options));
             }
@@ -419,7 +419,7 @@ fn has_checkpoint(store: &Store, root: &Path) -> backtrail::Result<bool> {
     }
 }
 
-fn read_line(line: &RawLine<'_>) -> Result<RawLine, Refusal> {
+fn read_line(line: &RawLine<'_>) -> Result<InputLine, Refusal> {
     let bytes = line.bytes.map_err(|limit| {
         Refusal::invalid(format!(
             "the line has {}; the limit is {}",
@@ -436,7 +436,7 @@ fn read_line(line: &RawLine<'_>) -> Result<RawLine, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::invalid("the line is empty".to_owned()));
     }
-    RawLine::from_json(text).map_err(|error| Refusal::from(&error))
+    InputLine::from_json(text).map_err(|error| Refusal::from(&error))
 }
 
 /// The reason that a line was not recorded.

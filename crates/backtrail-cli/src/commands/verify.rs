@@ -23,7 +23,7 @@ use crate::ui::{DIM, Ui, unwritable};
 /// complete and every object must match its checksum. It names the damage and each file that
 /// is affected. Exits 1 if something is damaged.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest [default: all]
     #[arg(value_name = "REF")]
     reference: Option<String>,
@@ -211,7 +211,7 @@ impl Total {
             "records": self.records,
             "workspaces": self.workspaces,
             "checkpoints": self.checkpoints,
-            "let_go": self.let_go,
+            "dropped": self.let_go,
             "objects": self.objects,
             "bytes": self.bytes,
             "damaged": self.damaged.iter().map(DamagedPlace::to_json).collect::<Vec<_>>(),

@@ -184,7 +184,8 @@ err: no session has the agent \"cluade-code\"; known: claude-code, codex, mine
     );
     let ran = cli.run(&["list", "--agent", "mine"]);
     assert!(
-        ran.stderr.starts_with("no session in this workspace matches"),
+        ran.stderr
+            .starts_with("no session in this workspace matches"),
         "{ran:#?}"
     );
 }

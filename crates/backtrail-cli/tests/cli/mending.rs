@@ -103,11 +103,7 @@ fn a_quick_check_says_that_it_is_one() {
     cli.new_session("hello");
     let ran = cli.run(&["verify", "--quick"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(
-        ran.stdout.ends_with("; structure only\n"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.ends_with("; structure only\n"), "{}", ran.stdout);
     let ran = cli.run(&["verify", "--quick", "--json"]);
     assert_eq!(
         (&ran.json()["quick"], &ran.json()["ok"]),
@@ -136,7 +132,11 @@ fn what_is_lost_for_good_can_be_given_up_so_that_the_clean_up_goes_on() {
     assert!(ran.stderr.contains("repair --give-up"), "{}", ran.stderr);
     let ran = cli.run(&["repair", "--give-up"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(ran.stdout.contains("dropped the files of "), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("dropped the files of "),
+        "{}",
+        ran.stdout
+    );
     assert_eq!(cli.run(&["gc"]).code, 0);
     assert_eq!(cli.run(&["verify"]).code, 0);
     let ran = cli.run(&["cat", "one", "stays"]);

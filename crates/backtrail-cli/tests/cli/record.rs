@@ -225,10 +225,7 @@ fn a_line_that_is_too_long_is_refused_and_the_rest_goes_on() {
     recording.say("before");
     let answer = send_long(&mut recording, TEXT, 65 << 20);
     assert_eq!(answer["kind"], "invalid");
-    assert_eq!(
-        answer["error"],
-        "the line has 65 MiB; the limit is 64 MiB"
-    );
+    assert_eq!(answer["error"], "the line has 65 MiB; the limit is 64 MiB");
     assert_eq!(recording.say("after")["line"], 3);
     assert_eq!(recording.end(), 1);
     assert_eq!(cli.texts("latest"), ["before", "after"]);

@@ -94,11 +94,7 @@ fn wrong_directories_are_refused_with_a_way_out() {
     let cli = Cli::new();
     let ran = cli.run(&["relink", "/nowhere"]);
     says(&ran, 2, &["no store in"]);
-    says(
-        &cli.run(&["relink"]),
-        0,
-        &["no moved directories"],
-    );
+    says(&cli.run(&["relink"]), 0, &["no moved directories"]);
     cli.new_session("hello");
     assert_eq!(cli.run(&["checkpoint"]).code, 0);
     let (old, other) = (beside(&cli, "work"), beside(&cli, "other"));

@@ -42,10 +42,7 @@ fn a_session_is_deleted_listed_in_the_trash_and_restored() {
             ran.stderr.contains("is in the trash since"),
             "{verb}: {ran:#?}"
         );
-        let hint = format!(
-            "hint: restore it: backtrail trash restore {}",
-            short(&id)
-        );
+        let hint = format!("hint: restore it: backtrail trash restore {}", short(&id));
         assert!(ran.stderr.contains(&hint), "{verb}: {ran:#?}");
     }
     let list = ok(cli.run(&["trash"]));
@@ -313,7 +310,10 @@ fn a_purge_is_asked_for_again_once_nobody_speaks_in_the_fork() {
     assert_eq!(speaker.end(), 0);
     // There is nothing to ask: the session is gone already.
     let ran = ok(cli.run(&["delete", "--purge", &id[..8]]));
-    assert!(ran.stderr.contains("also removed the title and tags"), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("also removed the title and tags"),
+        "{ran:#?}"
+    );
     let shown = cli.run(&["show", &fork, "--json"]).json();
     assert_eq!(shown["title"], serde_json::Value::Null);
     let again = cli

@@ -47,13 +47,13 @@ pub(super) fn candidates(command: &Command, words: &[String]) -> Vec<Candidate> 
     let Some((current, before)) = words.split_last() else {
         return Vec::new();
     };
-    let mut line = Line::new(command);
+    let mut line = CommandLine::new(command);
     before.iter().for_each(|word| line.take(word));
     line.complete(current)
 }
 
 /// The meaning of the words so far.
-struct Line<'a> {
+struct CommandLine<'a> {
     command: &'a Command,
     /// The verbs so far.
     verbs: Vec<&'a str>,
@@ -66,7 +66,7 @@ struct Line<'a> {
     store: Option<String>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> CommandLine<'a> {
     fn new(command: &'a Command) -> Self {
         Self {
             command,
@@ -264,7 +264,7 @@ impl<'a> Line<'a> {
     fn all_verbs(&self, current: &str) -> Vec<Candidate> {
         let mut whole = <crate::args::Args as clap::CommandFactory>::command();
         whole.build();
-        Line::new(&whole).verbs_like(current)
+        CommandLine::new(&whole).verbs_like(current)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use backtrail_index::{SessionRow, Spending};
 
 use super::Sort;
-use super::table::Line;
+use super::table::SessionLine;
 
 /// Sessions that come from one another.
 pub(super) struct Family {
@@ -96,7 +96,7 @@ impl Family {
     }
 
     /// Returns one line for the family.
-    pub(super) fn folded(&self) -> Line<'_> {
+    pub(super) fn folded(&self) -> SessionLine<'_> {
         let others = || {
             let rows = self.rows.iter().enumerate();
             rows.filter(|(place, _)| *place != self.head)
@@ -105,7 +105,7 @@ impl Family {
         let sub_agents = others()
             .filter(|row| row.family.spawned_by.is_some())
             .count();
-        Line {
+        SessionLine {
             row: self.head(),
             depth: 0,
             pinned: self.is_pinned(),
@@ -117,7 +117,7 @@ impl Family {
     }
 
     /// Returns a line for each session, below the one that it comes from.
-    pub(super) fn tree(&self) -> Vec<Line<'_>> {
+    pub(super) fn tree(&self) -> Vec<SessionLine<'_>> {
         let ids: HashMap<&str, usize> = {
             let rows = self.rows.iter().enumerate();
             rows.map(|(place, row)| (row.id.as_str(), place)).collect()
@@ -137,14 +137,14 @@ impl Family {
         let mut lines = Vec::new();
         while let Some((place, depth)) = left.pop() {
             if seen.insert(place) {
-                lines.push(Line::of(&self.rows[place], depth));
+                lines.push(SessionLine::of(&self.rows[place], depth));
                 let below = children.remove(&Some(place)).unwrap_or_default();
                 left.extend(below.into_iter().map(|it| (it, depth + 1)));
             }
         }
         // A session that damage made its own ancestor is not hidden.
         let rest = (0..self.rows.len()).filter(|place| !seen.contains(place));
-        lines.extend(rest.map(|place| Line::of(&self.rows[place], 0)));
+        lines.extend(rest.map(|place| SessionLine::of(&self.rows[place], 0)));
         lines
     }
 }

@@ -14,7 +14,7 @@ use crate::ui::{BOLD, DIM, Ui};
 use crate::when;
 
 /// A line of the table: a session, or a family of them.
-pub(super) struct Line<'a> {
+pub(super) struct SessionLine<'a> {
     pub(super) row: &'a SessionRow,
     /// How many generations it is below the first session of its family.
     pub(super) depth: usize,
@@ -26,7 +26,7 @@ pub(super) struct Line<'a> {
     pub(super) spending: Spending,
 }
 
-impl<'a> Line<'a> {
+impl<'a> SessionLine<'a> {
     /// Makes the line of one session.
     pub(super) fn of(row: &'a SessionRow, depth: usize) -> Self {
         Self {
@@ -119,7 +119,7 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// Prints the table, on a terminal through the pager.
-pub(super) fn print(lines: &[Line<'_>], ids: &[String], ui: &Ui) -> io::Result<()> {
+pub(super) fn print(lines: &[SessionLine<'_>], ids: &[String], ui: &Ui) -> io::Result<()> {
     let mut text = draw(lines, ids, ui.width());
     if !ui.styles_stdout() {
         text = anstream::adapter::strip_str(&text).to_string();
@@ -129,7 +129,7 @@ pub(super) fn print(lines: &[Line<'_>], ids: &[String], ui: &Ui) -> io::Result<(
 
 /// Draws the table. `ids` are those of all sessions, in order, so that the shown prefixes
 /// are unique.
-fn draw(lines: &[Line<'_>], ids: &[String], width: Option<usize>) -> String {
+fn draw(lines: &[SessionLine<'_>], ids: &[String], width: Option<usize>) -> String {
     let has_signs = lines
         .iter()
         .any(|line| line.row.error.is_none() && cost(&line.spending).ends_with('+'));
@@ -141,7 +141,7 @@ fn draw(lines: &[Line<'_>], ids: &[String], width: Option<usize>) -> String {
     lines.iter().map(|line| styled(line) + "\n").collect()
 }
 
-fn cells<'a>(line: &'a Line<'a>, ids: &[String], has_signs: bool) -> Vec<Cell<'a>> {
+fn cells<'a>(line: &'a SessionLine<'a>, ids: &[String], has_signs: bool) -> Vec<Cell<'a>> {
     let row = line.row;
     let name = |name: Option<&str>| one_line(name.unwrap_or_default(), NAMES);
     let project = row.project.as_ref().map(|project| project.name.as_str());

@@ -68,6 +68,6 @@ fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&D
         "before": start.map(checkpoint_json),
         "after": end.map(checkpoint_json),
         "changes": changes.map(Diff::changes),
-        "not_captured": end.map(|end| not_captured_json(end.not_captured())),
+        "skipped": end.map(|end| not_captured_json(end.not_captured())),
     })
 }

@@ -222,10 +222,7 @@ fn who_runs_in_the_files_is_warned_of() {
         warned.ends_with("; it does not know that its files moved"),
         "{warned}"
     );
-    assert!(
-        ran.stderr.contains("backtrail: no changes"),
-        "{ran:#?}"
-    );
+    assert!(ran.stderr.contains("backtrail: no changes"), "{ran:#?}");
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"0\n");
     run(&cli, "true");
     let ran = cli.run(&["rewind", "last~1", "--files"]);
