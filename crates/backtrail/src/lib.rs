@@ -278,3 +278,8 @@ pub use workspace::{
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
     SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,
 };
+
+/// The Rust of README.md, which `cargo test --doc` compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
