@@ -152,7 +152,7 @@ fn b2_a_prompt_ends_the_wait_for_a_result_but_may_bring_it_along() {
 }
 
 #[test]
-fn b2_what_is_said_without_words_is_told_as_what_it_is() {
+fn b2_messages_without_text_are_shown_as_what_they_are() {
     let image = Block::image("image/png", "aGk=").unwrap();
     let session = session_of([
         user([image]),
@@ -226,7 +226,7 @@ fn damaged_at_the_end(messages: Vec<Message>) -> SessionReader {
 }
 
 #[test]
-fn b2_a_history_is_given_out_as_it_is_read_and_tells_what_it_passed_over() {
+fn b2_a_history_is_returned_as_it_is_read_and_reports_what_it_skipped() {
     let mut messages = Vec::new();
     for n in 0..1_000 {
         let id = format!("t{n}");
@@ -323,7 +323,7 @@ fn b2_nothing_waits_longer_than_it_must() {
 }
 
 #[test]
-fn an_error_of_the_disk_is_told_once_and_ends_the_history() {
+fn an_error_of_the_disk_is_reported_once_and_ends_the_history() {
     let disk = FaultyStorage::new(MemoryStorage::new()).counting(Count::All);
     let store = StoreOptions::new()
         .storage(disk.clone())
