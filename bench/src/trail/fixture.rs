@@ -143,7 +143,7 @@ pub(crate) fn mix() -> Result<Vec<Draft>> {
             "line": n,
         });
         let reply = Message::assistant([
-            Block::thinking(text(500, n), Some("c2lnbmF0dXJl")),
+            Block::signed_thinking(text(500, n), "c2lnbmF0dXJl"),
             Block::text(text(250, n + 7)),
             ToolUse::new(call.as_str(), "write_file", &input)?.into(),
         ]);

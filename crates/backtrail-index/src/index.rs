@@ -175,12 +175,25 @@ impl Index {
         self.with(Wants::SEARCH, |state| looked.look(self, state))
     }
 
-    /// Returns the spending that matches a filter, grouped if requested.
+    /// Returns the spending that matches a filter.
     ///
     /// # Errors
     ///
     /// Fails if the store cannot be read.
-    pub fn spending(&self, filter: &Filter, by: Option<Group>) -> Result<SpendingReport> {
+    pub fn spending(&self, filter: &Filter) -> Result<SpendingReport> {
+        self.spending_in(filter, None)
+    }
+
+    /// Returns the spending that matches a filter, in total and by group.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn spending_by(&self, filter: &Filter, by: Group) -> Result<SpendingReport> {
+        self.spending_in(filter, Some(by))
+    }
+
+    fn spending_in(&self, filter: &Filter, by: Option<Group>) -> Result<SpendingReport> {
         let zone = self.options.time_zone.clone().unwrap_or(TimeZone::UTC);
         self.ask(|catalogue| catalogue.spending(filter, by, &zone))
     }

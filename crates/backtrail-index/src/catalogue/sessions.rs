@@ -48,9 +48,9 @@ pub(super) fn refresh(
 }
 
 /// Formats an error with its causes.
-pub(crate) fn full_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
+pub(crate) fn full_text(error: &backtrail::Error) -> String {
+    let mut text = error.message();
+    let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
         text += &format!(": {error}");
         cause = error.source();

@@ -81,7 +81,7 @@ fn forks_and_rewinds_count_what_is_on_their_line_and_what_they_spent() {
     let mut filter = Filter::default();
     filter.family_of = Some(fork.id().clone());
     assert_eq!(home.index().sessions(&filter).unwrap().len(), 2);
-    let report = home.index().spending(&filter, None).unwrap();
+    let report = home.index().spending(&filter).unwrap();
     assert_eq!(report.total.input_tokens, 11_110);
     assert_eq!(report.sessions, 2);
 }

@@ -23,9 +23,7 @@ fn ask(index: &Index) -> Answers {
     let words = ["refund", "\"lost a cent\"", "round*", "output or nothing"];
     Answers {
         sessions: index.sessions(&Filter::default()).unwrap(),
-        spending: index
-            .spending(&Filter::default(), Some(Group::Model))
-            .unwrap(),
+        spending: index.spending_by(&Filter::default(), Group::Model).unwrap(),
         found: words
             .map(|words| index.search(&SearchQuery::new(words)).unwrap())
             .to_vec(),

@@ -196,7 +196,7 @@ impl Life {
     fn check(&self) {
         let counted = count_by_hand(self.home.store.root());
         let index = self.home.index();
-        let report = index.spending(&Filter::default(), None).unwrap();
+        let report = index.spending(&Filter::default()).unwrap();
         assert_eq!(Counted::from(&report.total), counted);
         for by in [
             Group::Session,
@@ -205,7 +205,7 @@ impl Life {
             Group::Day,
             Group::Agent,
         ] {
-            let report = index.spending(&Filter::default(), Some(by)).unwrap();
+            let report = index.spending_by(&Filter::default(), by).unwrap();
             let mut sum = Spending::default();
             report.by.iter().for_each(|row| sum.add(&row.spending));
             assert_eq!(sum, report.total, "{by:?}");
@@ -246,6 +246,6 @@ fn f24_a_fork_counts_nothing_that_it_inherits() {
     for _ in 0..90 {
         session.fork(&ForkOptions::new()).unwrap();
     }
-    let report = home.index().spending(&Filter::default(), None).unwrap();
+    let report = home.index().spending(&Filter::default()).unwrap();
     assert_eq!((report.total.calls, report.total.tokens()), (1, 10));
 }

@@ -62,7 +62,7 @@ fn write_it_today() -> [String; 2] {
         .reasoning(3)
         .cache_creation_1h(1);
     let answer = Message::assistant([
-        Block::thinking("Let me look.", Some("EqoB")),
+        Block::signed_thinking("Let me look.", "EqoB"),
         Block::text("I look."),
         Block::from(call),
     ]);

@@ -83,7 +83,7 @@ fn b2_prompts_answers_and_tool_calls_come_in_order_together_and_apart() {
         assistant([call("t1"), Block::text("Let me look."), call("t2")]),
         tool([ok("t2", "two")]),
         user([failed("t1", "one")]),
-        assistant([Block::thinking("hm", None), call("t3")]),
+        assistant([Block::thinking("hm"), call("t3")]),
         user([Block::text("and"), Block::text("there?")]),
         assistant([Block::text("Done.")]),
     ]);
@@ -449,7 +449,7 @@ fn any_block() -> impl Strategy<Value = Block> {
         id.clone().prop_map(call),
         (id.clone(), "[a-z]{0,3}").prop_map(|(id, output)| ok(id, &output)),
         (id, "[a-z]{0,3}").prop_map(|(id, output)| failed(id, &output)),
-        Just(Block::thinking("hm", None)),
+        Just(Block::thinking("hm")),
     ]
 }
 
