@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 use crate::index::{CatchUp, Index};
 use crate::ingest::Ingest;
 use crate::lock::Lock;
-use crate::plan::{KnownDirs, KnownTrail, Plan};
+use crate::plan::Plan;
 use crate::search::{self, SearchDir, SearchWriter};
-use crate::trail_dirs::{TrailDir, TrailFile, list_trail_dirs};
+use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile, list_trail_dirs};
 
 /// How long to wait for another process.
 const PATIENCE: Duration = Duration::from_secs(2);

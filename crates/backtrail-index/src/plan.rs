@@ -1,34 +1,12 @@
 //! Finds what is new in the trails since they were last read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use backtrail::{SessionId, Store};
 
 use crate::error::Result;
 use crate::feed::TrailPlace;
-use crate::trail_dirs::{TrailDir, TrailFile};
-
-/// A trail as it was last read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KnownTrail {
-    pub(crate) seen: TrailFile,
-    /// The byte after the last record that was read.
-    pub(crate) read_to: u64,
-    /// The sum of that record.
-    pub(crate) sum: [u8; 8],
-}
-
-/// A directory of trails as it was last read.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct KnownDir {
-    /// When names in it last changed; 0 if unknown.
-    pub(crate) settled: i64,
-    /// Its trails by number.
-    pub(crate) trails: Vec<KnownTrail>,
-}
-
-/// The sessions or workspaces as they were last read, by id.
-pub(crate) type KnownDirs = HashMap<String, KnownDir>;
+use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir};
 
 /// What is to be read.
 #[derive(Debug, Default)]

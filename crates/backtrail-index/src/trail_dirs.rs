@@ -5,6 +5,7 @@
 //! removed. A recent change may not show in that time, so such a directory is always
 //! listed.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,6 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::plan::{KnownDir, KnownDirs};
 
 /// A directory of trails: a session's or a workspace's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,28 @@ pub(crate) struct TrailFile {
     /// When it was last written, in nanoseconds since 1970.
     pub(crate) modified: i64,
 }
+
+/// A trail as it was last read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KnownTrail {
+    pub(crate) seen: TrailFile,
+    /// The byte after the last record that was read.
+    pub(crate) read_to: u64,
+    /// The sum of that record.
+    pub(crate) sum: [u8; 8],
+}
+
+/// A directory of trails as it was last read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownDir {
+    /// When names in it last changed; 0 if unknown.
+    pub(crate) settled: i64,
+    /// Its trails by number.
+    pub(crate) trails: Vec<KnownTrail>,
+}
+
+/// The sessions or workspaces as they were last read, by id.
+pub(crate) type KnownDirs = HashMap<String, KnownDir>;
 
 /// How old a directory's time must be to be reliable: more than the clock differences of
 /// file systems, some of which count in seconds.

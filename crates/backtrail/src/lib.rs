@@ -210,6 +210,7 @@ mod context;
 mod error;
 mod escape;
 mod gc;
+mod hex;
 mod ids;
 mod json;
 mod legacy;

@@ -21,9 +21,9 @@ pub(crate) use db::{Opened, Paths, copy_to_memory, in_memory};
 
 use crate::error::{Error, Result};
 use crate::feed::Sink;
-use crate::plan::{KnownDir, KnownDirs, KnownTrail, Plan};
+use crate::plan::Plan;
 use crate::prices::Prices;
-use crate::trail_dirs::{TrailDir, TrailFile};
+use crate::trail_dirs::{KnownDir, KnownDirs, KnownTrail, TrailDir, TrailFile};
 pub(crate) use sessions::full_text;
 use workspaces::Workspaces;
 use writer::Writer;

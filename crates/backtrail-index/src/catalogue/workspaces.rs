@@ -11,9 +11,8 @@ use serde::Deserialize;
 use super::sessions::full_text;
 use super::{failed, known_trail};
 use crate::error::Result;
-use crate::plan::{KnownDirs, KnownTrail};
 use crate::projects::{Project, remote_of};
-use crate::trail_dirs::{TrailDir, TrailFile};
+use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile};
 
 /// The workspaces of the catalogue, as far as they were asked for.
 #[derive(Debug)]

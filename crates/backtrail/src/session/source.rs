@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use super::reader::SessionReader;
 use crate::error::{Error, ErrorKind, Reason, Result};
+#[cfg(unix)]
+use crate::hex::from_hex;
+use crate::hex::to_hex;
 use crate::ids::SessionId;
 use crate::json::{Json, write_fields};
 use crate::log::payloads::{PayloadWriter, Payloads};
 use crate::message::parts::{PayloadHash, Reference};
 use crate::time::Timestamp;
-#[cfg(unix)]
-use crate::trail::present::from_hex;
-use crate::trail::present::to_hex;
 use crate::trail::{RecordKind, RecordRef};
 
 /// How many bytes of a file make one piece: small enough to hold, large enough to pack well.
