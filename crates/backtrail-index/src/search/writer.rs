@@ -57,8 +57,8 @@ impl SearchWriter {
             let segments = index.searchable_segment_metas()?;
             Ok((index, segments))
         })?;
-        let book = TrailTable::new(&commit.trails, commit.next_ordinal);
-        Ok(Self::with(dir, index, segments, book))
+        let trails = TrailTable::new(&commit.trails, commit.next_ordinal);
+        Ok(Self::with(dir, index, segments, trails))
     }
 
     /// Builds a new index. The existing one answers until the first commit.
@@ -82,7 +82,7 @@ impl SearchWriter {
             dir,
             index,
             segments,
-            book,
+            trails,
             batch: Batch::default(),
             makers: None,
         }
