@@ -2,7 +2,7 @@
 
 /// The version of the tables. It is part of the file's name, so that two versions of the
 /// program never use the same file.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The statements that create an empty catalogue.
 pub(super) const TABLES: &str = "
@@ -51,6 +51,9 @@ CREATE TABLE checkpoints (
     session   TEXT,
     label     TEXT,
     about     TEXT,
+    prompt_session TEXT,
+    prompt_trail   INTEGER,
+    prompt_seq     INTEGER,
     changed   INTEGER NOT NULL,
     PRIMARY KEY (workspace, trail, seq)
 ) WITHOUT ROWID;

@@ -264,13 +264,35 @@ struct Checkpoint {
     session: Option<Place>,
     label: Option<String>,
     about: Option<String>,
+    prompt: Option<Place>,
     #[serde(default)]
     changed: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct Place {
     id: String,
+    trail: u32,
+    seq: u64,
+}
+
+impl Checkpoint {
+    /// Returns the text of its own, and the message that it names. Earlier versions copied
+    /// the prompt of a turn: that is text of the session, which has it right after the place
+    /// that the checkpoint names.
+    fn text(&self) -> (Option<&str>, Option<Place>) {
+        match &self.prompt {
+            None if self.why == "turn-start" => {
+                let place = self.session.clone();
+                let prompt = place.map(|place| Place {
+                    seq: place.seq + 1,
+                    ..place
+                });
+                (None, prompt)
+            }
+            prompt => (self.about.as_deref(), prompt.clone()),
+        }
+    }
 }
 
 fn read_trail(
@@ -285,8 +307,9 @@ fn read_trail(
     let mut insert = db
         .prepare_cached(
             "INSERT OR REPLACE INTO checkpoints
-             (workspace, trail, seq, id, at, why, session, label, about, changed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             (workspace, trail, seq, id, at, why, session, label, about, prompt_session,
+              prompt_trail, prompt_seq, changed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )
         .map_err(&writing)?;
     let mut records = workspace.trail_records(trail.number, from)?;
@@ -300,7 +323,8 @@ fn read_trail(
         let Ok(checkpoint) = serde_json::from_slice::<Checkpoint>(record.bytes()) else {
             continue;
         };
-        let session = checkpoint.session.map(|place| place.id);
+        let (about, prompt) = checkpoint.text();
+        let session = checkpoint.session.as_ref().map(|place| place.id.clone());
         sessions.extend(session.clone());
         insert
             .execute(params![
@@ -312,7 +336,10 @@ fn read_trail(
                 checkpoint.why,
                 session,
                 checkpoint.label,
-                checkpoint.about,
+                about,
+                prompt.as_ref().map(|place| &place.id),
+                prompt.as_ref().map(|place| place.trail),
+                prompt.as_ref().map(|place| place.seq as i64),
                 checkpoint.changed as i64,
             ])
             .map_err(&writing)?;

@@ -139,14 +139,14 @@ fn what_a_newer_version_wrote_is_left_alone_and_not_read() {
     let home = indexed();
     let expected = ask(&home.index());
     let derived = home.store.root().join("derived");
-    let database = derived.join("catalogue-1.db");
+    let database = derived.join("catalogue-2.db");
     let newer = rusqlite::Connection::open(&database).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     newer.close().unwrap();
-    fs::write(derived.join("catalogue-2.db"), "of a newer version").unwrap();
+    fs::write(derived.join("catalogue-3.db"), "of a newer version").unwrap();
     fs::create_dir(derived.join("search-2")).unwrap();
     assert_eq!(ask(&home.index()), expected);
-    let kept = fs::read_to_string(derived.join("catalogue-2.db")).unwrap();
+    let kept = fs::read_to_string(derived.join("catalogue-3.db")).unwrap();
     assert_eq!(kept, "of a newer version");
 }
 
@@ -212,7 +212,7 @@ fn nobody_else_may_read_what_was_derived() {
 fn what_somebody_else_wrote_into_the_catalogue_counts_for_nothing() {
     let home = indexed();
     let expected = ask(&home.index());
-    let database = home.store.root().join("derived/catalogue-1.db");
+    let database = home.store.root().join("derived/catalogue-2.db");
     let other = rusqlite::Connection::open(&database).unwrap();
     let changed = other.execute("UPDATE totals SET input = input + 1000", []);
     assert!(changed.unwrap() > 0, "the database is whole, and wrong");
