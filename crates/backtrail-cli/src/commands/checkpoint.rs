@@ -61,7 +61,7 @@ pub(crate) fn too_much(error: backtrail::Error) -> CommandError {
     let Some(much) = error.too_much().cloned() else {
         return error.into();
     };
-    let text = error.to_string();
+    let text = error.message();
     // The directories become hints.
     let what = match much.largest.is_empty() {
         true => text.as_str(),
