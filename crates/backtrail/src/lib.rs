@@ -253,8 +253,8 @@ pub use rewind::{
 pub use session::{
     Answer, Answers, CallUsage, Compacted, ForkOptions, History, HistoryItem, Import,
     ImportOutcome, InputLine, Intake, IntakeOptions, KeptSource, MessageCounts, Move, Note, Prompt,
-    Prompts, Session, SessionInfo, SessionOptions, SessionReader, SourceRecord, Spawned, Stats,
-    Step, StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
+    Prompts, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Stats, Step, StepKind,
+    Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
@@ -266,7 +266,7 @@ pub use store::{Staging, Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};
 pub use trail::{
     Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
-    RecordRef, SpawnedBy, Sums,
+    RecordRef, SourceRecord, SpawnedBy, Sums,
 };
 pub use transcript::{CompactionSummary, Transcript};
 pub use trash::{
