@@ -274,7 +274,7 @@ pub use trash::{
     Kept as KeptInTrash, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, Trashed,
 };
 pub use workspace::{
-    Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
+    About, Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
     Incomplete, LetGo, LetGoBecause, LogEntry, LogKind, LostState, NotCaptured, ObjectDamage,
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
     SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,
