@@ -240,17 +240,17 @@ pub use log::{
     Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
 };
 pub use message::{
-    Block, Compaction, Draft, InputLine, Media, Message, Role, StoredCompaction, TextBlock,
-    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, Draft, Media, Message, Role, StoredCompaction, TextBlock, Thinking,
+    ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
 pub use rewind::{Outcome, Rewind, RewindPlan};
 pub use session::{
     Answer, Answers, CallUsage, Compacted, ForkOptions, History, HistoryItem, Import,
-    ImportOutcome, Intake, IntakeOptions, KeptSource, MessageCounts, Note, Prompt, Prompts,
-    Session, SessionInfo, SessionOptions, SessionReader, Spawned, Stats, Step, StepKind, Steps,
-    Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
+    ImportOutcome, InputLine, Intake, IntakeOptions, KeptSource, MessageCounts, Note, Prompt,
+    Prompts, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Stats, Step, StepKind,
+    Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
@@ -270,7 +270,7 @@ pub use trash::{
     Kept as KeptInTrash, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, Trashed,
 };
 pub use workspace::{
-    Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
+    About, Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
     Incomplete, LetGo, LetGoBecause, LogEntry, LogKind, LostState, NotCaptured, ObjectDamage,
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
     SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,

@@ -279,7 +279,7 @@ impl MoveRequest<'_> {
         ui.print_line(&text.lines().join("\n"))?;
         match outcome.stage {
             _ if !outcome.moves() && (to_point || text.is_futile()) => {}
-            Stage::Done => ui.take_back(&format!("{}{}", reverse(outcome.verb), self.behind)),
+            Stage::Done => ui.to_reverse(&format!("{}{}", reverse(outcome.verb), self.behind)),
             _ if outcome.is_stopped() => {}
             _ => ui.status(&format!("to do it: {} {}", ui.program(), self.line)),
         }

@@ -126,7 +126,7 @@ err: to reverse: backtrail undo <id>
     );
     assert_eq!(cli.texts(&id), ["Be short.", "what is here?"]);
     let rewound = cli.conversation(&id);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert_eq!(
         screen(&back, &cli, &[&id]),
         "\
@@ -137,7 +137,7 @@ err: to reverse: backtrail redo <id>
 "
     );
     assert_eq!(cli.conversation(&id), before);
-    let again = cli.take_back(&back);
+    let again = cli.reverse(&back);
     assert_eq!(
         screen(&again, &cli, &[&id]),
         "\
@@ -148,7 +148,7 @@ err: to reverse: backtrail undo <id>
 "
     );
     assert_eq!(cli.conversation(&id), rewound);
-    cli.take_back(&again);
+    cli.reverse(&again);
     assert_eq!(cli.conversation(&id), before);
     assert_eq!(cli.run(&["verify"]).code, 0);
 }
@@ -170,7 +170,7 @@ out: The conversation now ends before: \"hello\"
 err: to reverse: backtrail --store '<work>/another store' undo <id>
 "
     );
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     let shown = cli.run(&["--store", store, "show", &id, "--json"]);
     assert_eq!(crate::kit::texts(&shown.json()), ["hello"]);
 }
@@ -185,7 +185,7 @@ fn messages_after_an_undo_are_kept_and_end_redo() {
     let other_way = cli.conversation(&id);
     let ran = cli.run(&["undo", &id]);
     assert_eq!(length(&cli, &id), 5);
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(
         cli.conversation(&id),
         other_way,
@@ -393,7 +393,7 @@ err: hint: files are kept by: backtrail checkpoint, or run -- COMMAND
     for wrong in [":x", ":", ":-1", ":18446744073709551616"] {
         let ran = cli.run(&["rewind", &format!("{id}{wrong}"), "--chat"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{wrong}");
-        let way = "write it as REF:SEQ, where SEQ is the number of a record";
+        let way = "must be REF:SEQ, where SEQ is the number of a record";
         assert!(ran.stderr.contains(way), "{wrong}: {}", ran.stderr);
     }
     assert_eq!(cli.conversation(&id), before);

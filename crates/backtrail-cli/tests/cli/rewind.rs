@@ -102,7 +102,7 @@ err: to reverse: backtrail undo
 "
     );
     assert_eq!(files(&cli.work()), first);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert_eq!(
         seen(&back, &cli),
         "\
@@ -115,7 +115,7 @@ err: to reverse: backtrail redo
 "
     );
     assert_eq!(files(&cli.work()), third);
-    let again = cli.take_back(&back);
+    let again = cli.reverse(&back);
     assert!(
         again
             .stdout
@@ -177,8 +177,13 @@ pub(super) fn changed(outcome: &Value) -> Vec<String> {
 fn ids(cli: &Cli) -> BTreeMap<String, Value> {
     let log = cli.run(&["log", "--all", "--json"]).json();
     let all = log.as_array().unwrap().iter();
-    all.map(|one| (one["id"].as_str().unwrap().to_owned(), one["why"].clone()))
-        .collect()
+    all.map(|one| {
+        (
+            one["id"].as_str().unwrap().to_owned(),
+            one["reason"].clone(),
+        )
+    })
+    .collect()
 }
 
 #[test]
@@ -247,9 +252,9 @@ fn printed_commands_name_the_same_store_and_workspace() {
     assert_eq!(fs::read(ws.join("a")).unwrap(), b"1\n");
     let named = format!("to reverse: {program} undo --workspace '../my ws'\n");
     assert_eq!(ran.stderr, named);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert_eq!(fs::read(ws.join("a")).unwrap(), b"2\n");
-    cli.take_back(&back);
+    cli.reverse(&back);
     assert_eq!(fs::read(ws.join("a")).unwrap(), b"1\n");
     let ran = cli.run(
         &[
@@ -259,7 +264,7 @@ fn printed_commands_name_the_same_store_and_workspace() {
         ]
         .concat(),
     );
-    let named = format!("to reverse: {program} undo --workspace '../my ws'");
+    let named = format!("undo: {program} undo --workspace '../my ws'");
     assert!(ran.stderr.contains(&named), "{ran:#?}");
 }
 
@@ -293,7 +298,7 @@ fn f27_a_rewind_leaves_git_alone() {
     );
     let ran = cli.run(&["rewind", "one"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(picture(), before);
 }
 

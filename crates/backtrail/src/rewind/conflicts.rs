@@ -10,6 +10,7 @@ use super::options::OnConflict;
 use super::outcome::{ChangedBy, Conflict, KeptReason, Merge};
 use super::path_history::PathHistories;
 use crate::error::Result;
+use crate::store::Store;
 use crate::time::Timestamp;
 
 /// Finds the paths that others changed too.
@@ -20,6 +21,7 @@ pub(super) struct ConflictFinder<'a> {
     /// The paths that differ from the target.
     pub(super) wanted: &'a BTreeSet<PathBuf>,
     pub(super) root: &'a Path,
+    pub(super) store: &'a Store,
     pub(super) now: Timestamp,
 }
 
@@ -100,7 +102,7 @@ impl ConflictFinder<'_> {
                 false => author.at,
             },
             unsaved: author.unsaved,
-            also: own.and_then(|own| own.step.clone()),
+            also: own.and_then(|own| own.step.as_ref()?.read(self.store)),
             merge: None,
         })
     }

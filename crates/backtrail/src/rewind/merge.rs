@@ -21,6 +21,8 @@ use crate::snapshot::merge::{Clash, merge};
 use crate::snapshot::patch::MAX_BYTES;
 use crate::snapshot::text::is_binary;
 use crate::snapshot::text_change::TextChange;
+use crate::store::Store;
+use crate::workspace::Description;
 
 /// Merges the paths of one plan.
 pub(super) struct Merger<'a> {
@@ -32,6 +34,7 @@ pub(super) struct Merger<'a> {
     pub(super) until: usize,
     pub(super) present: &'a Snapshot,
     pub(super) objects: &'a Objects,
+    pub(super) store: &'a Store,
     /// Stores new contents; `None` if nothing will be touched.
     pub(super) writer: Option<&'a ObjectWriter>,
 }
@@ -75,7 +78,7 @@ struct MergeVersion {
 struct ChangeGroup<'a> {
     before: &'a PathState,
     after: &'a PathState,
-    step: Option<&'a str>,
+    step: Option<&'a Description>,
 }
 
 impl Merger<'_> {
@@ -179,7 +182,7 @@ impl Merger<'_> {
                 _ if is_own => groups.push(ChangeGroup {
                     before: &link.before,
                     after: &link.after,
-                    step: link.by.last().and_then(|author| author.step.as_deref()),
+                    step: link.by.last().and_then(|author| author.step.as_ref()),
                 }),
                 _ => {}
             }
@@ -278,7 +281,10 @@ impl Merger<'_> {
                 state: state(ObjectId::of(&bytes), bytes.len() as u64),
                 bytes: Some(bytes),
             }),
-            Err(clashes) => Err(overlapping(clashes, group.step)),
+            Err(clashes) => {
+                let by = group.step.and_then(|step| step.read(self.store));
+                Err(overlapping(clashes, by.as_deref()))
+            }
         })
     }
 
@@ -417,13 +423,13 @@ fn not_files(base: &PathState, ours: &PathState, theirs: &PathState) -> Unmerged
     })
 }
 
-fn overlapping(clashes: Vec<Clash>, step: Option<&str>) -> Unmerged {
+fn overlapping(clashes: Vec<Clash>, by: Option<&str>) -> Unmerged {
     let overlaps = clashes.into_iter().map(|clash| Overlap {
         line: clash.line,
         now: clash.ours,
         left: clash.base,
         was: clash.theirs,
-        by: step.map(ToOwned::to_owned),
+        by: by.map(ToOwned::to_owned),
     });
     Unmerged {
         reason: "both changed the same lines".to_owned(),

@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::journal::{Begun, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Checkpoint, Why, Workspace};
+use crate::workspace::{Checkpoint, Description, Why, Workspace};
 
 /// A step of a conversation alone.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl<'a> StepFinder<'a> {
                 continue;
             };
             files.only.clone_from(&options.paths);
-            target.about = Some(named_paths(&options.paths));
+            target.about = named_paths(&options.paths).into();
             target.verb = Verb::Restore;
             target.step_id = None;
             return Ok(target);
@@ -173,7 +173,7 @@ impl<'a> StepFinder<'a> {
         }
         for step in self.steps.done.iter().rev() {
             if self.changed_anything(step) {
-                steps.to_undo.push(self.step(step));
+                steps.to_undo.push(self.described(step));
             }
         }
         steps.to_undo.sort_by_key(|step| std::cmp::Reverse(step.at));
@@ -181,7 +181,7 @@ impl<'a> StepFinder<'a> {
         let next = self.to_redo(&Rewind::files_and_chat())?;
         if next.as_ref().is_some_and(|target| target.step_id.is_some()) {
             let undone = self.steps.undone.iter().rev();
-            steps.to_redo = undone.map(|(step, _)| self.step(step)).collect();
+            steps.to_redo = undone.map(|(step, _)| self.described(step)).collect();
         } else {
             steps.to_redo.extend(next.and_then(|target| target.step));
         }
@@ -263,7 +263,6 @@ impl<'a> StepFinder<'a> {
         files: Option<FileTarget>,
         chat: Option<ChatTarget>,
     ) -> Result<RewindTarget> {
-        let described = self.step(step);
         let before = &self.timeline.checkpoints[step.before];
         let owner = match &chat {
             Some(chat) => Some(belongs_to(self.workspace.store(), &chat.session)?),
@@ -273,8 +272,8 @@ impl<'a> StepFinder<'a> {
         let chat = chat.filter(|_| owner == Some(ChatOwner::Ours));
         Ok(RewindTarget {
             verb,
-            about: Some(described.to_string()),
-            step: Some(described),
+            about: self.description(step),
+            step: Some(self.described(step)),
             step_id: Some(step.id),
             session: step.session.clone(),
             to_point: self.point(Some(before))?,
@@ -344,19 +343,33 @@ impl<'a> StepFinder<'a> {
         self.timeline.checkpoints[at].at()
     }
 
-    fn step(&self, step: &FileStep) -> Step {
-        let about = self.timeline.checkpoints[step.before].about();
-        let about = about.map(ToOwned::to_owned);
+    /// Returns what the trail says of a step that is undone or redone.
+    fn description(&self, step: &FileStep) -> Description {
         let begun = self.timeline.moves.get(&step.id);
+        match (step.kind, begun) {
+            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+                begun.description().prefixed("the restore of ")
+            }
+            (FileStepKind::Move, Some(begun)) => begun.description().prefixed("the rewind "),
+            (FileStepKind::Move, None) => "the rewind".to_owned().into(),
+            _ => Description::of_start(&self.timeline.checkpoints[step.before]),
+        }
+    }
+
+    fn described(&self, step: &FileStep) -> Step {
+        let start = || {
+            let about = self.timeline.checkpoints[step.before].about();
+            about.and_then(|about| about.text().map(ToOwned::to_owned))
+        };
+        let begun = self.timeline.moves.get(&step.id);
+        let moved = || begun.and_then(|begun| begun.description().read(self.workspace.store()));
         let kind = match (step.kind, begun) {
-            (FileStepKind::Turn, _) => StepKind::Turn { about },
-            (FileStepKind::Run, _) => StepKind::Run { about },
-            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => StepKind::Restore {
-                about: begun.about.clone(),
-            },
-            (FileStepKind::Move, begun) => StepKind::FileRewind {
-                about: begun.and_then(|begun| begun.about.clone()),
-            },
+            (FileStepKind::Turn, _) => StepKind::Turn { about: start() },
+            (FileStepKind::Run, _) => StepKind::Run { about: start() },
+            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+                StepKind::Restore { about: moved() }
+            }
+            (FileStepKind::Move, _) => StepKind::FileRewind { about: moved() },
         };
         Step {
             kind,
@@ -437,7 +450,7 @@ impl ChatStep {
             to: self.to,
         };
         RewindTarget {
-            about: Some(self.step.to_string()),
+            about: self.step.to_string().into(),
             step: Some(self.step),
             session: Some(self.session),
             ..RewindTarget::chat(verb, chat)

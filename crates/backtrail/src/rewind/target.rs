@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::authors::{Authors, SessionFamily, step_text};
+use super::authors::{Authors, SessionFamily};
 use super::options::Rewind;
 use super::outcome::{ChatMove, TargetPoint, Verb};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::trail::Because;
 use crate::workspace::journal::{MergedWork, TrailPlace};
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Checkpoint, Point, SessionPlace, Why, Workspace};
+use crate::workspace::{Checkpoint, Description, Point, SessionPlace, Why, Workspace};
 
 /// Where a rewind goes.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct RewindTarget {
     pub(super) belongs_to: Option<String>,
     /// The names of the tool calls between the checkpoint and the point.
     pub(super) tool_calls: Vec<String>,
-    pub(super) about: Option<String>,
+    pub(super) about: Description,
 }
 
 /// Where the files go.
@@ -158,9 +158,9 @@ impl RewindTarget {
         };
         let to_point = TargetPoint::of(workspace, &checkpoint)?;
         let about = match &options.pick {
-            Some(pick) => format!("parts of {}", named_paths(&pick.paths())),
-            None if is_restore => named_paths(&options.paths),
-            None => format!("to {}", to_point.text),
+            Some(pick) => format!("parts of {}", named_paths(&pick.paths())).into(),
+            None if is_restore => named_paths(&options.paths).into(),
+            None => describe(workspace, &checkpoint)?.prefixed("to "),
         };
         Ok(Self {
             verb: if is_restore {
@@ -190,7 +190,7 @@ impl RewindTarget {
             belongs_to: owner.and_then(ChatOwner::agent).filter(|_| chat.is_some()),
             to: Some(checkpoint),
             to_point: Some(to_point),
-            about: Some(about),
+            about,
         })
     }
 
@@ -235,7 +235,7 @@ impl RewindTarget {
             chat: Some(chat),
             belongs_to: None,
             tool_calls: Vec::new(),
-            about: None,
+            about: Description::default(),
         }
     }
 
@@ -325,36 +325,37 @@ pub(super) fn is_lost(error: &Error) -> bool {
 
 impl TargetPoint {
     pub(super) fn of(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<Self> {
+        let text = describe(workspace, checkpoint)?.read(workspace.store());
         Ok(Self {
             checkpoint: checkpoint.id(),
             at: checkpoint.at(),
             session: checkpoint.session().cloned(),
-            text: point_text(workspace, checkpoint)?,
+            text: text.unwrap_or_default(),
         })
     }
 }
 
 /// Describes a checkpoint as a point, to be read after "back to".
-fn point_text(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<String> {
+fn describe(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<Description> {
     if let Some(label) = checkpoint.label() {
-        return Ok(format!("checkpoint \"{label}\""));
+        return Ok(format!("checkpoint \"{label}\"").into());
     }
     if checkpoint.why().begins() {
-        return Ok(format!("before {}", step_text(checkpoint)));
+        return Ok(Description::of_start(checkpoint).prefixed("before "));
     }
     if let Some(start) = checkpoint.begun_by()
         && let Some(start) = workspace.checkpoint_by_id(start)?
     {
         let when = match checkpoint.why() {
-            Why::Interrupted => "the end of",
-            why if why.ends() => "after",
-            _ => "within",
+            Why::Interrupted => "the end of ",
+            why if why.ends() => "after ",
+            _ => "within ",
         };
-        return Ok(format!("{when} {}", step_text(&start)));
+        return Ok(Description::of_start(&start).prefixed(when));
     }
     Ok(match checkpoint.why() {
-        why if why.moved() => format!("after the {why}"),
-        _ => format!("checkpoint {}", checkpoint.id().prefix(8)),
+        why if why.moved() => format!("after the {why}").into(),
+        _ => format!("checkpoint {}", checkpoint.id().prefix(8)).into(),
     })
 }
 

@@ -93,6 +93,12 @@ impl SessionReader {
         self.log.record(seq)
     }
 
+    /// Returns record `seq` of the line that ended in a trail, whatever the session
+    /// moved to since.
+    pub(crate) fn record_at(&self, trail: u32, seq: u64) -> Result<Option<Record>> {
+        self.log.record_at(trail, seq)
+    }
+
     /// Returns the records that are gone from the history, or that will be once the
     /// trash is emptied; the oldest first. It reads one opener per trail.
     pub fn gaps(&self) -> Result<Vec<HistoryGap>> {

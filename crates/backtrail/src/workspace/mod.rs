@@ -9,6 +9,7 @@
 //! look at the directory to the checkpoint's record, and the short lock of the
 //! trail. Neither is held while an agent or a command runs.
 
+mod about;
 mod active;
 mod at_path;
 mod cache;
@@ -47,6 +48,7 @@ use crate::snapshot::node_cache::CachedNodes;
 use crate::store::Store;
 use crate::trail::present::WorkspaceRef;
 
+pub use about::About;
 pub use active::{Active, Activity};
 pub use checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
 pub use checkpoints::Checkpoints;
@@ -62,6 +64,7 @@ pub use remote::remote_of;
 pub use run::Run;
 pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
 
+pub(crate) use about::Description;
 pub(crate) use held::still_held;
 pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
 pub(crate) use mend::{give_up, mend};

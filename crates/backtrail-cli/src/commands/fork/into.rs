@@ -244,7 +244,7 @@ impl ForkReport {
             "lost_session": self.lost,
             "files": self.files,
             "bytes": self.bytes,
-            "not_captured": self.not_captured_json,
+            "skipped": self.not_captured_json,
             "git": self.has_git,
         });
         if let Some(forked) = forked {

@@ -86,7 +86,7 @@ fn files_with_other_changes_are_kept_and_the_rest_is_rewound() {
     let work = cli.work();
     assert_eq!(fs::read(work.join("a")).unwrap(), b"1\n2\n3\nmine\n");
     assert!(work.join("src/x").exists() && !work.join("n").exists());
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&work), now);
 }
 
@@ -96,7 +96,7 @@ fn files_with_other_changes_are_overwritten_and_undo_restores_them() {
     let ran = cli.run(&["rewind", "last~2", "--overwrite"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), now);
 }
 
@@ -137,7 +137,7 @@ fn undo_obeys_the_same_rule() {
     let ran = cli.run(&["undo", "--overwrite"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n2\n");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), now);
 }
 

@@ -46,7 +46,7 @@ err: to reverse: backtrail undo
 "
     );
     assert_eq!(text(&cli), FIRST.replace("six", "mine"));
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), now);
     let ran = cli.run(&["undo", "--merge", "--json"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));

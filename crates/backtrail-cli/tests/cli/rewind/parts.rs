@@ -28,7 +28,7 @@ fn undo_of_some_paths_takes_the_last_step_that_changed_them() {
     assert_eq!(changed(&again), ["create n"]);
     assert_eq!(again["verb"], "restore");
     assert_eq!(cli.run(&["undo"]).code, 0);
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), third);
     assert_eq!(cli.run(&["undo"]).code, 0);
     assert_eq!(files(&cli.work()), second);
@@ -82,7 +82,7 @@ fn paths_are_relative_to_the_current_directory_and_conflicts_stop_them() {
     let ran = cli.run(&["undo", "--paths", "src/y", "--overwrite"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(!cli.work().join("src/y").exists() && cli.work().join("z").exists());
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     let text = std::fs::read(cli.work().join("src/y")).unwrap();
     assert_eq!(text, b"1\nmine\n");
 }

@@ -23,7 +23,7 @@ err: to reverse: backtrail undo
     let mut expected = third.clone();
     expected.insert("src/x".into(), b"x\n".to_vec());
     assert_eq!(files(&cli.work()), expected);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         back.stdout.starts_with("Undid the restore of src ("),
         "{back:#?}"
@@ -74,6 +74,6 @@ fn other_changes_are_not_overwritten_unasked() {
     let ran = cli.run(&["restore", "last~1", "--overwrite", "--", "a"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n2\n");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"mine\n");
 }

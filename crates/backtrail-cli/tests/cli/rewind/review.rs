@@ -88,7 +88,7 @@ fn a_chat_rewind_after_one_that_was_given_up_is_reversed_by_the_command_it_print
     let ran = cli.run(&["rewind", &format!("{id}:4"), "--chat"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_ne!(cli.conversation(&id), before);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         one_line(&back).starts_with("Undid the rewind from record 8 to record 4"),
         "{back:#?}"
@@ -107,10 +107,7 @@ fn a_run_that_continued_after_a_rewind_is_reversed_by_the_command_it_prints() {
     let script = format!("echo 1 > a; {program} rewind one --files; echo late > c");
     let ran = cli.run(&["run", "--", "sh", "-c", &script]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(
-        ran.stderr.contains("to reverse: backtrail undo"),
-        "{ran:#?}"
-    );
+    assert!(ran.stderr.contains("undo: backtrail undo"), "{ran:#?}");
     assert!(cli.work().join("c").exists());
     let ran = cli.run(&["undo"]);
     assert!(one_line(&ran).starts_with("Undid the run "), "{ran:#?}");
@@ -222,7 +219,7 @@ fn f15_status_names_files_of_an_unknown_rewind() {
     fs::write(&trail, &text[..text.len() - 20]).unwrap();
     let ran = cli.run(&["status"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let words = "/ holds files of a move that nobody knows any more";
+    let words = "/ has files of an unknown rewind";
     let named = ran.stderr.lines().find(|line| line.contains(words));
     let named = named.unwrap_or_else(|| panic!("{ran:#?}"));
     assert!(named.contains(".backtrail-staging-"), "{ran:#?}");
@@ -319,7 +316,7 @@ fn restored_messages_are_not_called_a_rewind() {
     let before = cli.conversation(&id);
     let ran = cli.run(&["undo", "--chat"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         one_line(&back).starts_with("Redid the records 5 to"),
         "{back:#?}"
@@ -358,7 +355,7 @@ fn the_restore_of_everything_is_named_and_has_no_count() {
     assert_eq!(files(&cli.work()), first);
     let log = cli.run(&["log"]).stdout;
     assert!(log.lines().next().unwrap().contains(" . "), "{log}");
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         one_line(&back).starts_with("Undid the restore of . ("),
         "{back:#?}"
