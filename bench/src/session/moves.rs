@@ -130,7 +130,14 @@ impl Subject {
     fn undo(&self) -> Result<()> {
         let moved = self.session.undo()?;
         match moved {
-            Some(moved) if moved.to >= 2 * self.middle => Ok(()),
+            Some(moved)
+                if moved
+                    .chat
+                    .as_ref()
+                    .is_some_and(|chat| chat.to >= 2 * self.middle) =>
+            {
+                Ok(())
+            }
             other => Err(format!("undo went to {other:?}").into()),
         }
     }

@@ -624,9 +624,8 @@ fn a_lost_session_does_not_keep_files_from_moving() {
     assert_eq!(read("a").as_deref(), Some("2"));
     undo(&workspace, both());
     assert_eq!(read("a").as_deref(), Some("1"));
-    workspace
-        .rewind_plan(&Point::turns_back(2), both())
-        .unwrap();
+    let plan = workspace.rewind_plan(&Point::turns_back(2), both());
+    assert!(!plan.unwrap().is_empty());
     go(&workspace, &Point::turns_back(2), both());
     assert_eq!((read("a"), read("b")), (None, None));
 }
