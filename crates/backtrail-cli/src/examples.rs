@@ -165,7 +165,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         &[
             ("rewind last~1", "to before the last turn"),
             ("rewind c81f --dry-run", "show what it would do"),
-            ("rewind last~2 --keep", "skip files with your changes"),
+            ("rewind last~2 --keep", "skip changed files"),
         ],
     ),
     (
