@@ -271,7 +271,7 @@ fn a_present_workspace_swapped_for_a_link_is_not_followed() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let said = error.to_string();
     assert!(
-        said.contains("is a link now, and was a directory"),
+        said.contains("was a directory and is a link now"),
         "{said}"
     );
 }
