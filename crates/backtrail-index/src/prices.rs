@@ -9,6 +9,7 @@
 
 mod names;
 mod rates;
+mod session;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,6 +18,7 @@ use backtrail::{Timestamp, Usage};
 
 use self::names::Known;
 use self::rates::{Rates, Signature};
+pub use self::session::SessionPrices;
 use crate::rows::Money;
 
 /// The prices that come with this version, and how they are read. Both are a part of

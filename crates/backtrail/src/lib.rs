@@ -207,6 +207,7 @@
 //! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`RewindReport::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
 
 mod context;
+mod conversation;
 mod error;
 mod escape;
 mod gc;
@@ -229,6 +230,13 @@ mod trash;
 mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
+pub use conversation::{
+    Answer, Answers, Attachment, CallPlace, CallVisitor, Calls, CompactionItem, Conversation, DamageItem,
+    ForkItem, History, HistoryItem, InjectedMessage, Item, LiveConversation, MessageCounts,
+    MessageParts, NoteChange, NoteItem, OtherItem, Prompt, Prompts, ReadRecord, Reply, Response,
+    ResponseCounter, RunItem, SessionSurvey, SpawnedItem, SpendingItem, Stats, ThinkingItem,
+    ToolCall, ToolCalls, ToolOutcome, ToolResultItem, TurnEnd, UnreadableItem, format_duration,
+};
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
@@ -250,10 +258,9 @@ pub use restore::{
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
-    Answer, Answers, CallUsage, Compacted, ForkOptions, History, HistoryItem, Import,
-    ImportOutcome, Intake, IntakeOptions, KeptSource, MessageCounts, Move, Note, Prompt, Prompts,
-    Session, SessionInfo, SessionOptions, SessionReader, SourceRecord, Spawned, Stats, Step,
-    StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
+    CallUsage, Compacted, ForkOptions, Import, ImportOutcome, Intake, IntakeOptions, KeptSource,
+    Move, Note, Session, SessionInfo, SessionOptions, SessionReader, SourceRecord, Spawned, Step,
+    StepKind, Steps, Tool, Turn,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,

@@ -274,10 +274,10 @@ fn turns_are_chosen_from_either_end_and_records_lead_to_theirs() {
     assert!(!of_record.contains("answer 3"), "{of_record}");
 
     for (wrong, why) in [
-        (&["--turn", "6"][..], "there is no turn 6: it has 5 turns"),
-        (&["--turn", "-6"], "there is no turn -6"),
+        (&["--turn", "6"][..], "no turn 6: the session has 5 turns"),
+        (&["--turn", "-6"], "no turn -6"),
         (&["--turn", "3..2"], "turn 2 comes before turn 3"),
-        (&["--turn", "x"], "write it as a number"),
+        (&["--turn", "x"], "expected a number or a range"),
         (&["--raw", "--follow"], "cannot be used with"),
     ] {
         let ran = cli.run(&[&["show", &id], wrong].concat());
@@ -289,13 +289,13 @@ fn turns_are_chosen_from_either_end_and_records_lead_to_theirs() {
     assert!(ran.stderr.contains("has no record 99") && ran.stderr.contains("its last one is 10"));
     let ran = cli.run(&["show", &format!("{id}:2"), "--turn", "1"]);
     assert!(
-        ran.code == 2 && ran.stderr.contains("leave out"),
+        ran.code == 2 && ran.stderr.contains("omit :SEQ"),
         "{ran:#?}"
     );
 }
 
 #[test]
-fn what_was_taken_back_is_shown_by_its_record_and_says_so() {
+fn an_undone_turn_is_shown_by_its_record_and_says_so() {
     let cli = Cli::new();
     let id = talk_of(&cli, 3);
     let back = cli.run(&["rewind", &format!("{id}:2"), "--chat"]);
@@ -306,7 +306,7 @@ fn what_was_taken_back_is_shown_by_its_record_and_says_so() {
         "{line}"
     );
     let gone = show(&cli, &[&format!("{id}:4")]);
-    assert!(gone.contains("this was taken back"), "{gone}");
+    assert!(gone.contains("this turn was undone"), "{gone}");
     assert!(
         gone.contains("question 2") && gone.contains("answer 2"),
         "{gone}"
@@ -323,12 +323,12 @@ fn what_was_taken_back_is_shown_by_its_record_and_says_so() {
     }
     let now = show(&cli, &[&format!("{id}:3")]);
     assert!(
-        now.contains("another question") && !now.contains("taken back"),
+        now.contains("another question") && !now.contains("undone"),
         "{now}"
     );
     let gone = show(&cli, &[&format!("{id}:3"), "--trail", "0"]);
     assert!(
-        gone.contains("question 2") && gone.contains("taken back"),
+        gone.contains("question 2") && gone.contains("undone"),
         "{gone}"
     );
 }
@@ -357,7 +357,7 @@ fn damage_shows_where_it_is_and_the_rest_is_read() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
         ran.stdout
-            .contains("1 damaged place before record 5, passed over"),
+            .contains("skipped 1 damaged place before record 5"),
         "{ran:#?}"
     );
     assert!(
@@ -400,7 +400,7 @@ fn results_stand_with_their_calls_within_bounds() {
         let block = call(id, id, json!({"command": "x"}));
         session.append(Message::assistant([block])).unwrap();
     }
-    for n in 0..600 {
+    for n in 0..1100 {
         let text = Block::text(format!("between {n}"));
         session.append(Message::assistant([text])).unwrap();
     }
@@ -411,7 +411,7 @@ fn results_stand_with_their_calls_within_bounds() {
     let text = show(&cli, &[&id]);
     assert!(text.contains("⚙ never  x   no result\n"), "{text}");
     assert!(text.contains("⚙ late  ✓ at last"), "{text}");
-    for n in 0..600 {
+    for n in 0..1100 {
         assert!(text.contains(&format!("  between {n}\n")), "{n}");
     }
 }

@@ -85,12 +85,12 @@ fn own_prices_count_and_a_filter_does_not_go_with_a_session() {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert!(
         ran.stderr
-            .starts_with("error: --agent mine cannot go with a session")
+            .starts_with("error: --agent mine cannot be used with a session")
     );
     let ran = cli.run(&["stats", "--agent", "nobody"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: no call of a model fits --agent nobody\n"
+        "exit 0\nerr: no usage recorded for --agent nobody\n"
     );
     let ran = cli.run(&["stats", "--by", "hour"]);
     assert!(
@@ -112,11 +112,10 @@ exit 0
 out: started     <day> <time>
 out: messages    5 in 1 turn: 1 prompt, 2 answers
 out: tool calls  1
-out: time spent  1m 2s
-out: tokens      1,540 measured: 1,000 in, 40 out, 500 read from cache, 0 written to it, and about 5 (estimated)
-out: cost        $0.0125 reported, and 1 response without a price
+out: active time 1m 2s
+out: tokens      1,540 measured: 1,000 in, 40 out, 500 read from cache, 0 written to it, plus about 5 estimated
+out: cost        $0.01+ in 1 call, reported by the providers
 out: models      m-1
-out: spent       $0.01 in 1 call, as the providers said
 "
     );
     assert_eq!(cli.run(&["stats", "latest"]).stdout, ran.stdout);
@@ -164,6 +163,7 @@ fn b1_statistics_are_told_as_json() {
             "models": ["m-1"],
             "damaged": 0,
             "gone": 0,
+            "conversation": spent,
             "totals": spent,
             "by": [],
             "estimated": {"calls": 1, "tokens": 5},
@@ -190,9 +190,9 @@ exit 0
 out: started     <day> <time>
 out: messages    3 in 1 turn: 1 prompt, 0 answers
 out: tool calls  2, 1 failed, 1 without a result
-out: time spent  3h 5m (in part the span of a turn)
-out: tokens      about 3 (estimated)
-out: cost        unknown: no provider said
+out: active time about 3h 5m
+out: tokens      about 3 estimated
+out: cost        unknown
 "
     );
     let stats = cli.run(&["stats", &id, "--json"]).json();
@@ -233,7 +233,7 @@ fn damage_is_not_counted_and_said() {
     assert_eq!(
         ran.stderr.replace(&id[..8], "<id>"),
         "\
-warning: 1 place of the history could not be read, or not whole
+warning: 1 place could not be read completely
 hint: backtrail verify <id>
 "
     );

@@ -318,7 +318,7 @@ impl Intake<'_> {
             &touched | &settled
         };
         for key in &summed {
-            ledger::write_totals(db, *key, repriced.then_some(self.prices))?;
+            ledger::write_totals(db, *key, self.prices, repriced)?;
         }
         self.catalogue.say("prices", &fingerprint)?;
         before_commit()?;

@@ -12,7 +12,7 @@ use super::document::{Batch, schema, tokenizers};
 use super::files::META;
 use super::segments::{Making, settings};
 use crate::error::{Error, Result};
-use crate::feed::{End, Said, Sink, TrailPlace};
+use crate::feed::{End, FedRecord, Sink, TrailPlace};
 
 /// How much text is held before it is indexed.
 const BATCH: usize = 1 << 20;
@@ -75,11 +75,11 @@ impl Sink for MemoryWriter {
         self.book.begin(place)
     }
 
-    fn record(&mut self, said: &Said<'_>) -> Result<()> {
-        let Some(trail) = self.book.ordinal(said.byte) else {
+    fn record(&mut self, record: &FedRecord<'_>) -> Result<()> {
+        let Some(trail) = self.book.ordinal(record.byte) else {
             return Ok(());
         };
-        if self.batch.add_record(trail, said) {
+        if self.batch.add_record(trail, record) {
             self.book.count();
         }
         if self.batch.bytes() >= BATCH {

@@ -16,7 +16,7 @@ use super::document::{Batch, schema, tokenizers};
 use super::files::Files;
 use super::segments::{Makers, Making, merge_small, settings};
 use crate::error::{Error, Result};
-use crate::feed::{End, Said, Sink, TrailPlace};
+use crate::feed::{End, FedRecord, Sink, TrailPlace};
 use crate::seal::Seal;
 
 /// How much text goes to a thread at once.
@@ -151,11 +151,11 @@ impl Sink for SearchWriter {
         self.book.begin(place)
     }
 
-    fn record(&mut self, said: &Said<'_>) -> Result<()> {
-        let Some(trail) = self.book.ordinal(said.byte) else {
+    fn record(&mut self, record: &FedRecord<'_>) -> Result<()> {
+        let Some(trail) = self.book.ordinal(record.byte) else {
             return Ok(());
         };
-        if self.batch.add_record(trail, said) {
+        if self.batch.add_record(trail, record) {
             self.book.count();
         }
         if self.batch.bytes() >= BATCH {

@@ -7,6 +7,7 @@
 mod block;
 mod compaction;
 mod draft;
+pub(crate) mod output;
 pub(crate) mod parts;
 mod spoken;
 mod usage;
@@ -20,12 +21,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::escape::write_str;
 use crate::json::{Fields, Json, Key, Text};
-use crate::session::output_len;
 
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
 pub(crate) use compaction::Covered;
 pub use compaction::{Compaction, StoredCompaction};
 pub use draft::Draft;
+use output::output_len;
 pub(crate) use draft::{read_object, take};
 pub use spoken::Spoken;
 pub use usage::Usage;

@@ -9,7 +9,7 @@ use super::let_go::LetGo;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
-use crate::session::Stats;
+use crate::conversation::Stats;
 use crate::snapshot::{Diff, LeftOutEntry, Snapshot};
 use crate::time::Timestamp;
 
