@@ -8,7 +8,7 @@ use crate::text::size;
 
 /// A line as it came.
 #[derive(Debug)]
-pub(crate) struct InputLine<'a> {
+pub(crate) struct RawLine<'a> {
     /// Counted from 1.
     pub(crate) number: u64,
     pub(crate) len: u64,
@@ -56,7 +56,7 @@ impl<R: Read> InputLines<R> {
 
     /// Returns the next line if all of it has come. At the end of the input,
     /// what is left is a line.
-    pub(crate) fn next_ready(&mut self) -> Option<InputLine<'_>> {
+    pub(crate) fn next_ready(&mut self) -> Option<RawLine<'_>> {
         let newline = self.buffer[self.searched..self.end]
             .iter()
             .position(|byte| *byte == b'\n')
@@ -77,7 +77,7 @@ impl<R: Read> InputLines<R> {
         self.searched = self.start;
         self.number += 1;
         let dropped = std::mem::take(&mut self.dropped);
-        Some(InputLine {
+        Some(RawLine {
             number: self.number,
             len: dropped + (end - start) as u64,
             bytes: if dropped == 0 && end - start <= MAX_LINE {

@@ -218,7 +218,7 @@ mod log;
 mod message;
 mod objects;
 mod random;
-mod restore;
+mod rewind;
 mod session;
 mod snapshot;
 mod storage;
@@ -231,11 +231,12 @@ mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
 pub use conversation::{
-    Answer, Answers, Attachment, CallPlace, CallVisitor, Calls, CompactionItem, Conversation, DamageItem,
-    ForkItem, History, HistoryItem, InjectedMessage, Item, LiveConversation, MessageCounts,
-    MessageParts, NoteChange, NoteItem, OtherItem, Prompt, Prompts, ReadRecord, Reply, Response,
-    ResponseCounter, RunItem, SessionSurvey, SpawnedItem, SpendingItem, Stats, ThinkingItem,
-    ToolCall, ToolCalls, ToolOutcome, ToolResultItem, TurnEnd, UnreadableItem, format_duration,
+    Answer, Answers, Attachment, CallPlace, CallVisitor, Calls, CompactionItem, Conversation,
+    DamageItem, ForkItem, History, HistoryItem, InjectedMessage, Item, LiveConversation,
+    MessageCounts, MessageParts, NoteChange, NoteItem, OtherItem, Prompt, Prompts, ReadRecord,
+    Reply, Response, ResponseCounter, RunItem, SessionSurvey, SpawnedItem, SpendingItem, Stats,
+    ThinkingItem, ToolCall, ToolCalls, ToolOutcome, ToolResultItem, TurnEnd, UnreadableItem,
+    format_duration,
 };
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
@@ -247,12 +248,12 @@ pub use log::{
     Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
 };
 pub use message::{
-    Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
-    ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, Draft, InputLine, Media, Message, Role, StoredCompaction, TextBlock,
+    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
-pub use restore::{
+pub use rewind::{
     Attempt, ChangedBy, ChatMove, Choice, Conflict, ForkInto, ForkIntoPlan, ForkedInto, Kept,
     KeptBecause, Merge, NotRestored, OnConflict, Overlap, Part, PlannedChange, PlannedKind,
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
@@ -263,9 +264,9 @@ pub use session::{
     StepKind, Steps, Tool, Turn,
 };
 pub use snapshot::{
-    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,
-    LeftOutEntry, LeftOutReason, Limits, Progress, ScanProgress, ScanStage, Snapshot, TextDiff,
-    TooMuch, Totals,
+    Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
+    ScanProgress, ScanStage, SkippedEntries, SkippedEntry, SkippedReason, Snapshot, SnapshotLimits,
+    TextDiff, TooMuch, Totals,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Staging, Store, StoreOptions};
@@ -285,3 +286,8 @@ pub use workspace::{
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
     SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,
 };
+
+/// The Rust of README.md, which `cargo test --doc` compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Component, Path, PathBuf};
 
-use backtrail::{Kind, Point, Snapshot};
+use backtrail::{FileKind, Point, Snapshot};
 
 use super::Answer;
 use super::here::Here;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let path = within(workspace.root(), &args.path)?;
     let state = snapshot.entry(&path)?;
     match state.as_ref().map(|state| state.kind) {
-        Some(Kind::File | Kind::Link) => {}
+        Some(FileKind::File | FileKind::Link) => {}
         Some(_) => {
             let what = format!("{} was a directory then", args.path.display());
             let error = CommandError::invalid(what);
@@ -82,7 +82,7 @@ fn files_in(snapshot: &Snapshot, dir: &Path) -> Result<Option<String>> {
         let Ok(below) = path.strip_prefix(dir) else {
             continue;
         };
-        if state.kind == Kind::Dir {
+        if state.kind == FileKind::Dir {
             continue;
         }
         if names.len() == NAMED {
@@ -96,7 +96,7 @@ fn files_in(snapshot: &Snapshot, dir: &Path) -> Result<Option<String>> {
 
 fn not_there(snapshot: &Snapshot, path: &Path, args: &Args, ui: &Ui) -> CommandError {
     let shown = args.path.display();
-    let what = match snapshot.left_out_reason(path) {
+    let what = match snapshot.skipped_reason(path) {
         Ok(Some(reason)) => format!(
             "{shown} was there at {} and was not captured: {reason}",
             args.point

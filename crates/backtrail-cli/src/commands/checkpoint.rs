@@ -1,6 +1,6 @@
 //! `backtrail checkpoint`: keep the files as they are now.
 
-use backtrail::{Checkpoint, CheckpointOptions, LeftOutEntry, NotCaptured};
+use backtrail::{Checkpoint, CheckpointOptions, NotCaptured, SkippedEntry};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -105,16 +105,16 @@ pub(crate) fn not_captured(not_captured: &NotCaptured) -> Option<String> {
 }
 
 /// Writes the first few of some entries; `None` where there are none.
-pub(crate) fn named(entries: &[LeftOutEntry]) -> Option<String> {
+pub(crate) fn named(entries: &[SkippedEntry]) -> Option<String> {
     first_of(entries, entries.len() as u64)
 }
 
-fn first_of(entries: &[LeftOutEntry], all: u64) -> Option<String> {
+fn first_of(entries: &[SkippedEntry], all: u64) -> Option<String> {
     const NAMED: usize = 3;
     if all == 0 {
         return None;
     }
-    let named: Vec<String> = entries.iter().take(NAMED).map(left_out).collect();
+    let named: Vec<String> = entries.iter().take(NAMED).map(skipped).collect();
     let more = all - named.len() as u64;
     let mut text = named.join(", ");
     match (more, text.is_empty()) {
@@ -125,7 +125,7 @@ fn first_of(entries: &[LeftOutEntry], all: u64) -> Option<String> {
     Some(text)
 }
 
-fn left_out(entry: &LeftOutEntry) -> String {
+fn skipped(entry: &SkippedEntry) -> String {
     let path = one_line(&visible_path(&entry.path), 60);
     match entry.bytes {
         0 => format!("{path} ({})", entry.reason),
@@ -161,7 +161,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
 }
 
 pub(crate) fn not_captured_json(not_captured: &NotCaptured) -> Value {
-    let entry = |entry: &LeftOutEntry| {
+    let entry = |entry: &SkippedEntry| {
         json!({
             "path": path_json(&entry.path),
             "reason": entry.reason.as_str(),

@@ -367,11 +367,9 @@ fn write_file(format: Format, export: &mut Export<'_>, path: &Path) -> Result<(V
     let file = File::create_new(path).map_err(|error| {
         let error_text = failed(&error);
         match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                CommandError::invalid("the file exists already")
-                    .at_path(path)
-                    .hint("choose another name, or remove the file first")
-            }
+            io::ErrorKind::AlreadyExists => CommandError::invalid("the file exists already")
+                .at_path(path)
+                .hint("choose another name, or remove the file first"),
             _ => error_text,
         }
     })?;

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use backtrail::{
-    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Session,
-    SessionId, SessionOptions, Spoken, Store,
+    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, InputLine, Message, Note,
+    Session, SessionId, SessionOptions, Store,
 };
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use super::{
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
-use crate::input::{InputLine, InputLines};
+use crate::input::{InputLines, RawLine};
 use crate::text::{count, size};
 use crate::ui::Ui;
 
@@ -135,7 +135,7 @@ impl<'a> Recorder<'a> {
 
     fn record_text(&mut self, text: &str) -> Result<()> {
         let draft = Draft::from(Message::user_text(text));
-        self.record_group(vec![(1, Ok(Spoken::Message(draft)))])
+        self.record_group(vec![(1, Ok(InputLine::Message(draft)))])
     }
 
     fn record_stdin(&mut self) -> Result<()> {
@@ -174,7 +174,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records what can be recorded of a group of lines, and answers them all.
-    fn record_group(&mut self, group: Vec<(u64, Result<Spoken, Refusal>)>) -> Result<()> {
+    fn record_group(&mut self, group: Vec<(u64, Result<InputLine, Refusal>)>) -> Result<()> {
         let mut lines = Vec::with_capacity(group.len());
         let mut all = Vec::with_capacity(group.len());
         for (number, spoken) in group {
@@ -199,7 +199,7 @@ impl<'a> Recorder<'a> {
     /// Appends what was said, opening the session first where it is not open. What
     /// the machine fails to do is said of each line, and tried again with the
     /// next; what would fail again is an error.
-    fn append(&mut self, all: Vec<Spoken>) -> Result<Vec<Result<Done, Refusal>>> {
+    fn append(&mut self, all: Vec<InputLine>) -> Result<Vec<Result<Done, Refusal>>> {
         if all.is_empty() {
             return Ok(Vec::new());
         }
@@ -231,7 +231,7 @@ impl<'a> Recorder<'a> {
         }
         if all
             .iter()
-            .any(|spoken| matches!(spoken, Spoken::Checkpoint(_)))
+            .any(|line| matches!(line, InputLine::Checkpoint(_)))
         {
             self.find_moved();
         }
@@ -369,7 +369,7 @@ enum Done {
 fn append_in_order(
     store: &Store,
     session: &Session,
-    all: Vec<Spoken>,
+    all: Vec<InputLine>,
 ) -> Vec<Result<Done, Refusal>> {
     let mut results = Vec::with_capacity(all.len());
     let mut drafts = Vec::new();
@@ -379,14 +379,14 @@ fn append_in_order(
     };
     for spoken in all {
         match spoken {
-            Spoken::Message(draft) => drafts.push(draft),
-            Spoken::Compaction(compaction) => {
+            InputLine::Message(draft) => drafts.push(draft),
+            InputLine::Compaction(compaction) => {
                 results.extend(batch(std::mem::take(&mut drafts)));
                 let done = session.compact(&compaction);
                 let done = done.map(|done| Done::Record(done.seq));
                 results.push(done.map_err(Refusal::from));
             }
-            Spoken::Checkpoint(options) => {
+            InputLine::Checkpoint(options) => {
                 results.extend(batch(std::mem::take(&mut drafts)));
                 results.push(keep_files(store, session, options));
             }
@@ -424,7 +424,7 @@ fn has_checkpoint(store: &Store, root: &Path) -> backtrail::Result<bool> {
     }
 }
 
-fn read_line(line: &InputLine<'_>) -> Result<Spoken, Refusal> {
+fn read_line(line: &RawLine<'_>) -> Result<InputLine, Refusal> {
     let bytes = line.bytes.map_err(|limit| {
         Refusal::invalid(format!(
             "the line is {} long; at most {} are taken",
@@ -441,7 +441,7 @@ fn read_line(line: &InputLine<'_>) -> Result<Spoken, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::invalid("the line is empty".to_owned()));
     }
-    Spoken::from_json(text).map_err(|error| Refusal::from(&error))
+    InputLine::from_json(text).map_err(|error| Refusal::from(&error))
 }
 
 /// Why a line was not recorded.

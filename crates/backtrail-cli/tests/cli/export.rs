@@ -379,11 +379,7 @@ fn what_was_removed_is_listed_with_its_places() {
     }
     let plain = cli.new_session("nothing here");
     let ran = cli.run(&["export", &plain, "--to", "html", "--redact", "-o", "plain"]);
-    assert!(
-        ran.stderr.contains("no secrets found"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("no secrets found"), "{}", ran.stderr);
     let ran = cli.run(&["export", &plain, "--to", "html", "--json", "-o", "plain2"]);
     assert_eq!(ran.json().get("removed"), None);
 }

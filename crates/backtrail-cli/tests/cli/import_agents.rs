@@ -284,7 +284,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_taken_in() {
     std::fs::set_permissions(&barred, std::fs::Permissions::from_mode(0o000)).unwrap();
     let is_barred = std::fs::File::open(&barred).is_err();
     if !is_barred {
-        eprintln!("SKIPPED: an administrator may read every file");
+        eprintln!("SKIPPED: needs a user other than root; root can read every file");
         std::fs::remove_file(&barred).unwrap();
     }
     let ran = run(&cli, &["import"]);
@@ -624,7 +624,7 @@ fn an_export_to_an_agent_that_a_session_is_not_of_says_what_to_do() {
 exit 2
 err: error: session 0b1c2d3e was not imported from codex
 err:
-err: hint: it came from claude-code: use --to claude-code
+err: hint: it was imported from claude-code: use --to claude-code
 "
     );
     let own = cli.new_session("ours");
@@ -646,7 +646,7 @@ err: hint: it came from claude-code: use --to claude-code
 exit 2
 err: error: session <id> was not imported from claude-code
 err:
-err: hint: write it as html, markdown or json
+err: hint: export it as html, markdown or json
 "
     );
     assert!(!out.exists());

@@ -71,7 +71,10 @@ impl LedgerWriter {
                 // Seqs repeat in the trails of a session.
                 None => {
                     let seq = hash(b's', &response.seq.to_be_bytes());
-                    hash(b't', &[seq.to_be_bytes(), self.trail.to_be_bytes()].concat())
+                    hash(
+                        b't',
+                        &[seq.to_be_bytes(), self.trail.to_be_bytes()].concat(),
+                    )
                 }
             };
             insert(db, (self.session, self.trail, key), response, prices)?;
@@ -169,9 +172,8 @@ fn response_of(row: &Row<'_>) -> rusqlite::Result<Response> {
 
 fn read_response(db: &Connection, session: i64, id: &str) -> Result<Option<Response>> {
     let reading = failed("cannot read the ledger");
-    let sql = format!(
-        "SELECT response_id, {RESPONSE} FROM ledger WHERE session = ?1 AND response = ?2"
-    );
+    let sql =
+        format!("SELECT response_id, {RESPONSE} FROM ledger WHERE session = ?1 AND response = ?2");
     let mut find = db.prepare_cached(&sql).map_err(&reading)?;
     find.query_row([session, key_of(id)], response_of)
         .optional()
@@ -260,9 +262,8 @@ pub(super) fn write_totals(
         .and_then(|mut find| find.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))))
         .map_err(&summing)?;
     let prices = SessionPrices::new(prices.clone(), model, belongs_to.as_deref());
-    let sql = format!(
-        "SELECT NULL, {RESPONSE}, response, cost, counts FROM ledger WHERE session = ?1"
-    );
+    let sql =
+        format!("SELECT NULL, {RESPONSE}, response, cost, counts FROM ledger WHERE session = ?1");
     let mut rows = db.prepare_cached(&sql).map_err(&summing)?;
     let mut totals: HashMap<String, Total> = HashMap::new();
     let mut slots: HashMap<(String, i64), Spending> = HashMap::new();

@@ -794,5 +794,10 @@ fn attachments(message: &Message) -> Vec<Block> {
             Block::Text(_) | Block::ToolUse(_) | Block::ToolResult(_)
         )
     };
-    message.blocks.iter().filter(is_attachment).cloned().collect()
+    message
+        .blocks
+        .iter()
+        .filter(is_attachment)
+        .cloned()
+        .collect()
 }

@@ -229,7 +229,7 @@ impl Told {
             let path = files.trail_path(trail);
             Error::new(ErrorKind::Corrupt, what)
                 .at_path(&path)
-                .because(reason)
+                .with_reason(reason)
         };
         let syntax = |error: serde_json::Error| flawed(Reason::Syntax(error.to_string()));
         self.latest = self.latest.max(record.at());

@@ -244,7 +244,7 @@ fn write_body(out: &mut Vec<u8>, fields: &Fields) -> Result<()> {
         }
         out.push(separator);
         serde_json::to_writer(&mut *out, name).map_err(|error| {
-            Error::invalid("cannot write the record").because(Reason::Syntax(error.to_string()))
+            Error::invalid("cannot write the record").with_reason(Reason::Syntax(error.to_string()))
         })?;
         out.push(b':');
         out.extend_from_slice(value.as_str().as_bytes());

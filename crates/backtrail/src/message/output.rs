@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Fields, Json, Text, decoded_len};
 use super::Block;
+use crate::json::{Fields, Json, Text, decoded_len};
 
 /// Returns how long a tool's output is as text.
 pub(crate) fn output_len(output: &Json) -> usize {

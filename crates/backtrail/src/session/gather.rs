@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::reader::SessionReader;
-use crate::context::{Context, ContextInput, Said, Shape, render};
+use crate::context::{Context, ContextInput, ContextMessage, Shape, render};
 use crate::error::Result;
 use crate::legacy;
 use crate::log::chain::Walk;
@@ -66,7 +66,7 @@ impl SessionReader {
                 Readable::Whole(message) | Readable::InPart(message)
                     if message.role == Role::System =>
                 {
-                    instructions.said.push(Said::of(&record, message));
+                    instructions.said.push(ContextMessage::of(&record, message));
                     instructions.in_part += u64::from(in_part);
                 }
                 _ => break,
@@ -134,7 +134,7 @@ fn count_once(beginning: &[Damage], rest: &DamageReport) -> u64 {
 /// The system messages at the very beginning.
 #[derive(Debug, Default)]
 pub(crate) struct Instructions {
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<ContextMessage>,
     /// How many of them are not whole.
     in_part: u64,
     /// What could not be read there; it may have been one of them.
@@ -149,7 +149,7 @@ struct Gathered {
 
 impl Gathered {
     fn take(&mut self, record: &RecordRef<'_>) -> Result<()> {
-        let is_instruction = |said: &Said| said.seq == record.seq();
+        let is_instruction = |said: &ContextMessage| said.seq == record.seq();
         if self.input.instructions.iter().any(is_instruction) {
             return Ok(());
         }
@@ -159,13 +159,15 @@ impl Gathered {
         }
         // Where only a part of it is lost, the rest is sent.
         if let Readable::Whole(message) | Readable::InPart(message) = readable {
-            self.input.messages.push(Said::of(record, message));
+            self.input
+                .messages
+                .push(ContextMessage::of(record, message));
         }
         Ok(())
     }
 }
 
-impl Said {
+impl ContextMessage {
     fn of(record: &RecordRef<'_>, message: Message) -> Self {
         Self {
             seq: record.seq(),

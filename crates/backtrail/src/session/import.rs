@@ -73,7 +73,7 @@ pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
             Some(Reason::Unfinished) => Error::invalid("this is not a session file")
                 .at_path(path)
                 .at_line(Some(1))
-                .because(Reason::Unfinished),
+                .with_reason(Reason::Unfinished),
             _ => error,
         });
     }

@@ -213,7 +213,7 @@ impl Intake {
         let mut body = Vec::new();
         write_fields(&mut body, used).map_err(|error| {
             Error::invalid("this usage cannot be recorded")
-                .because(Reason::Syntax(error.to_string()))
+                .with_reason(Reason::Syntax(error.to_string()))
         })?;
         self.wait("usage", body)
     }

@@ -236,7 +236,7 @@ pub(crate) fn append_to(
     };
     let mut body = Vec::new();
     write_fields(&mut body, &note).map_err(|error| {
-        Error::invalid("cannot write the note").because(Reason::Syntax(error.to_string()))
+        Error::invalid("cannot write the note").with_reason(Reason::Syntax(error.to_string()))
     })?;
     let entry = Entry {
         kind: "note",

@@ -134,7 +134,7 @@ impl SourceRecord {
         let mut out = Vec::new();
         write_fields(&mut out, &body).map_err(|error| {
             Error::invalid("cannot write what the session was taken in from")
-                .because(Reason::Syntax(error.to_string()))
+                .with_reason(Reason::Syntax(error.to_string()))
         })?;
         Ok(out)
     }

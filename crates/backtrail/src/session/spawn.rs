@@ -134,7 +134,7 @@ fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Resul
     };
     let mut out = Vec::new();
     write_fields(&mut out, &body).map_err(|error| {
-        Error::invalid("cannot note the new session").because(Reason::Syntax(error.to_string()))
+        Error::invalid("cannot note the new session").with_reason(Reason::Syntax(error.to_string()))
     })?;
     append_entry(store, &files, "spawned", &out).map(drop)
 }

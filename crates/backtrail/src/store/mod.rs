@@ -13,7 +13,7 @@ use crate::ids::{SessionId, WorkspaceId, is_id_like};
 use crate::log::{Durability, Holder, LogDir, RepairPlan, end_of_line, is_absent, repair_plan};
 use crate::objects::Objects;
 use crate::random::{OsRandomness, Randomness, new_uuid};
-use crate::restore::TouchHook;
+use crate::rewind::TouchHook;
 use crate::session::{
     ForkOptions, Import, Note, Session, SessionInfo, SessionOptions, SessionReader, append_note,
     fork, import, spawn,

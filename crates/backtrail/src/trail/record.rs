@@ -241,7 +241,7 @@ impl<'a> RecordRef<'a> {
 
     fn flawed(&self, reason: Reason) -> Error {
         let what = format!("cannot read the message of record {}", self.seq());
-        Error::new(ErrorKind::Corrupt, what).because(reason)
+        Error::new(ErrorKind::Corrupt, what).with_reason(reason)
     }
 
     /// Parses the message as it stands in its line: a large or binary part of it

@@ -212,7 +212,7 @@ impl Lines {
         let limit = MAX_WRITTEN as u64;
         if bytes > limit {
             let what = format!("the {kind} is too large to be recorded");
-            return Err(Error::invalid(what).because(Reason::TooLong { bytes, limit }));
+            return Err(Error::invalid(what).with_reason(Reason::TooLong { bytes, limit }));
         }
         self.position = Position {
             seq,
@@ -238,5 +238,5 @@ fn moment(ms: i64) -> Result<Timestamp> {
 
 fn unwritable(error: &serde_json::Error) -> Error {
     Error::invalid("the transcript cannot be written as JSON")
-        .because(Reason::Syntax(error.to_string()))
+        .with_reason(Reason::Syntax(error.to_string()))
 }

@@ -52,7 +52,7 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
         return Err(Error::new(ErrorKind::Corrupt, what)
             .at_path(&path)
             .at_line(Some(1))
-            .because(Reason::Unfinished));
+            .with_reason(Reason::Unfinished));
     };
     let in_store = lies_in_store(storage.as_ref(), &path)?;
     let refusal = loaded.refusal.or(in_store.then_some(Refusal::InStore));
@@ -328,7 +328,7 @@ impl Visit for Messages {
         if let V1Found::Message { json } = found {
             let mut message: Message = serde_json::from_str(json).map_err(|error| {
                 let what = format!("cannot read the message in line {}", at.line);
-                Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
+                Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
             })?;
             message.blocks.shrink_to_fit();
             self.0.push(message);

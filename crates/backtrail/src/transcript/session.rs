@@ -98,7 +98,9 @@ impl Reading {
                 }
                 if !whole {
                     let what = "a message is not whole";
-                    return Err(Error::new(ErrorKind::Corrupt, what).because(Reason::NotARecord));
+                    return Err(
+                        Error::new(ErrorKind::Corrupt, what).with_reason(Reason::NotARecord)
+                    );
                 }
             }
             _ => {

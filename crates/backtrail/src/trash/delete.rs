@@ -115,8 +115,8 @@ impl DeletePlan {
             let moved = move_to_trash(&store, &deletion.id);
             moved.map_err(|error| match done {
                 0 => error,
-                1 => error.said("one session is in the trash already"),
-                n => error.said(format!("{n} sessions are in the trash already")),
+                1 => error.with_note("one session is in the trash already"),
+                n => error.with_note(format!("{n} sessions are in the trash already")),
             })?;
         }
         Ok(())

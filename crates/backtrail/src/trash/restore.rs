@@ -48,7 +48,7 @@ impl Store {
     fn restore_trails(&self, name: &TrashName) -> Result<()> {
         let files = self.files(&name.id);
         files.head().map_err(|error| match error.in_trash() {
-            Some(_) => error.said("restore it first"),
+            Some(_) => error.with_note("restore it first"),
             None => error,
         })?;
         let dir = files.trails_in_trash();

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::let_go::LetGo;
+use crate::conversation::Stats;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
-use crate::conversation::Stats;
-use crate::snapshot::{Diff, LeftOutEntry, Snapshot};
+use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
 
 /// The state of a workspace at a moment, and why it was kept.
@@ -127,7 +127,7 @@ pub struct NotCaptured {
     /// How many entries.
     pub count: u64,
     /// The first few of them.
-    pub first: Vec<LeftOutEntry>,
+    pub first: Vec<SkippedEntry>,
 }
 
 impl Checkpoint {

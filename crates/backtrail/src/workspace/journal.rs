@@ -64,7 +64,8 @@ pub(crate) struct Begun {
 /// What a merge took back: what some did after one checkpoint and up to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BegunMerge {
-    pub(crate) whose: MergedWork,
+    #[serde(rename = "whose")]
+    pub(crate) authors: MergedWork,
     pub(crate) since: CheckpointId,
     /// Up to the end where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +152,7 @@ pub(super) fn body(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     write_fields(&mut body, value).map_err(|error| {
         let reason = Reason::Syntax(error.to_string());
-        Error::invalid("cannot write the record").because(reason)
+        Error::invalid("cannot write the record").with_reason(reason)
     })?;
     Ok(body)
 }
@@ -237,7 +238,7 @@ impl Workspace {
             "record {seq} of the workspace says that files were being moved, and cannot be read"
         );
         Error::new(ErrorKind::Corrupt, what)
-            .because(reason)
+            .with_reason(reason)
             .at_path(self.files().path())
     }
 }

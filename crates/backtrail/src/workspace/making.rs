@@ -17,9 +17,9 @@ use crate::session::{Session, SessionOptions};
 use crate::snapshot::entry::Totals;
 use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::{
-    Limits, Progress, ScanOptions, ScanProgress, Scanned, Sink, StatCache, scan,
+    Progress, ScanOptions, ScanProgress, Scanned, Sink, SnapshotLimits, StatCache, scan,
 };
-use crate::snapshot::{LeftOutEntry, Snapshot};
+use crate::snapshot::{SkippedEntry, Snapshot};
 use crate::store::{Keeping, Store};
 
 /// The lock that snapshots of one workspace take turns by.
@@ -124,7 +124,7 @@ impl CheckpointOptions {
     /// `{"type":"checkpoint","label":"…"}`, where the label may be missing.
     pub fn from_json(line: &str) -> Result<Self> {
         let read = read_object(line).and_then(read_request);
-        let refused = |reason| Error::invalid("this line cannot be recorded").because(reason);
+        let refused = |reason| Error::invalid("this line cannot be recorded").with_reason(reason);
         let options = read.map_err(refused)?;
         options.check()?;
         Ok(options)
@@ -313,7 +313,7 @@ impl Workspace {
         }
         // Only what comes as a surprise is refused: who has a first snapshot has
         // decided.
-        let limits = (options.limited && before.is_none()).then(Limits::default);
+        let limits = (options.limited && before.is_none()).then(SnapshotLimits::default);
         let mut scan_options = self.scan_options(limits, options.progress.clone());
         // What a turn or run does to what was captured is seen to its end, whatever
         // it writes into the rules.
@@ -384,7 +384,7 @@ impl Workspace {
     /// Opens a snapshot by its name.
     pub(crate) fn open_snapshot(&self, id: &ObjectId) -> Result<Snapshot> {
         match &self.0.read {
-            Some(source) => Snapshot::of(Arc::clone(source) as _, *id),
+            Some(source) => Snapshot::open(Arc::clone(source) as _, *id),
             None => Snapshot::stored(self.objects(), *id),
         }
     }
@@ -474,11 +474,11 @@ impl From<Scanned> for State {
 
 /// Returns what a scan saw and did not capture.
 pub(super) fn not_captured(scanned: &Scanned) -> NotCaptured {
-    let first = scanned.left_out.iter();
+    let first = scanned.skipped.iter();
     NotCaptured {
-        count: scanned.root.totals.left_out,
+        count: scanned.root.totals.skipped,
         first: first
-            .filter_map(|(path, left_out)| LeftOutEntry::new(path.clone(), left_out))
+            .filter_map(|(path, skipped)| SkippedEntry::new(path.clone(), skipped))
             .collect(),
     }
 }

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::log::{RepairReport, repair_plan};
 use crate::objects::{ObjectId, ObjectWriter};
-use crate::restore::capture::capture;
+use crate::rewind::capture::capture;
 use crate::snapshot::Snapshot;
 use crate::snapshot::entry::Node;
 use crate::snapshot::scan::{Sink, StatCache, scan};
@@ -190,7 +190,7 @@ impl Lying {
         let mut options = workspace.scan_options(None, None);
         options.keep = true;
         let (root, cache) = (workspace.root(), StatCache::empty());
-        let scanned = scan(root, &options, &cache, Sink::Look, scan_time())?;
+        let scanned = scan(root, &options, &cache, Sink::HashOnly, scan_time())?;
         let nodes = scanned.nodes.clone();
         let found = (scanned.id, scanned.root);
         let present = Snapshot::present(root, found, scanned.nodes, workspace.objects());

@@ -43,7 +43,7 @@ use crate::ids::{SessionId, WorkspaceId};
 use crate::log::{LogDir, LogReader};
 use crate::objects::Objects;
 use crate::session::SessionInfo;
-use crate::snapshot::remembered::Remembered;
+use crate::snapshot::node_cache::CachedNodes;
 use crate::store::Store;
 use crate::trail::present::WorkspaceRef;
 
@@ -97,7 +97,7 @@ struct Inner {
     id: WorkspaceId,
     root: PathBuf,
     /// What was read of snapshots, where that is kept.
-    read: Option<Arc<Remembered>>,
+    read: Option<Arc<CachedNodes>>,
     let_go: Mutex<let_go::Known>,
 }
 
@@ -124,7 +124,9 @@ impl Workspace {
             store: store.clone(),
             id: id.clone(),
             root: root.clone(),
-            read: Some(Arc::new(Remembered::new(Arc::new(store.objects().clone())))),
+            read: Some(Arc::new(CachedNodes::new(Arc::new(
+                store.objects().clone(),
+            )))),
             let_go: Mutex::default(),
         }))
     }

@@ -148,7 +148,7 @@ impl RecordRef<'_> {
         }
         let body = serde_json::from_slice::<Body>(self.bytes()).map_err(|error| {
             let what = format!("cannot read the run of record {}", self.seq());
-            Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
+            Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
         })?;
         Ok(Some(body.into()))
     }
@@ -160,7 +160,7 @@ pub(crate) fn append_run(store: &Store, session: &SessionId, run: &Run) -> Resul
         new_uuid(store.random()).map_err(|error| Error::machine("cannot make an id", error))?;
     let mut body = Vec::new();
     write_fields(&mut body, &run.body(store.now(), id)).map_err(|error| {
-        Error::invalid("cannot record the run").because(Reason::Syntax(error.to_string()))
+        Error::invalid("cannot record the run").with_reason(Reason::Syntax(error.to_string()))
     })?;
     append_entry(store, &store.files(session), RUN, &body)
 }

@@ -46,7 +46,7 @@ impl Stored {
         let mut body = Vec::new();
         write_fields(&mut body, self).map_err(|error| {
             let reason = Reason::Syntax(error.to_string());
-            Error::invalid("cannot write the checkpoint").because(reason)
+            Error::invalid("cannot write the checkpoint").with_reason(reason)
         })?;
         Ok(body)
     }

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
 use crate::log::VerifyReport;
 use crate::objects::{Depth, ObjectId};
-use crate::snapshot::{Missing, missing_of};
+use crate::snapshot::{Missing, find_missing};
 use crate::store::Store;
 
 /// How much is checked, and who is told how far it is.
@@ -219,7 +219,7 @@ impl Workspace {
                 report.let_go += 1;
                 continue;
             }
-            let missing = missing_of(self.objects(), &checkpoint.snapshot_id(), whole)?;
+            let missing = find_missing(self.objects(), &checkpoint.snapshot_id(), whole)?;
             // Its files may have been let go, and removed, while we looked.
             if !missing.is_empty() && checkpoint.let_go()?.is_none() {
                 lost.add(checkpoint.id(), missing);

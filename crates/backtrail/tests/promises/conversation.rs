@@ -63,14 +63,15 @@ fn line(item: &Item) -> String {
             None => format!("{seq} {} unanswered", call.id),
         },
         Item::ToolResult(result) => {
-            let call = result.call.map_or("no call".to_owned(), |seq| seq.to_string());
+            let call = result
+                .call
+                .map_or("no call".to_owned(), |seq| seq.to_string());
             format!("{seq} result of {} ({call})", result.id)
         }
         Item::Attachment(_) => format!("{seq} attachment"),
         Item::Spending(spending) => {
-            let tokens = |response: &backtrail::Response| {
-                response.usage.as_ref().map_or(0, Usage::total)
-            };
+            let tokens =
+                |response: &backtrail::Response| response.usage.as_ref().map_or(0, Usage::total);
             let already = spending.already.as_ref().map_or(0, tokens);
             format!("{seq} used {} - {already}", tokens(&spending.response))
         }
@@ -172,7 +173,12 @@ fn a_response_is_mentioned_once_and_again_only_if_it_grew() {
         .collect();
     assert_eq!(
         spending,
-        ["3 used 4 - 0", "4 used 10 - 0", "6 used 7 - 4", "7 used 10 - 10"]
+        [
+            "3 used 4 - 0",
+            "4 used 10 - 0",
+            "6 used 7 - 4",
+            "7 used 10 - 10"
+        ]
     );
     assert_eq!(session.reader().stats().unwrap().usage.total(), 17);
 }
@@ -192,12 +198,26 @@ fn a_fork_shows_where_it_begins_and_an_undone_turn_can_be_read() {
     let fork = session.fork(&ForkOptions::new().at(2)).unwrap();
     fork.append(Message::user_text("another way")).unwrap();
     let found = lines(fork.reader().conversation().unwrap());
-    assert_eq!(found[4..], ["turn 1 to 2", "2 fork", "3 prompt another way", "turn 3 to 3"]);
+    assert_eq!(
+        found[4..],
+        [
+            "turn 1 to 2",
+            "2 fork",
+            "3 prompt another way",
+            "turn 3 to 3"
+        ]
+    );
     session.rewind(2).unwrap();
     let undone = session.reader().turn_in_trail(0, 4).unwrap();
     assert_eq!(
         lines(undone),
-        ["3 prompt two", "4 reply", "4 answer second", "4 used 0 - 0", "turn 3 to 4"]
+        [
+            "3 prompt two",
+            "4 reply",
+            "4 answer second",
+            "4 used 0 - 0",
+            "turn 3 to 4"
+        ]
     );
 }
 
@@ -233,7 +253,13 @@ fn a_conversation_is_followed_without_waiting() {
     assert_eq!(poll(), ["4 answer more", "4 used 0 - 0"]);
     session.rewind(1).unwrap();
     session.append(answer("otherwise")).unwrap();
-    let expected = ["turn 1 to 4", "1 moved", "2 reply", "2 answer otherwise", "2 used 0 - 0"];
+    let expected = [
+        "turn 1 to 4",
+        "1 moved",
+        "2 reply",
+        "2 answer otherwise",
+        "2 used 0 - 0",
+    ];
     assert_eq!(poll(), expected);
 }
 
@@ -244,7 +270,9 @@ fn damage_is_mentioned_where_it_is_and_at_the_end() {
     let id = session.id().clone();
     session.close().unwrap();
     let bytes = lab.bytes(&id, 0);
-    let text = String::from_utf8(bytes).unwrap().replace("answer 1", "ANSWER 1");
+    let text = String::from_utf8(bytes)
+        .unwrap()
+        .replace("answer 1", "ANSWER 1");
     lab.put(&id, 0, format!("{text}garbage\n").as_bytes());
     let mut conversation = lab.reader(&id).conversation().unwrap();
     let found: Vec<String> = conversation
@@ -267,7 +295,14 @@ fn any_block() -> impl Strategy<Value = Block> {
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
-    let roles = vec!["user", "assistant", "assistant", "tool", "system", "narrator"];
+    let roles = vec![
+        "user",
+        "assistant",
+        "assistant",
+        "tool",
+        "system",
+        "narrator",
+    ];
     let blocks = prop::collection::vec(any_block(), 0..4);
     (prop::sample::select(roles), blocks)
         .prop_map(|(role, blocks)| Message::new(Role::from(role), blocks))

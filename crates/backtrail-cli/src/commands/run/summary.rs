@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use backtrail::{Checkpoint, Diff, Kind, LeftOutEntry, LeftOutReason};
+use backtrail::{Checkpoint, Diff, FileKind, SkippedEntry, SkippedReason};
 use unicode_width::UnicodeWidthStr;
 
 use super::words::Named;
@@ -50,7 +50,7 @@ pub(super) struct NotCaptured {
 pub(super) struct Entry {
     /// Relative to the workspace; a directory ends in `/`.
     pub(super) path: String,
-    pub(super) reason: LeftOutReason,
+    pub(super) reason: SkippedReason,
     pub(super) bytes: u64,
 }
 
@@ -80,7 +80,7 @@ impl Summary {
     /// Puts together what a run did.
     pub(super) fn new(root: &Path, changes: &Diff, end: &Checkpoint, took: Duration) -> Self {
         let counts = changes.counts();
-        let left_out = end.not_captured();
+        let skipped = end.not_captured();
         Self {
             place: tilde(root),
             changes: Changes {
@@ -91,8 +91,8 @@ impl Summary {
                 mode: counts.modes,
             },
             not_captured: NotCaptured {
-                count: left_out.count,
-                first: left_out.first.iter().map(Entry::from).collect(),
+                count: skipped.count,
+                first: skipped.first.iter().map(Entry::from).collect(),
             },
             lost: changes
                 .no_longer_captured()
@@ -119,7 +119,7 @@ impl Summary {
             // Four lines are enough; what was lost sight of matters more.
             let room = lost.is_none() || ways_on.len() == 1;
             lines.extend(lost);
-            lines.extend(self.left_out(width).filter(|_| room));
+            lines.extend(self.skipped(width).filter(|_| room));
             lines.extend(ways_on);
         } else {
             lines.extend(lost);
@@ -162,7 +162,7 @@ impl Summary {
         }
     }
 
-    fn left_out(&self, width: usize) -> Option<String> {
+    fn skipped(&self, width: usize) -> Option<String> {
         let NotCaptured { count, first } = &self.not_captured;
         name("not captured", *count, first, width)
     }
@@ -187,9 +187,9 @@ fn name(what: &str, count: u64, first: &[Entry], width: usize) -> Option<String>
     Some(fitting.unwrap_or_else(|| format!("  {}", one_line(&short, width.saturating_sub(2)))))
 }
 
-impl From<&LeftOutEntry> for Entry {
-    fn from(entry: &LeftOutEntry) -> Self {
-        let slash = if entry.kind == Kind::Dir { "/" } else { "" };
+impl From<&SkippedEntry> for Entry {
+    fn from(entry: &SkippedEntry) -> Self {
+        let slash = if entry.kind == FileKind::Dir { "/" } else { "" };
         Self {
             path: format!("{}{slash}", visible_path(&entry.path)),
             reason: entry.reason,
@@ -202,7 +202,7 @@ impl Entry {
     fn words(&self) -> String {
         let path = one_line(&self.path, 60);
         match self.reason {
-            LeftOutReason::TooLarge => format!("{path} ({}, {})", size(self.bytes), self.reason),
+            SkippedReason::TooLarge => format!("{path} ({}, {})", size(self.bytes), self.reason),
             reason => format!("{path} ({reason})"),
         }
     }

@@ -12,8 +12,8 @@ fn summary() -> Summary {
         not_captured: NotCaptured {
             count: 2,
             first: vec![
-                entry("target/", LeftOutReason::Ignored, 0),
-                entry("data/dump.sql", LeftOutReason::TooLarge, 1_288_490_189),
+                entry("target/", SkippedReason::Ignored, 0),
+                entry("data/dump.sql", SkippedReason::TooLarge, 1_288_490_189),
             ],
         },
         lost: Vec::new(),
@@ -21,7 +21,7 @@ fn summary() -> Summary {
     }
 }
 
-fn entry(path: &str, reason: LeftOutReason, bytes: u64) -> Entry {
+fn entry(path: &str, reason: SkippedReason, bytes: u64) -> Entry {
     Entry {
         path: path.to_owned(),
         reason,
@@ -105,7 +105,7 @@ fn counts_are_in_words_and_only_those_that_there_are() {
 #[test]
 fn at_most_three_names_are_told_and_how_many_more_there_are() {
     let mut summary = summary();
-    let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, LeftOutReason::Special, 0));
+    let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, SkippedReason::Special, 0));
     summary.not_captured = NotCaptured {
         count: 1_234,
         first: names.to_vec(),
@@ -231,7 +231,7 @@ fn a_length_of_time_reads_as_one_says_it() {
 #[test]
 fn what_was_lost_sight_of_is_named_first_and_within_four_lines() {
     let mut summary = summary();
-    summary.lost = vec![entry("src/", LeftOutReason::Unreadable, 0)];
+    summary.lost = vec![entry("src/", SkippedReason::Unreadable, 0)];
     for width in [None, Some(100), Some(40)] {
         let lines = plain(&summary, width);
         assert!(lines.len() <= 4, "{lines:?}");

@@ -88,7 +88,10 @@ fn print(
     ui: &Ui,
 ) -> std::io::Result<()> {
     let mut out = ui.out();
-    for (name, text) in rows(survey).into_iter().chain(ledger_rows(survey, spent, family)) {
+    for (name, text) in rows(survey)
+        .into_iter()
+        .chain(ledger_rows(survey, spent, family))
+    {
         let text = behind(12, &text, ui.width());
         writeln!(out, "{DIM}{name:<12}{DIM:#}{text}")?;
     }

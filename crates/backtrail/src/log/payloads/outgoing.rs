@@ -24,7 +24,7 @@ impl LogWriter {
         let (front, message) = pending.body.split_at(at);
         let message = std::str::from_utf8(message).map_err(|error| {
             let reason = Reason::NotUtf8(error.valid_up_to() as u64);
-            Error::invalid("this message cannot be recorded").because(reason)
+            Error::invalid("this message cannot be recorded").with_reason(reason)
         })?;
         let mut payloads = self.payloads.lock().unwrap_or_else(PoisonError::into_inner);
         move_out(&mut payloads, front, message).map(Cow::Owned)
@@ -82,5 +82,5 @@ fn checked(body: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>> {
         bytes: bytes as u64,
         limit: MAX_WRITTEN as u64,
     };
-    Err(Error::invalid("the message is too large to record").because(reason))
+    Err(Error::invalid("the message is too large to record").with_reason(reason))
 }
