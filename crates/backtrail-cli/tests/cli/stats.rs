@@ -240,3 +240,67 @@ hint: backtrail verify <id>
     let ran = cli.run(&["stats", &id, "--json"]);
     assert_eq!((ran.code, &ran.json()["damaged"]), (0, &json!(1)));
 }
+
+/// Records a response with a usage; several records may have its id.
+fn respond(cli: &Cli, session: &str, id: &str, tokens: u64) {
+    let line = json!({"type": "message", "response_id": id, "model": "my-model", "message": {
+        "role": "assistant", "blocks": [{"type": "text", "text": "said"}],
+        "usage": {"input_tokens": tokens, "output_tokens": 1}}});
+    ok(cli.run_with(
+        &["record", "--session", session],
+        format!("{line}\n").as_bytes(),
+    ));
+}
+
+// F24
+#[test]
+fn f24_show_stats_of_a_session_and_stats_say_the_same() {
+    let cli = Cli::new();
+    let session = cli.new_session("go");
+    let own = "[prices.my-model]\ninput = 1000.0\noutput = 1000.0\n";
+    std::fs::write(cli.store().join("config.toml"), own).unwrap();
+    // Parts of one response, one of them after the next prompt.
+    respond(&cli, &session, "r1", 1_000);
+    respond(&cli, &session, "r1", 2_000);
+    ok(cli.run(&["record", "--session", &session, "--text", "and on"]));
+    respond(&cli, &session, "r2", 10_000);
+    respond(&cli, &session, "r1", 3_000);
+    let check = |session: &str, tokens: &str, cost: &str, spent: f64| {
+        let stats = ok(cli.run(&["stats", session, "--json"])).json();
+        let words = format!("{tokens} tokens · {cost}");
+        let shown = ok(cli.run(&["show", session])).stdout;
+        assert!(shown.lines().nth(2).unwrap().contains(&words), "{shown}");
+        let page = ok(cli.run(&["export", session, "--to", "html"])).stdout;
+        let words = format!("<span>{tokens} tokens</span><span>{cost}</span>");
+        assert!(page.contains(&words), "{words}");
+        let text = ok(cli.run(&["stats", session])).stdout;
+        assert!(text.contains(&format!("cost        {cost} in ")), "{text}");
+        assert_eq!(
+            stats["totals"]["cost_usd"].as_f64().unwrap_or(0.0),
+            spent,
+            "{stats}"
+        );
+        let all = ok(cli.run(&["stats", "--by", "session", "--json"])).json();
+        let rows = all["by"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["key"] == session);
+        let in_all = row.map_or(0.0, |row| row["cost_usd"].as_f64().unwrap());
+        assert_eq!(in_all, spent, "{all}");
+        (stats, text)
+    };
+    let (stats, text) = check(&session, "13 k", "$13.00", 13.002);
+    assert_eq!(stats["conversation"], stats["totals"]);
+    assert!(
+        !text.contains("spent "),
+        "the same number is there once: {text}"
+    );
+    // Undone turns are not in the conversation, and were paid for.
+    let fork = ok(cli.run(&["fork", &session, "--json"])).json();
+    ok(cli.run(&["rewind", &format!("{session}:3"), "--chat"]));
+    let (_, text) = check(&session, "2.0 k", "$2.00", 13.002);
+    let spent = "spent       $13.00 in 2 calls (undone turns included, inherited turns not)";
+    assert!(text.contains(spent), "{text}");
+    // A fork shows what it inherited, and did not pay for it.
+    let fork = fork["session"].as_str().unwrap();
+    let (_, text) = check(fork, "13 k", "$13.00", 0.0);
+    assert!(text.contains("spent       nothing (undone"), "{text}");
+}

@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use backtrail::{
-    Answer, Attachment, Block, CompactionItem, InjectedMessage, Item, Reply, RunItem, SessionInfo,
-    SpawnedItem, SpendingItem, Store, ThinkingItem, Timestamp, ToolCall, ToolOutcome,
-    ToolResultItem,
+    Answer, Attachment, Block, CompactionItem, InjectedMessage, Item, Reply, RunItem, SpawnedItem,
+    SpendingItem, Store, ThinkingItem, Timestamp, ToolCall, ToolOutcome, ToolResultItem,
 };
 
 use super::frame::{self, Prompt};

@@ -4,9 +4,7 @@ use backtrail::Timestamp;
 use backtrail_index::{Spending, SpendingReport, SpendingRow};
 use unicode_width::UnicodeWidthStr;
 
-use crate::text::{
-    cost, count, grouped, money, one_line, pad_end, pad_start, short_number, tokens,
-};
+use crate::text::{cost, count, grouped, one_line, pad_end, pad_start, short_number, tokens};
 use crate::ui::{BOLD, DIM};
 use crate::when;
 
