@@ -161,7 +161,7 @@ impl From<&backtrail::Error> for CommandError {
         }
         let command = Self {
             kind: error.kind().as_str(),
-            message: error.to_string(),
+            message: error.message(),
             path: error.path().map(Path::to_owned),
             causes,
             hints: Vec::new(),
@@ -184,7 +184,7 @@ impl From<&backtrail::Error> for CommandError {
 
 /// Writes an error and its causes on one line.
 pub(crate) fn full_text(error: &backtrail::Error) -> String {
-    let mut text = error.to_string();
+    let mut text = error.message();
     let mut source = error.source();
     while let Some(cause) = source {
         text = format!("{text}: {cause}");

@@ -211,6 +211,7 @@ mod conversation;
 mod error;
 mod escape;
 mod gc;
+mod hex;
 mod ids;
 mod json;
 mod legacy;
@@ -260,8 +261,8 @@ pub use rewind::{
 };
 pub use session::{
     CallUsage, Compacted, ForkOptions, Import, ImportOutcome, Intake, IntakeOptions, KeptSource,
-    Move, Note, Session, SessionInfo, SessionOptions, SessionReader, SourceRecord, Spawned, Step,
-    StepKind, Steps, Tool, Turn,
+    Move, Note, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Step, StepKind,
+    Steps, Tool, Turn,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
@@ -273,7 +274,7 @@ pub use store::{Staging, Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};
 pub use trail::{
     Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
-    RecordRef, SpawnedBy, Sums,
+    RecordRef, SourceRecord, SpawnedBy, Sums,
 };
 pub use transcript::{CompactionSummary, Transcript};
 pub use trash::{
@@ -281,7 +282,7 @@ pub use trash::{
     Kept as KeptInTrash, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, Trashed,
 };
 pub use workspace::{
-    Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
+    About, Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
     Incomplete, LetGo, LetGoBecause, LogEntry, LogKind, LostState, NotCaptured, ObjectDamage,
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
     SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,

@@ -1,6 +1,6 @@
 //! `backtrail checkpoint`: keep the files as they are now.
 
-use backtrail::{Checkpoint, CheckpointOptions, NotCaptured, SkippedEntry};
+use backtrail::{About, Checkpoint, CheckpointOptions, NotCaptured, SkippedEntry};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -61,7 +61,7 @@ pub(crate) fn too_much(error: backtrail::Error) -> CommandError {
     let Some(much) = error.too_much().cloned() else {
         return error.into();
     };
-    let text = error.to_string();
+    let text = error.message();
     // The directories have lines of their own here.
     let what = match much.largest.is_empty() {
         true => text.as_str(),
@@ -148,8 +148,10 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
         "changed": checkpoint.changed(),
         "not_captured": not_captured_json(checkpoint.not_captured()),
     });
-    if let Some(about) = checkpoint.about() {
-        value["about"] = about.into();
+    match checkpoint.about() {
+        Some(About::Text(text)) => value["about"] = text.into(),
+        Some(About::SessionDeleted) => value["session_deleted"] = true.into(),
+        _ => {}
     }
     if let Some(start) = checkpoint.begun_by() {
         value["begun_by"] = json!(start);

@@ -229,7 +229,7 @@ const TOUCHES: [(&str, &[&str]); 7] = [
         "threads",
         &["std::thread", "thread::spawn", "thread::scope"],
     ),
-    ("processes", &["std::process"]),
+    ("processes", &["std::process::Command", "std::process::exit"]),
     ("environment", &["std::env"]),
     (
         "terminal",

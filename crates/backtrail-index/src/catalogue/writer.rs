@@ -14,7 +14,7 @@ use crate::prices::Prices;
 /// How much of a prompt is kept: enough to recognise it.
 const PROMPT: usize = 200;
 
-/// Writes records into the catalogue, within a transaction that is the caller's.
+/// Writes records to the catalogue within the caller's transaction.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     db: &'a Connection,
@@ -22,7 +22,7 @@ pub(super) struct Writer<'a> {
     trail: Option<Trail>,
     /// The sessions of which something was read.
     pub(super) touched: BTreeSet<i64>,
-    /// The responses of which a row was written.
+    /// The responses that a row was written for.
     pub(super) responses: Vec<i64>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns the key of a session, making a row for one that is new.
+    /// Returns the key of a session, adding a row for a new one.
     pub(super) fn session_key(&self, id: &SessionId) -> Result<i64> {
         let writing = failed("cannot write to the catalogue");
         let mut find = self

@@ -165,7 +165,15 @@ impl LogReader {
 
     /// Returns the record `seq` of the line, found by bisection.
     pub(crate) fn record(&self, seq: u64) -> Result<Option<Record>> {
-        let mut walk = self.walk()?;
+        Self::find(self.walk()?, seq)
+    }
+
+    /// Returns the record `seq` of the line that ended in a trail, found by bisection.
+    pub(crate) fn record_at(&self, trail: u32, seq: u64) -> Result<Option<Record>> {
+        Self::find(Walk::until(&self.store, &self.dir, trail, seq), seq)
+    }
+
+    fn find(mut walk: Walk, seq: u64) -> Result<Option<Record>> {
         while let Some(segment) = walk.next()? {
             if segment.after().is_none_or(|after| seq > after) && seq <= segment.until {
                 if let Some(record) = segment.find(seq)? {

@@ -38,14 +38,19 @@ pub(crate) trait Editor {
     fn may_stay(&self, bytes: &[u8]) -> bool;
 }
 
-/// Writes the trails of a workspace anew, as one, and removes the old ones. A crash
-/// leaves the old line or the new one.
+/// Rewrites the trails of a workspace as one, and removes the old ones. Where the editor
+/// changes no record, the trails stay as they are. A crash leaves the old line or the new
+/// one.
 pub(crate) fn rewrite_line(store: &Store, files: &LogDir, editor: &dyn Editor) -> Result<()> {
     let lock = AppendLock::open(files)?;
     let _guard = lock.hold()?;
-    remove_superseded(files, editor)?;
+    remove_superseded(files)?;
+    remove_asides(files, editor)?;
     let mut tail = Tail::load(store, files)?;
     let (segments, _) = Walk::new(store, files, tail.trail).collect()?;
+    if !changes_any(&segments, editor)? {
+        return Ok(());
+    }
     let opener = Opener {
         given: Some(tail.position.seq),
         present: present_at(store, files, tail.trail, &tail.position)?,
@@ -61,12 +66,23 @@ pub(crate) fn rewrite_line(store: &Store, files: &LogDir, editor: &dyn Editor) -
         }
         copy.flush()
     })?;
-    remove_superseded(files, editor)
+    remove_superseded(files)
 }
 
-/// Removes the trails in whose place another one was written, and what was set aside
-/// of them and may not stay.
-pub(crate) fn remove_superseded(files: &LogDir, editor: &dyn Editor) -> Result<()> {
+fn changes_any(segments: &[Segment], editor: &dyn Editor) -> Result<bool> {
+    for segment in segments {
+        let mut reader = segment.forwards(0, STREAM_BUFFER, Sums::Check)?;
+        while let Some(record) = reader.next_record()? {
+            if matches!(editor.edit(&record)?, Rewritten::Fields(_)) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Removes the trails that a rewritten one replaces.
+fn remove_superseded(files: &LogDir) -> Result<()> {
     let trails = files.trails()?;
     let mut newest = None;
     for trail in trails.iter().rev() {
@@ -89,9 +105,16 @@ pub(crate) fn remove_superseded(files: &LogDir, editor: &dyn Editor) -> Result<(
             _ => {}
         }
     }
+    let dir = files.path();
+    let synced = files.storage().sync_dir(dir);
+    synced.map_err(|error| failed(dir, error))
+}
+
+/// Removes the bytes that were set aside and must go.
+fn remove_asides(files: &LogDir, editor: &dyn Editor) -> Result<()> {
+    let failed = |path: &Path, error| Error::io("cannot remove the old bytes", path, error);
     for path in files.asides()? {
-        let bytes = read_all(files, &path)?;
-        if !editor.may_stay(&bytes) {
+        if !editor.may_stay(&read_all(files, &path)?) {
             let removed = files.storage().remove_file(&path);
             removed.map_err(|error| failed(&path, error))?;
         }

@@ -16,7 +16,7 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::nested::ends;
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Checkpoint, SessionPlace, Why};
+use crate::workspace::{Checkpoint, Description, SessionPlace, Why};
 
 /// Somebody who may have made the changes of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub(super) struct Author {
     pub(super) at: Timestamp,
     /// Whether no checkpoint has it yet.
     pub(super) unsaved: bool,
-    /// The turn or run, in words.
-    pub(super) words: Option<String>,
+    /// The turn or run.
+    pub(super) words: Option<Description>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +172,7 @@ fn open_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
         .map(|span| {
             let place = span.checkpoint.session().cloned();
             let who = place.map_or(AuthorKind::Unnamed, AuthorKind::Session);
-            author(who, Some(words(span.checkpoint)))
+            author(who, Some(Description::of_start(span.checkpoint)))
         })
         .collect();
     let mut open = open.peekable();
@@ -180,16 +180,6 @@ fn open_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
         by.push(author(AuthorKind::Person, None));
     }
     by
-}
-
-/// Says which turn or run began with a checkpoint.
-pub(super) fn words(start: &Checkpoint) -> String {
-    match (start.why(), start.about()) {
-        (Why::RunStart, Some(about)) => format!("the run `{about}`"),
-        (Why::RunStart, None) => "a run".to_owned(),
-        (_, Some(about)) => format!("the turn \"{about}\""),
-        (_, None) => "a turn".to_owned(),
-    }
 }
 
 /// Returns all turns and runs. One that is under way reaches to the present, and one

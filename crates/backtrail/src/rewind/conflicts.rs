@@ -10,6 +10,7 @@ use super::options::OnConflict;
 use super::outcome::{ChangedBy, Conflict, KeptBecause, Merge};
 use super::path_history::PathHistories;
 use crate::error::Result;
+use crate::store::Store;
 use crate::time::Timestamp;
 
 /// Finds out which paths somebody else changed.
@@ -20,6 +21,7 @@ pub(super) struct ConflictFinder<'a> {
     /// What is not as it shall be.
     pub(super) wanted: &'a BTreeSet<PathBuf>,
     pub(super) root: &'a Path,
+    pub(super) store: &'a Store,
     pub(super) now: Timestamp,
 }
 
@@ -100,7 +102,7 @@ impl ConflictFinder<'_> {
                 false => author.at,
             },
             unsaved: author.unsaved,
-            also: own.and_then(|own| own.words.clone()),
+            also: own.and_then(|own| own.words.as_ref()?.read(self.store)),
             merge: None,
         })
     }

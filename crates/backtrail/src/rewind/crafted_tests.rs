@@ -93,6 +93,7 @@ impl Scene {
             chat: None,
             makes_root: false,
             about: None,
+            prompt: None,
             merge: None,
         }
     }

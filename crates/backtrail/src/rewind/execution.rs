@@ -101,7 +101,8 @@ impl Execution<'_> {
             after,
             chat: self.begun_chat()?,
             makes_root: !workspace.root_exists()?,
-            about: self.target.about.clone(),
+            about: self.target.about.text.clone(),
+            prompt: self.target.about.prompt.clone(),
             merge: self.begun_merge(),
         };
         if let Some(progress) = &self.progress {
@@ -192,6 +193,7 @@ impl Execution<'_> {
             of: None,
             label: None,
             about: None,
+            prompt: None,
             snapshot: present.id(),
             files: totals.files,
             bytes: totals.bytes,

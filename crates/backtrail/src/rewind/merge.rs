@@ -22,6 +22,8 @@ use crate::snapshot::merge::{Clash, merge};
 use crate::snapshot::patch::MAX_BYTES;
 use crate::snapshot::text::is_binary;
 use crate::snapshot::text_change::TextChange;
+use crate::store::Store;
+use crate::workspace::Description;
 
 /// Merges the paths of one plan.
 pub(super) struct Merger<'a> {
@@ -33,6 +35,7 @@ pub(super) struct Merger<'a> {
     pub(super) until: usize,
     pub(super) present: &'a Snapshot,
     pub(super) objects: &'a Objects,
+    pub(super) store: &'a Store,
     /// Where new contents are stored; `None` where nothing will be touched.
     pub(super) writer: Option<&'a ObjectWriter>,
 }
@@ -76,7 +79,7 @@ struct MergeVersion {
 struct ChangeGroup<'a> {
     before: &'a PathState,
     after: &'a PathState,
-    words: Option<&'a str>,
+    words: Option<&'a Description>,
 }
 
 /// Why it stops.
@@ -183,7 +186,7 @@ impl Merger<'_> {
                 _ if is_own => groups.push(ChangeGroup {
                     before: &link.before,
                     after: &link.after,
-                    words: link.by.last().and_then(|author| author.words.as_deref()),
+                    words: link.by.last().and_then(|author| author.words.as_ref()),
                 }),
                 _ => {}
             }
@@ -282,7 +285,10 @@ impl Merger<'_> {
                 state: state(ObjectId::of(&bytes), bytes.len() as u64),
                 bytes: Some(bytes),
             }),
-            Err(clashes) => Err(overlapping(clashes, group.words)),
+            Err(clashes) => {
+                let by = group.words.and_then(|words| words.read(self.store));
+                Err(overlapping(clashes, by.as_deref()))
+            }
         })
     }
 
@@ -419,13 +425,13 @@ fn not_files(base: &PathState, ours: &PathState, theirs: &PathState) -> Stop {
     })
 }
 
-fn overlapping(clashes: Vec<Clash>, words: Option<&str>) -> Stop {
+fn overlapping(clashes: Vec<Clash>, by: Option<&str>) -> Stop {
     let overlaps = clashes.into_iter().map(|clash| Overlap {
         line: clash.line,
         now: clash.ours,
         left: clash.base,
         was: clash.theirs,
-        by: words.map(ToOwned::to_owned),
+        by: by.map(ToOwned::to_owned),
     });
     Unmerged {
         why: "both changed the same lines".to_owned(),

@@ -271,7 +271,7 @@ impl RewindPlan {
             return Err(Error::invalid("this was not planned in parts"));
         }
         let mut target = self.target;
-        target.about = Some(format!("parts of {}", named_paths(&pick.paths())));
+        target.about = format!("parts of {}", named_paths(&pick.paths())).into();
         let mut options = self.options;
         options.pick = Some(pick);
         let plan = self.workspace.plan(target, options, self.writer)?;

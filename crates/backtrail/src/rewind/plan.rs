@@ -172,6 +172,7 @@ impl FilePlanner<'_> {
             moved_on: &changes.moved_on,
             wanted: &wanted,
             root: self.workspace.root(),
+            store: self.workspace.store(),
             now: self.workspace.store().now(),
         };
         self.name_uncaptured(&mut actions, &target)?;
@@ -190,6 +191,7 @@ impl FilePlanner<'_> {
             until: self.until()?,
             present: &present,
             objects: self.workspace.objects(),
+            store: self.workspace.store(),
             writer: writer.as_ref(),
         };
         let mut conflicts = finder.all(&mut actions, options.on_conflict, &merger)?;

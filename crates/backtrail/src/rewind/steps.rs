@@ -19,7 +19,7 @@ use crate::session::{Step, StepKind, Steps, all_steps, newest_step, opener_of, u
 use crate::time::Timestamp;
 use crate::workspace::journal::{Begun, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Checkpoint, Why, Workspace};
+use crate::workspace::{Checkpoint, Description, Why, Workspace};
 
 /// A step of a conversation alone, and where that stood before it.
 #[derive(Debug)]
@@ -102,11 +102,8 @@ impl<'a> StepFinder<'a> {
                 continue;
             };
             files.only.clone_from(&options.paths);
-            let words = target
-                .step
-                .as_ref()
-                .map_or_else(String::new, Step::to_string);
-            target.about = Some(format!("{} to before {words}", named_paths(&options.paths)));
+            let paths = format!("{} to before ", named_paths(&options.paths));
+            target.about = target.about.prefixed(&paths);
             target.verb = Verb::Restore;
             target.step_id = None;
             return Ok(target);
@@ -173,7 +170,7 @@ impl<'a> StepFinder<'a> {
         }
         for step in self.steps.done.iter().rev() {
             if self.changed_anything(step) {
-                steps.to_undo.push(self.words(step));
+                steps.to_undo.push(self.described(step));
             }
         }
         steps.to_undo.sort_by_key(|step| std::cmp::Reverse(step.at));
@@ -181,7 +178,7 @@ impl<'a> StepFinder<'a> {
         let next = self.to_redo(&Rewind::files_and_chat())?;
         if next.as_ref().is_some_and(|target| target.step_id.is_some()) {
             let undone = self.steps.undone.iter().rev();
-            steps.to_redo = undone.map(|(step, _)| self.words(step)).collect();
+            steps.to_redo = undone.map(|(step, _)| self.described(step)).collect();
         } else {
             steps.to_redo.extend(next.and_then(|target| target.step));
         }
@@ -257,7 +254,6 @@ impl<'a> StepFinder<'a> {
         files: Option<FileTarget>,
         chat: Option<ChatTarget>,
     ) -> Result<RewindTarget> {
-        let words = self.words(step);
         let owner = match &chat {
             Some(chat) => Some(belongs_to(self.workspace.store(), &chat.session)?),
             None => None,
@@ -266,8 +262,8 @@ impl<'a> StepFinder<'a> {
         let chat = chat.filter(|_| owner == Some(ChatOwner::Ours));
         Ok(RewindTarget {
             verb,
-            about: Some(words.to_string()),
-            step: Some(words),
+            about: self.description(step),
+            step: Some(self.described(step)),
             step_id: Some(step.id),
             session: step.session.clone(),
             to: Some(self.timeline.checkpoints[step.before].clone()),
@@ -336,19 +332,33 @@ impl<'a> StepFinder<'a> {
         self.timeline.checkpoints[at].at()
     }
 
-    fn words(&self, step: &FileStep) -> Step {
-        let about = self.timeline.checkpoints[step.before].about();
-        let about = about.map(ToOwned::to_owned);
+    /// Returns what the trail says of a step that is undone or redone.
+    fn description(&self, step: &FileStep) -> Description {
         let begun = self.timeline.moves.get(&step.id);
+        match (step.kind, begun) {
+            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+                begun.description().prefixed("the restore of ")
+            }
+            (FileStepKind::Move, Some(begun)) => begun.description().prefixed("the rewind "),
+            (FileStepKind::Move, None) => "the rewind".to_owned().into(),
+            _ => Description::of_start(&self.timeline.checkpoints[step.before]),
+        }
+    }
+
+    fn described(&self, step: &FileStep) -> Step {
+        let start = || {
+            let about = self.timeline.checkpoints[step.before].about();
+            about.and_then(|about| about.text().map(ToOwned::to_owned))
+        };
+        let begun = self.timeline.moves.get(&step.id);
+        let moved = || begun.and_then(|begun| begun.description().read(self.workspace.store()));
         let kind = match (step.kind, begun) {
-            (FileStepKind::Turn, _) => StepKind::Turn { about },
-            (FileStepKind::Run, _) => StepKind::Run { about },
-            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => StepKind::Restore {
-                about: begun.about.clone(),
-            },
-            (FileStepKind::Move, begun) => StepKind::FileRewind {
-                about: begun.and_then(|begun| begun.about.clone()),
-            },
+            (FileStepKind::Turn, _) => StepKind::Turn { about: start() },
+            (FileStepKind::Run, _) => StepKind::Run { about: start() },
+            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+                StepKind::Restore { about: moved() }
+            }
+            (FileStepKind::Move, _) => StepKind::FileRewind { about: moved() },
         };
         Step {
             kind,
@@ -420,7 +430,7 @@ impl ChatStep {
     fn target(self, verb: Verb) -> RewindTarget {
         RewindTarget {
             verb,
-            about: Some(self.step.to_string()),
+            about: self.step.to_string().into(),
             step: Some(self.step),
             step_id: None,
             session: Some(self.session.clone()),

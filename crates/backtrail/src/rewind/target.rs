@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::authors::{Authors, SessionFamily, words};
+use super::authors::{Authors, SessionFamily};
 use super::options::Rewind;
 use super::outcome::{ChatMove, Verb};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::trail::Because;
 use crate::workspace::journal::{MergedWork, TrailPlace};
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Checkpoint, Point, SessionPlace, Why, Workspace};
+use crate::workspace::{Checkpoint, Description, Point, SessionPlace, Why, Workspace};
 
 /// What is asked for, found.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct RewindTarget {
     /// The agent that the session belongs to.
     pub(super) belongs_to: Option<String>,
     pub(super) tool_calls: Vec<ToolUse>,
-    pub(super) about: Option<String>,
+    pub(super) about: Description,
 }
 
 /// The files that are asked for.
@@ -155,9 +155,9 @@ impl RewindTarget {
             None => None,
         };
         let about = match &options.pick {
-            Some(pick) => format!("parts of {}", named_paths(&pick.paths())),
-            None if is_restore => named_paths(&options.paths),
-            None => format!("to {}", target_words(workspace, &checkpoint)?),
+            Some(pick) => format!("parts of {}", named_paths(&pick.paths())).into(),
+            None if is_restore => named_paths(&options.paths).into(),
+            None => describe(workspace, &checkpoint)?.prefixed("to "),
         };
         Ok(Self {
             verb: if is_restore {
@@ -186,7 +186,7 @@ impl RewindTarget {
                 .map(ChatTarget::at),
             belongs_to: owner.and_then(ChatOwner::agent).filter(|_| chat.is_some()),
             to: Some(checkpoint),
-            about: Some(about),
+            about,
         })
     }
 
@@ -210,7 +210,7 @@ impl RewindTarget {
             chat: Some(ChatTarget::at(&place)),
             belongs_to: None,
             tool_calls: Vec::new(),
-            about: None,
+            about: Description::default(),
         })
     }
 
@@ -298,24 +298,24 @@ pub(super) fn is_lost(error: &Error) -> bool {
 }
 
 /// Says which state a checkpoint has.
-pub(super) fn target_words(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<String> {
+fn describe(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<Description> {
     if let Some(label) = checkpoint.label() {
-        return Ok(format!("\"{label}\""));
+        return Ok(format!("\"{label}\"").into());
     }
     if checkpoint.why().begins() {
-        return Ok(format!("before {}", words(checkpoint)));
+        return Ok(Description::of_start(checkpoint).prefixed("before "));
     }
     if let Some(start) = checkpoint.begun_by()
         && let Some(start) = workspace.checkpoint_by_id(start)?
     {
         let when = if checkpoint.why().ends() {
-            "after"
+            "after "
         } else {
-            "within"
+            "within "
         };
-        return Ok(format!("{when} {}", words(&start)));
+        return Ok(Description::of_start(&start).prefixed(when));
     }
-    Ok(format!("checkpoint {}", checkpoint.id().prefix(8)))
+    Ok(format!("checkpoint {}", checkpoint.id().prefix(8)).into())
 }
 
 pub(super) fn named_paths(paths: &[PathBuf]) -> String {

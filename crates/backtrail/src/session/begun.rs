@@ -26,12 +26,15 @@ impl Session {
         let draft = message.into();
         let workspace = self.own_workspace()?;
         let place = self.place();
-        let about = draft.message().map(|message| message.text().into_owned());
-        self.append(draft)?;
+        let seq = self.append(draft)?;
+        let prompt = SessionPlace {
+            seq,
+            ..self.place()
+        };
         let start = CheckpointOptions::new()
             .why(Why::TurnStart)
             .place(place)
-            .about(about.as_deref().unwrap_or_default());
+            .prompt(prompt);
         let behind = Behind {
             pending: vec![begin_checkpoint(&workspace, start)?],
             started: None,

@@ -15,10 +15,11 @@ use super::delete::{DeleteScope, Deletion, DeletionBecause, hold_session, refuse
 use super::deleted::Deleted;
 use super::kin::Family;
 use super::names::Names;
-use super::{LEFT, Named, PURGED, PURGED_NEW, PURGING, TRAILS};
+use super::{LEFT, Named, PURGED_NEW, PURGING};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::log::{AppendLock, LogDir, rewrite_only_trail};
+use crate::log::{PURGED, TRAILS};
 use crate::store::Store;
 use crate::workspace::{self, StillHeld, Workspace};
 

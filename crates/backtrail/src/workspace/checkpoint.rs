@@ -24,7 +24,10 @@ pub struct Checkpoint {
     pub(super) session: Option<SessionPlace>,
     pub(super) of: Option<CheckpointId>,
     pub(super) label: Option<String>,
+    /// A command, or what a step did; in a turn of an earlier version the prompt.
     pub(super) about: Option<String>,
+    /// The message that a turn began with, or that the text ends with.
+    pub(super) prompt: Option<SessionPlace>,
     pub(super) snapshot: ObjectId,
     pub(super) files: u64,
     pub(super) bytes: u64,
@@ -165,12 +168,6 @@ impl Checkpoint {
     /// Returns the name that the caller gave it.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
-    }
-
-    /// Returns what the turn or run was about: the beginning of the prompt, or
-    /// the command.
-    pub fn about(&self) -> Option<&str> {
-        self.about.as_deref()
     }
 
     /// Returns the name of the snapshot.

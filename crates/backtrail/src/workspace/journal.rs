@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
+use super::about::Description;
 use super::checkpoint::{NotCaptured, SessionPlace, Why};
 use super::stored::{CHECKPOINT, Stored};
 use crate::error::{Error, ErrorKind, Reason, Result};
@@ -56,6 +57,9 @@ pub(crate) struct Begun {
     /// What it does, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<String>,
+    /// The message that those words end with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prompt: Option<SessionPlace>,
     /// What it took back where it kept what others did to the same paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) merge: Option<BegunMerge>,
@@ -142,6 +146,14 @@ impl Begun {
         self.of_session.as_ref().or(moved)
     }
 
+    /// Returns what it does, as it is said on the trail.
+    pub(crate) fn description(&self) -> Description {
+        Description {
+            text: self.about.clone(),
+            prompt: self.prompt.clone(),
+        }
+    }
+
     /// Reads the record of a step.
     pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
         serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
@@ -180,6 +192,7 @@ impl Workspace {
             of: None,
             label: None,
             about: begun.about.clone(),
+            prompt: begun.prompt.clone(),
             snapshot: ending.snapshot,
             files: ending.totals.files,
             bytes: ending.totals.bytes,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Workspace;
+use super::about::first_line;
 use super::checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
 use super::look::scan_time;
 use super::stored::{CHECKPOINT, Stored};
@@ -26,8 +27,6 @@ use crate::store::{Keeping, Store};
 pub(super) const SNAPSHOT: &str = "snapshot.lock";
 /// The longest label.
 const MAX_LABEL: usize = 200;
-/// How much of what a turn or run was about is kept.
-const MAX_ABOUT: usize = 200;
 
 /// How a checkpoint is made.
 #[derive(Debug, Clone)]
@@ -38,6 +37,7 @@ pub struct CheckpointOptions {
     of: Option<CheckpointId>,
     label: Option<String>,
     about: Option<String>,
+    prompt: Option<SessionPlace>,
     limited: bool,
     progress: Option<Arc<dyn Progress>>,
 }
@@ -58,6 +58,7 @@ impl CheckpointOptions {
             of: None,
             label: None,
             about: None,
+            prompt: None,
             limited: true,
             progress: None,
         }
@@ -99,10 +100,17 @@ impl CheckpointOptions {
         self
     }
 
-    /// Says what the turn or run is about; a long text is cut.
+    /// Sets what a run is about: the command. Only the first line is kept, cut at 200 bytes.
     #[must_use]
     pub fn about(mut self, about: &str) -> Self {
-        self.about = beginning(about);
+        self.about = first_line(about);
+        self
+    }
+
+    /// Sets the message that the turn begins with.
+    #[must_use]
+    pub(crate) fn prompt(mut self, place: SessionPlace) -> Self {
+        self.prompt = Some(place);
         self
     }
 
@@ -150,16 +158,6 @@ fn read_request(mut fields: Fields) -> Result<CheckpointOptions, Reason> {
             ..CheckpointOptions::new()
         }),
     }
-}
-
-/// Returns the first line of a text, cut at a length; `None` where there is none.
-fn beginning(text: &str) -> Option<String> {
-    let line = text.lines().find(|line| !line.trim().is_empty())?.trim();
-    let mut end = line.len().min(MAX_ABOUT);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    Some(line[..end].to_owned())
 }
 
 /// Refuses a label that could not be used as a point.
@@ -286,6 +284,7 @@ impl Workspace {
             of: options.of,
             label: options.label,
             about: options.about,
+            prompt: options.prompt,
             snapshot: state.id,
             files: state.totals.files,
             bytes: state.totals.bytes,

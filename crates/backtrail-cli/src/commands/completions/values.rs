@@ -78,10 +78,9 @@ impl<'a> Values<'a> {
         {
             let at = when::brief(checkpoint.at());
             let id = checkpoint.id().prefix(8);
-            let about = checkpoint
-                .label()
-                .or(checkpoint.about())
-                .unwrap_or_default();
+            let label = checkpoint.label().map(ToOwned::to_owned);
+            let about = || checkpoint.about().map(|about| about.to_string());
+            let about = label.or_else(about).unwrap_or_default();
             let what = format!("{}, {at}: {about}", checkpoint.why());
             found.extend(Candidate::new(&id, &what).filter(|_| self.fits(&id)));
             if let Some(label) = checkpoint.label().filter(|label| self.fits(label)) {

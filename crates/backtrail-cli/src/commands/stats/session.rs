@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result
         let spent = NamedReport::ask(index, &filter, args.by)?;
         filter.session = None;
         filter.family_of = Some(id.clone());
-        Ok((spent, index.spending(&filter, None)?))
+        Ok((spent, index.spending(&filter)?))
     })?;
     if ui.json() {
         ui.print_json(&stats_json(args, id, &survey, &spent.report, &family))?;
