@@ -1,9 +1,7 @@
 //! Reads trails once, for everything that is derived from them.
 
-use backtrail::{
-    Block, CallPlace, CallVisitor, Calls, Message, MessageParts, ReadRecord, SessionId,
-    SessionReader, ToolResult, ToolUse,
-};
+use backtrail::conversation::{CallPlace, CallVisitor, Calls, MessageParts, ReadRecord};
+use backtrail::{Block, Message, SessionId, SessionReader, ToolResult, ToolUse};
 
 use crate::error::Result;
 

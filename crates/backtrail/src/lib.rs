@@ -207,7 +207,7 @@
 //! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`RewindReport::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
 
 mod context;
-mod conversation;
+pub mod conversation;
 mod error;
 mod escape;
 mod gc;
@@ -232,12 +232,8 @@ mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
 pub use conversation::{
-    Answer, Answers, Attachment, CallPlace, CallVisitor, Calls, CompactionItem, Conversation,
-    DamageItem, ForkItem, History, HistoryItem, InjectedMessage, Item, LiveConversation,
-    MessageCounts, MessageParts, NoteChange, NoteItem, OtherItem, Prompt, Prompts, ReadRecord,
-    Reply, Response, ResponseCounter, RunItem, SessionSurvey, SpawnedItem, SpendingItem, Stats,
-    ThinkingItem, ToolCall, ToolCalls, ToolOutcome, ToolResultItem, TurnEnd, UnreadableItem,
-    format_duration,
+    Answer, Answers, Conversation, History, HistoryItem, Item, MessageCounts, Prompt, Prompts,
+    Stats, ToolCall, ToolCalls, ToolOutcome, format_duration,
 };
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};

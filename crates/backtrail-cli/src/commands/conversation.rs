@@ -5,9 +5,11 @@ pub(super) mod changes;
 
 use std::time::Duration;
 
+use backtrail::conversation::{
+    DamageItem, ForkItem, NoteChange, SpawnedItem, SpendingItem, UnreadableItem,
+};
 use backtrail::{
-    DamageItem, ForkItem, NoteChange, Role, Run, SessionInfo, SessionReader, SpawnedItem,
-    SpendingItem, Stats, Store, StoredCompaction, UnreadableItem, format_duration,
+    Role, Run, SessionInfo, SessionReader, Stats, Store, StoredCompaction, format_duration,
 };
 use backtrail_index::{Prices, SessionPrices, Spending};
 

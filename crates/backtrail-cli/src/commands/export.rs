@@ -15,9 +15,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use backtrail::conversation::NoteChange;
 use backtrail::{
-    Block, Item, Json, Message, NoteChange, Role, SessionInfo, SessionReader, Store, Text,
-    ToolOutcome,
+    Block, Item, Json, Message, Role, SessionInfo, SessionReader, Store, Text, ToolOutcome,
 };
 use backtrail_formats::{JsonRedactor, Redactor};
 use clap::ValueEnum;

@@ -2,10 +2,8 @@
 
 use std::io::{self, Write};
 
-use backtrail::{
-    Block, CompactionItem, Item, RunItem, SessionInfo, Timestamp, ToolCall, ToolOutcome,
-    ToolResultItem,
-};
+use backtrail::conversation::{CompactionItem, RunItem, ToolResultItem};
+use backtrail::{Block, Item, SessionInfo, Timestamp, ToolCall, ToolOutcome};
 
 use super::conversation::changes::Changes;
 use super::conversation::{

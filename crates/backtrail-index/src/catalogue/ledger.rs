@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use backtrail::{ReadRecord, Response, ResponseCounter, Timestamp, Usage};
+use backtrail::conversation::{ReadRecord, Response, ResponseCounter};
+use backtrail::{Timestamp, Usage};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::failed;

@@ -1,6 +1,7 @@
 //! What the responses of one session cost.
 
-use backtrail::{Response, SessionInfo};
+use backtrail::SessionInfo;
+use backtrail::conversation::Response;
 
 use super::Prices;
 use crate::rows::{Money, Spending};

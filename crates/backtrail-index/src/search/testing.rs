@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use backtrail::{Block, Details, Message, ReadRecord, RecordKind, Timestamp};
+use backtrail::conversation::ReadRecord;
+use backtrail::{Block, Details, Message, RecordKind, Timestamp};
 
 use super::*;
 use crate::feed::{End, FedRecord, FedResult, Sink, TrailPlace};

@@ -216,7 +216,7 @@ impl Life {
             }
             let mut filter = Filter::default();
             filter.session = Some(session.id().clone());
-            let report = index.spending(&filter, None).unwrap();
+            let report = index.spending(&filter).unwrap();
             assert_eq!(report.total, row.spending, "{}", session.id());
         }
     }

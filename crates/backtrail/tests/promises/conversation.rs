@@ -70,8 +70,9 @@ fn line(item: &Item) -> String {
         }
         Item::Attachment(_) => format!("{seq} attachment"),
         Item::Spending(spending) => {
-            let tokens =
-                |response: &backtrail::Response| response.usage.as_ref().map_or(0, Usage::total);
+            let tokens = |response: &backtrail::conversation::Response| {
+                response.usage.as_ref().map_or(0, Usage::total)
+            };
             let already = spending.already.as_ref().map_or(0, tokens);
             format!("{seq} used {} - {already}", tokens(&spending.response))
         }
@@ -95,7 +96,7 @@ fn items_come_in_order_and_calls_with_their_results() {
             Message::system_text("be brief"),
             Message::user_text("what is here?"),
             Message::assistant([
-                Block::thinking("hm", None),
+                Block::thinking("hm"),
                 call("t1"),
                 Block::text("Let me look."),
                 call("t2"),
@@ -290,7 +291,7 @@ fn any_block() -> impl Strategy<Value = Block> {
         prop::sample::select(vec!["", "word", "another"]).prop_map(Block::text),
         id.clone().prop_map(call),
         (id, "[a-z]{0,3}").prop_map(|(id, output)| ok(id, &output)),
-        Just(Block::thinking("hm", None)),
+        Just(Block::thinking("hm")),
     ]
 }
 
@@ -456,7 +457,7 @@ proptest! {
         let (mut sum, mut mentioned) = (0_i64, 0_i64);
         for item in items(reader.conversation().unwrap()) {
             if let Item::Spending(spending) = item {
-                let total = |response: &backtrail::Response| {
+                let total = |response: &backtrail::conversation::Response| {
                     response.usage.as_ref().map_or(0, Usage::total) as i64
                 };
                 sum += total(&spending.response);

@@ -4,10 +4,11 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use backtrail::{
-    Answer, Attachment, Block, CompactionItem, InjectedMessage, Item, Reply, RunItem, SpawnedItem,
-    SpendingItem, Store, ThinkingItem, Timestamp, ToolCall, ToolOutcome, ToolResultItem,
+use backtrail::conversation::{
+    Attachment, CompactionItem, InjectedMessage, Reply, RunItem, SpawnedItem, SpendingItem,
+    ThinkingItem, ToolResultItem,
 };
+use backtrail::{Answer, Block, Item, Store, Timestamp, ToolCall, ToolOutcome};
 
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};

@@ -3,10 +3,10 @@
 use std::io;
 
 use anstyle::Style;
-use backtrail::{
-    Attachment, Block, CompactionItem, InjectedMessage, Item, Prompt, RunItem, Timestamp, ToolCall,
-    ToolResultItem,
+use backtrail::conversation::{
+    Attachment, CompactionItem, InjectedMessage, RunItem, ToolResultItem,
 };
+use backtrail::{Block, Item, Prompt, Timestamp, ToolCall};
 use backtrail_index::SessionPrices;
 
 use super::markdown;
