@@ -245,8 +245,8 @@ pub use log::{
     Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
 };
 pub use message::{
-    Block, Compaction, Draft, InputLine, Media, Message, Role, StoredCompaction, TextBlock,
-    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, Draft, Media, Message, Role, StoredCompaction, TextBlock, Thinking,
+    ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
@@ -256,9 +256,9 @@ pub use rewind::{
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
-    CallUsage, Compacted, ForkOptions, Import, ImportOutcome, Intake, IntakeOptions, KeptSource,
-    Move, Note, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Step, StepKind,
-    Steps, Tool, Turn,
+    CallUsage, Compacted, ForkOptions, Import, ImportOutcome, InputLine, Intake, IntakeOptions,
+    KeptSource, Move, Note, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Step,
+    StepKind, Steps, Tool, Turn,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,

@@ -9,7 +9,6 @@ mod sheet;
 mod table;
 pub(super) mod tools;
 mod turns;
-mod wrap;
 mod writer;
 
 use std::io::{self, IsTerminal, Write};
@@ -26,7 +25,7 @@ use super::conversation::changes::Changes;
 use super::conversation::{Survey, session_prices};
 use super::diff::styled;
 use super::list::info_json;
-use super::{Answer, relative, require_store, resolve, say_gaps, short};
+use super::{Answer, relative, report_gaps, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::pager::Paged;
@@ -228,7 +227,7 @@ impl View<'_> {
         let broken = |error: io::Error| unwritable(&error);
         let mut paged = Paged::new();
         if !io::stdout().is_terminal() {
-            say_gaps(&self.reader.gaps()?, self.ui);
+            report_gaps(&self.reader.gaps()?, self.ui);
         }
         let mut out = io::BufWriter::new(styled(self.ui, &mut paged));
         let mut sheet = Sheet::new(&mut out, self.ui);

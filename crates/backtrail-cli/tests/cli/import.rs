@@ -194,7 +194,7 @@ fn f2_an_imported_session_is_gone_on_with_in_a_fork_and_its_file_stays_as_it_was
         assert_eq!(ran.code, 0, "{ran:#?}");
         let fork = ran.json()["session"].as_str().unwrap().to_owned();
         let says = format!(
-            "session {} belongs to claw-code; this goes on in a fork of it: {fork}\n",
+            "session {} belongs to claw-code; continuing in a fork: {fork}\n",
             if id == ID { id } else { &id[..8] }
         );
         assert_eq!(ran.stderr, says);
@@ -681,7 +681,7 @@ err: hint: choose another name, or remove the file first
             )
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), to_stdout);
-        cli.take_back(&ran);
+        cli.reverse(&ran);
         assert!(!path.exists());
         let ran = cli.run(&["export", &id, "--to", format, &output, "--json"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));

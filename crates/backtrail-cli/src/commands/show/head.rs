@@ -6,9 +6,9 @@ use anstyle::Style;
 use backtrail::SessionInfo;
 
 use super::sheet::Sheet;
-use super::wrap::{Span, wrap};
 use crate::commands::conversation::{Survey, spending_words};
 use crate::home::tilde;
+use crate::layout::{Span, wrap};
 use crate::text::{count, one_line};
 use crate::ui::{BOLD, DIM};
 use crate::when;

@@ -12,11 +12,11 @@ use backtrail_index::SessionPrices;
 use super::markdown;
 use super::sheet::{Kind, Sheet};
 use super::tools::{Call, Outcome};
-use super::wrap::{Line, Span, wrap, wrap_plain};
 use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words,
 };
+use crate::layout::{Line, Span, wrap, wrap_plain};
 use crate::shell::command_line;
 use crate::text::{clean, medium, one_line, visible};
 use crate::ui::{BOLD, DIM};

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use super::{Args, NamedReport, bars, numbers, report_json};
 use crate::commands::conversation::{Survey, session_prices};
-use crate::commands::{Answer, say_gaps, short};
+use crate::commands::{Answer, report_gaps, short};
 use crate::derived;
 use crate::error::Result;
-use crate::text::{behind, clean, count, grouped};
+use crate::layout::hanging;
+use crate::text::{clean, count, grouped};
 use crate::ui::{DIM, Ui, unwritable};
 use crate::when;
 
@@ -39,7 +40,7 @@ pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result
     if stats.gone > 0 {
         let gone = count(stats.gone, "record");
         ui.status(&format!("not counted: {gone} that are gone"));
-        say_gaps(&reader.gaps()?, ui);
+        report_gaps(&reader.gaps()?, ui);
     }
     if stats.damaged > 0 {
         let text = format!(
@@ -92,7 +93,7 @@ fn print(
         .into_iter()
         .chain(ledger_rows(survey, spent, family))
     {
-        let text = behind(12, &text, ui.width());
+        let text = hanging(12, &text, ui.width());
         writeln!(out, "{DIM}{name:<12}{DIM:#}{text}")?;
     }
     out.flush()
