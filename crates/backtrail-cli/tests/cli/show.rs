@@ -1,4 +1,4 @@
-//! `show`: the conversation as one would like to read it.
+//! `show`: the conversation, to be read.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -385,10 +385,10 @@ fn a_fork_shows_where_its_own_part_begins() {
     assert!(!text.contains("answer 2"), "{text}");
 }
 
-/// A call stands with its result however much comes between, and no result is lost where
-/// that is too much.
+/// A call is shown with its result however much comes between, and if that is too much,
+/// the result is still shown.
 #[test]
-fn results_stand_with_their_calls_within_bounds() {
+fn results_are_shown_with_their_calls_within_bounds() {
     let cli = Cli::new();
     let store = store(&cli);
     let session = store.create_session(SessionOptions::new()).unwrap();

@@ -1,4 +1,4 @@
-//! `stats`: how much was said, done and used (B1).
+//! `stats`: what was said, done and spent (B1).
 
 use serde_json::json;
 
@@ -54,10 +54,10 @@ fn f24_forks_do_not_count_what_they_inherit_and_totals_have_names_that_stay() {
     assert_eq!(one["totals"]["cost_usd"], 0.004);
     assert_eq!(one["family"]["cost_usd"], 0.254);
     assert_eq!(one["family"]["sessions"], 2);
-    let told = ok(cli.run(&["stats", &found.checkout])).stdout;
+    let shown = ok(cli.run(&["stats", &found.checkout])).stdout;
     assert!(
-        told.contains("family      $0.25 in 2 calls of 2 sessions"),
-        "{told}"
+        shown.contains("family      $0.25 in 2 calls of 2 sessions"),
+        "{shown}"
     );
     for (args, calls) in [
         (&["--here"][..], 3),
@@ -67,8 +67,8 @@ fn f24_forks_do_not_count_what_they_inherit_and_totals_have_names_that_stay() {
         (&["--until", "2020-10"], 1),
         (&["--project", "nowhere"], 0),
     ] {
-        let told = ok(cli.run(&[&["stats", "--json"], args].concat())).json();
-        assert_eq!(told["totals"]["calls"], calls, "{args:?}");
+        let shown = ok(cli.run(&[&["stats", "--json"], args].concat())).json();
+        assert_eq!(shown["totals"]["calls"], calls, "{args:?}");
     }
 }
 
@@ -78,9 +78,9 @@ fn own_prices_count_and_a_filter_does_not_go_with_a_session() {
     let found = fill(&cli);
     let own = "[prices.my-local-model]\ninput = 0.5\noutput = 1.5\n";
     std::fs::write(cli.store().join("config.toml"), own).unwrap();
-    let told = ok(cli.run(&["stats", "--agent", "mine", "--json"])).json();
-    assert_eq!(told["totals"]["unpriced_calls"], 0);
-    assert_eq!(told["totals"]["cost_usd"], 0.00985, "{told}");
+    let shown = ok(cli.run(&["stats", "--agent", "mine", "--json"])).json();
+    assert_eq!(shown["totals"]["unpriced_calls"], 0);
+    assert_eq!(shown["totals"]["cost_usd"], 0.00985, "{shown}");
     let ran = cli.run(&["stats", &found.keys, "--agent", "mine"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert!(
@@ -217,7 +217,7 @@ fn f6_a_compaction_forgets_no_tokens() {
 }
 
 #[test]
-fn damage_is_not_counted_and_said() {
+fn damage_is_not_counted_and_is_reported() {
     let cli = Cli::new();
     let ran = cli.run_with(&["record"], [line("one"), line("two")].concat().as_bytes());
     let id = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();

@@ -84,8 +84,8 @@ impl LedgerWriter {
     }
 }
 
-/// Returns the key of a response. A hash of eight bytes stands for its id: among a
-/// million of them the chance that any two are taken for one is one in thirty million.
+/// Returns the key of a response. It is a hash of eight bytes: among a million of them
+/// the chance that any two collide is one in thirty million.
 fn key_of(id: &str) -> i64 {
     hash(b'r', id.as_bytes())
 }
@@ -273,7 +273,7 @@ pub(super) fn write_totals(
     while let Some(row) = rows.next().map_err(&summing)? {
         let entry = Entry::read(row).map_err(&summing)?;
         let response = &entry.response;
-        // The session's model, which stands in for the call's, may be another one now.
+        // The session's model, which replaces the call's, may have changed.
         let cost = match reprice || response.model.is_none() {
             true => prices.cost(response),
             false => entry.known_cost,

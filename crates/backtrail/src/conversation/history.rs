@@ -7,22 +7,22 @@ use super::reader::Conversation;
 use crate::error::Result;
 use crate::session::SessionReader;
 
-/// One thing that was said or done.
+/// A prompt, an answer or a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HistoryItem {
-    /// The user said something.
+    /// A message of the user's.
     Prompt(Prompt),
-    /// The assistant said something.
+    /// The text of an assistant's message.
     Answer(Answer),
     /// A tool was called.
     ToolCall(ToolCall),
 }
 
 impl SessionReader {
-    /// Reads what was said and done from the beginning on, each call of a tool
-    /// with its result: the [`conversation`](Self::conversation) in its simplest form.
+    /// Reads prompts, answers and tool calls from the beginning on, each call with its
+    /// result: the [`conversation`](Self::conversation) in its simplest form.
     ///
     /// Items come in the order of their records; the text of an assistant's message is
     /// one answer, and comes before the calls in it. A call is given out when its result
@@ -38,7 +38,7 @@ impl SessionReader {
         self.plain_conversation().map(History)
     }
 
-    /// Reads what the user said from the beginning on.
+    /// Reads the prompts from the beginning on.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl SessionReader {
         self.history().map(Prompts)
     }
 
-    /// Reads what the assistant said from the beginning on.
+    /// Reads the answers from the beginning on.
     ///
     /// # Errors
     ///
@@ -56,8 +56,7 @@ impl SessionReader {
         self.history().map(Answers)
     }
 
-    /// Reads the calls of tools from the beginning on, in the order in which they
-    /// were made; [`history`](Self::history) says how they find their results.
+    /// Reads the tool calls from the beginning on, in the order in which they were made; [`history`](Self::history) says how they find their results.
     ///
     /// # Errors
     ///
@@ -122,9 +121,9 @@ macro_rules! parts_of_history {
 }
 
 parts_of_history!(
-    /// What the user said, in order. An error ends it.
+    /// The prompts, in order. An error ends it.
     Prompts Prompt,
-    /// What the assistant said, in order. An error ends it.
+    /// The answers, in order. An error ends it.
     Answers Answer,
     /// The calls of tools, in order. An error ends it.
     ToolCalls ToolCall

@@ -1,4 +1,4 @@
-//! What a conversation is made of.
+//! The items of a conversation.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use crate::trail::ForkOrigin;
 use crate::workspace::Run;
 
-/// One thing that was said or done in a session.
+/// One part of a conversation.
 ///
 /// Items come in the order of their records. A turn is a [`Prompt`](Self::Prompt) and
 /// everything up to its [`TurnEnd`](Self::TurnEnd).
@@ -23,7 +23,7 @@ pub enum Item {
     /// Records that are gone from the history, or that are in the trash. Gaps come
     /// before everything else.
     Gap(HistoryGap),
-    /// What the user said. It begins a turn.
+    /// A message of the user's. It begins a turn.
     Prompt(Prompt),
     /// A message that is not part of the dialogue: instructions, or what an agent added
     /// in the user's name.
@@ -117,14 +117,14 @@ impl Item {
     }
 }
 
-/// What the user said: a message that has anything in it but results of tools, and that
-/// no agent put there.
+/// A message of the user's that has anything in it but results of tools, and that no agent
+/// put there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Prompt {
     /// The number of its record.
     pub seq: u64,
-    /// When it was said, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// Its text blocks, joined by newlines; empty where it is an image alone.
     pub text: String,
@@ -139,7 +139,7 @@ pub struct Prompt {
 pub struct InjectedMessage {
     /// The number of its record.
     pub seq: u64,
-    /// When it was said, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// The role of the message. In one of the user's, an agent spoke in their name.
     pub role: Role,
@@ -156,7 +156,7 @@ pub struct InjectedMessage {
 pub struct Reply {
     /// The number of its first record.
     pub seq: u64,
-    /// When that was made, where the record says so.
+    /// When that was made, if the record says so.
     pub at: Option<Timestamp>,
     /// The model, where the record says so.
     pub model: Option<String>,
@@ -168,7 +168,7 @@ pub struct Reply {
 pub struct Answer {
     /// The number of its record.
     pub seq: u64,
-    /// When it was said, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// The text. In a [`HistoryItem`](crate::HistoryItem) it is all text of a message,
     /// joined by newlines.
@@ -181,7 +181,7 @@ pub struct Answer {
 pub struct ThinkingItem {
     /// The number of its record.
     pub seq: u64,
-    /// When it was recorded, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// The thought; empty where the provider does not show it.
     pub text: String,
@@ -193,7 +193,7 @@ pub struct ThinkingItem {
 pub struct ToolCall {
     /// The number of the record with the call.
     pub seq: u64,
-    /// When it was called, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// The call's id.
     pub id: Text,
@@ -213,7 +213,7 @@ pub struct ToolCall {
 pub struct ToolOutcome {
     /// The number of the record with the result.
     pub seq: u64,
-    /// When it came, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// The output, byte for byte: mostly a string, sometimes a list of blocks.
     pub output: Json,
@@ -255,7 +255,7 @@ pub struct ToolResultItem {
 pub struct Attachment {
     /// The number of its record.
     pub seq: u64,
-    /// When it was recorded, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// The block.
     pub block: Block,
@@ -291,7 +291,7 @@ pub struct TurnEnd {
 pub struct CompactionItem {
     /// The number of its record.
     pub seq: u64,
-    /// When it was made, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// The summary and what it covers; `None` where that cannot be read.
     pub stored: Option<StoredCompaction>,
@@ -303,7 +303,7 @@ pub struct CompactionItem {
 pub struct RunItem {
     /// The number of its record.
     pub seq: u64,
-    /// When it was recorded, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// The run; `None` where that cannot be read.
     pub run: Option<Run>,
@@ -315,7 +315,7 @@ pub struct RunItem {
 pub struct NoteItem {
     /// The number of its record.
     pub seq: u64,
-    /// When it was made, where the record says so.
+    /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
     /// What it changed.
     pub changes: Vec<NoteChange>,

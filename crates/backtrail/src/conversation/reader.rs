@@ -52,7 +52,7 @@ impl SessionReader {
     /// [`Stats`](crate::Stats) count them: `first` is a prompt, and behind `last` is
     /// another, or nothing; or `first` is 0, for what comes before the first turn.
     ///
-    /// Results that only the next prompt brings are with their calls here, too.
+    /// Results that come with the next prompt are with their calls here, too.
     ///
     /// # Errors
     ///
@@ -353,7 +353,7 @@ struct Assembler {
     counter: ResponseCounter,
     /// The response whose records come in now, and as it was mentioned before.
     response: Option<(String, Option<Response>)>,
-    /// What notes said so far: each repeats all of it.
+    /// The title, tags and the like, as of the last note.
     known: Present,
     /// The session that it was forked from, until that part is over.
     fork: Option<ForkOrigin>,
@@ -476,29 +476,17 @@ impl Assembler {
         let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
         let results = message.blocks.iter().filter(|block| is_result(block));
         let results = Message::new(Role::Tool, results.cloned());
-        self.add_message(read.seq, read.at, &results);
+        self.read_blocks(read.seq, read.at, &results, false);
     }
 
     fn add_message(&mut self, seq: u64, at: Option<Timestamp>, message: &Message) {
-        let is_first = self.last.is_none();
         if self.order == Order::AnswerFirst && is_answer(message) {
             let text = message.text().into_owned();
             self.push(Item::Answer(Answer { seq, at, text }));
         }
         let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
         let is_alone = message.blocks.iter().all(is_result) && !message.is_meta();
-        let mut calls = std::mem::take(&mut self.calls);
-        let mut reading = Reading {
-            skips_results: is_first && self.skips_results,
-            assembler: self,
-            message,
-            number: calls.messages() + 1,
-            seq,
-            at,
-            is_alone,
-        };
-        calls.read(message, &mut reading);
-        self.calls = calls;
+        self.read_blocks(seq, at, message, is_alone);
         if is_injected(message) && !is_alone && self.order == Order::AsWritten {
             self.push(Item::Injected(InjectedMessage {
                 seq,
@@ -508,6 +496,21 @@ impl Assembler {
                 attachments: attachments(message),
             }));
         }
+    }
+
+    fn read_blocks(&mut self, seq: u64, at: Option<Timestamp>, message: &Message, is_alone: bool) {
+        let mut calls = std::mem::take(&mut self.calls);
+        let mut reading = Reading {
+            skips_results: self.skips_results && self.last.is_none(),
+            assembler: self,
+            message,
+            number: calls.messages() + 1,
+            seq,
+            at,
+            is_alone,
+        };
+        calls.read(message, &mut reading);
+        self.calls = calls;
     }
 
     /// Mentions the response before, where another one begins.

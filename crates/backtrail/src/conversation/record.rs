@@ -32,7 +32,7 @@ pub struct ReadRecord<'a> {
     pub is_incomplete: bool,
     /// The model call that it comes from.
     pub details: Details,
-    /// What the call used that a compaction or a record of a usage tells.
+    /// The usage in a compaction, or in a record of a usage alone.
     pub usage: Option<Usage>,
     /// The summary of a compaction.
     pub summary: Option<Text>,

@@ -246,8 +246,8 @@ impl ResponseCounter {
         Ok(())
     }
 
-    /// The first record of an assistant's response reads what was said before it. What
-    /// is said while a response comes in, the next call reads.
+    /// The call behind the first record of an assistant's response read the messages before
+    /// it. Messages that come in the middle of a response are read by the next call.
     fn read_unread(&mut self, response: &mut Response, reads: Reads) {
         if reads == Reads::Unread {
             let read = std::mem::take(&mut self.unread_tokens);
@@ -272,8 +272,8 @@ enum Reads {
     Unread,
 }
 
-/// Eight bytes stand for an id: among a million of them, the chance that any two
-/// are taken for one is one in thirty million.
+/// An id is known by a hash of eight bytes: among a million of them, the chance that any
+/// two collide is one in thirty million.
 fn key(response_id: &str) -> Sum {
     Sum::of(response_id.as_bytes())
 }

@@ -1,5 +1,4 @@
-//! Statistics of a session: how much was said and done, how long it took, what
-//! it used and what it cost.
+//! Statistics of a session: messages, tool calls, time, tokens and cost.
 //!
 //! They describe the whole line of history up to the head, and not what a model
 //! would be sent now: what a compaction summarised has been used and paid for.

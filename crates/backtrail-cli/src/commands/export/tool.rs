@@ -98,7 +98,7 @@ impl Call {
 }
 
 impl Outcome {
-    /// `anchor` is the record of the result, if nothing else on the page stands for it.
+    /// `anchor` is the record of the result, if nothing else on the page links to it.
     pub(super) fn new(
         result: &ToolOutcome,
         success: bool,
@@ -263,7 +263,7 @@ fn edit_of(fields: &Fields) -> Option<(Text, Text)> {
 
 /// Writes a field; returns the lines that it adds and removes where it is a patch.
 fn write_field(out: &mut Html, name: &str, value: &Json, more: &str) -> Option<(u64, u64)> {
-    /// What is shorter stands beside its name.
+    /// A value up to this length is beside its name.
     const SHORT: usize = 200;
     // No more than this is kept of one call.
     if out.len() > 4 * MOST {
@@ -348,7 +348,7 @@ fn in_words(text: &str) -> String {
     count(text.trim_end().lines().count() as u64, "line")
 }
 
-/// Reads an image as Anthropic writes it: its data stands in a `source`.
+/// Reads an image as Anthropic writes it: its data is in a `source`.
 pub(super) fn media_of(json: &Json) -> Option<Media> {
     let mut fields = serde_json::from_str::<Fields>(json.as_str()).ok()?;
     let kind = fields.get("type").and_then(text_of)?;

@@ -19,7 +19,7 @@ use crate::ui::unwritable;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 impl View<'_> {
-    /// Prints the conversation as it goes on, as text.
+    /// Prints the conversation as it grows, as text.
     pub(super) fn follow_text(&self) -> Result<()> {
         let broken = |error: io::Error| unwritable(&error);
         let mut out = self.ui.out();

@@ -27,7 +27,7 @@ use crate::when;
 pub(super) struct ShowOptions {
     /// The output of tools and thoughts are shown whole.
     pub(super) full: bool,
-    /// It is shown while it goes on: results come apart from their calls.
+    /// The session is being followed: results come apart from their calls.
     pub(super) live: bool,
     /// The turn was undone: it has no number.
     pub(super) undone: bool,

@@ -148,9 +148,9 @@ fn who_says_what_it_cost_is_told() {
     let mut some = spending(3, 1, 184);
     assert_eq!(spent(&some, " in 3 calls"), "$1.84 in 3 calls");
     some.reported_calls = 1;
-    assert_eq!(spent(&some, ""), "$1.84, in part as the providers said");
+    assert_eq!(spent(&some, ""), "$1.84, partly reported by the providers");
     some.reported_calls = 3;
-    assert_eq!(spent(&some, ""), "$1.84, as the providers said");
+    assert_eq!(spent(&some, ""), "$1.84, reported by the providers");
     some.unpriced_calls = 3;
     assert_eq!(spent(&some, ""), "unpriced");
 }
