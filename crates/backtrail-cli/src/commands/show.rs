@@ -42,7 +42,7 @@ use crate::ui::{Ui, unwritable};
 /// Calls of tools are folded to a line with their result, and thoughts to their first
 /// line. On a terminal it goes through a pager.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ShowArgs {
     /// A session: its id, the first 4 or more characters of it, or latest; with :SEQ the
     /// turn that holds that record
     #[arg(value_name = "REF")]
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     trail: Option<u32>,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ShowArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let (reference, seq) = args.place();
     if seq.is_some() && (args.turn.is_some() || args.follow) {
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-impl Args {
+impl ShowArgs {
     /// Splits `REF:SEQ`.
     fn place(&self) -> (&str, Option<u64>) {
         let split = self.reference.rsplit_once(':');
@@ -146,7 +146,7 @@ struct View<'a> {
 
 impl View<'_> {
     /// Finds out what shall be shown.
-    fn part(&self, args: &Args, seq: Option<u64>, info: &SessionInfo) -> Result<Part> {
+    fn part(&self, args: &ShowArgs, seq: Option<u64>, info: &SessionInfo) -> Result<Part> {
         let is_text = !args.raw && !self.ui.json();
         let survey = match is_text || args.turn.is_some() || seq.is_some() {
             true => Some(Survey::of(self.reader, info, self.prices.clone())?),

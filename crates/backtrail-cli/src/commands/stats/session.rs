@@ -6,7 +6,7 @@ use backtrail::{SessionId, Stats, Store, format_duration};
 use backtrail_index::{Filter, Spending, SpendingReport};
 use serde_json::{Value, json};
 
-use super::{Args, Told, bars, numbers, report_json};
+use super::{StatsArgs, Told, bars, numbers, report_json};
 use crate::commands::{Answer, report_gaps, short};
 use crate::derived;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::text::{clean, count, grouped};
 use crate::ui::{DIM, Ui, unwritable};
 use crate::when;
 
-pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
+pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
     let stats = store.read_session(id)?.stats()?;
     let (spent, family) = derived::ask(store, ui, "looking through sessions:", |index| {
         let mut filter = Filter::default();
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result
 
 /// Writes the statistics, and what the ledger says.
 fn stats_json(
-    args: &Args,
+    args: &StatsArgs,
     id: &SessionId,
     stats: &Stats,
     spent: &SpendingReport,
