@@ -39,7 +39,7 @@ use crate::ui::{Ui, unwritable};
 /// byte for byte. v1 are the JSON lines that older programs read; what has no place there
 /// becomes text or is omitted, and is listed.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ExportArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
@@ -255,7 +255,7 @@ pub(super) fn text_of(json: &Json) -> Option<Text> {
     serde_json::from_str(json.as_str()).ok()
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ExportArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let reader = store.read_session(&id)?;

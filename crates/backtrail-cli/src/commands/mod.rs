@@ -15,7 +15,6 @@ mod filters;
 pub(crate) mod fork;
 pub(crate) mod gc;
 pub(crate) mod help;
-mod here;
 pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod log;
@@ -44,6 +43,7 @@ pub(crate) mod trash;
 pub(crate) mod undo;
 pub(crate) mod verify;
 pub(crate) mod version;
+mod workspace;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -37,7 +37,7 @@ use crate::ui::{Ui, unwritable};
 /// Tool calls are folded to one line with their result, and thoughts to their first line.
 /// On a terminal the output goes through a pager.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ShowArgs {
     /// A session: its id, the first 4 or more characters of it, or latest; with :SEQ the
     /// turn with that record
     #[arg(value_name = "REF")]
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     trail: Option<u32>,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ShowArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let (reference, seq) = args.place();
     if seq.is_some() && (args.turn.is_some() || args.follow) {
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-impl Args {
+impl ShowArgs {
     /// Splits `REF:SEQ`.
     fn place(&self) -> (&str, Option<u64>) {
         let split = self.reference.rsplit_once(':');
@@ -132,7 +132,7 @@ struct View<'a> {
 
 impl View<'_> {
     /// Decides what is shown.
-    fn part(&self, args: &Args, seq: Option<u64>, info: &SessionInfo) -> Result<Part> {
+    fn part(&self, args: &ShowArgs, seq: Option<u64>, info: &SessionInfo) -> Result<Part> {
         let is_text = !args.raw && !self.ui.json();
         let survey = match is_text || args.turn.is_some() || seq.is_some() {
             true => {

@@ -26,7 +26,7 @@ use crate::ui::{Ui, unwritable};
 /// With a session: what was said and done in it, what its conversation used, and what was
 /// spent on it and its family in all.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StatsArgs {
     /// A session: its id, the first 4 or more characters of it, or latest [default: all of
     /// them]
     #[arg(value_name = "REF")]
@@ -85,7 +85,7 @@ impl By {
 /// How many groups are shown by default.
 const PARTS: usize = 30;
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &StatsArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     if let Some(reference) = &args.reference {
         if args.filters.is_any() {
@@ -141,7 +141,7 @@ impl NamedReport {
         Ok(Self { report, names })
     }
 
-    fn print(&self, args: &Args, ui: &Ui) -> Result<()> {
+    fn print(&self, args: &StatsArgs, ui: &Ui) -> Result<()> {
         let mut text = bars::head(&self.report);
         let parts = self.report.by.len();
         let shown = parts.min(args.limit.unwrap_or(PARTS));

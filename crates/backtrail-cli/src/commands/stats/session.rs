@@ -6,7 +6,7 @@ use backtrail::{SessionId, Stats, Store, format_duration};
 use backtrail_index::{Filter, Spending, SpendingReport};
 use serde_json::{Value, json};
 
-use super::{Args, NamedReport, bars, numbers, report_json};
+use super::{NamedReport, StatsArgs, bars, numbers, report_json};
 use crate::commands::conversation::{Survey, session_prices};
 use crate::commands::{Answer, report_gaps, short};
 use crate::derived;
@@ -16,7 +16,7 @@ use crate::text::{clean, count, grouped};
 use crate::ui::{DIM, Ui, unwritable};
 use crate::when;
 
-pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
+pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
     let reader = store.read_session(id)?;
     let prices = session_prices(store, &reader.info()?)?;
     let survey = Survey::of(&reader, &prices)?;
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result
 
 /// Returns the statistics, and what the ledger says.
 fn stats_json(
-    args: &Args,
+    args: &StatsArgs,
     id: &SessionId,
     survey: &Survey,
     spent: &SpendingReport,
