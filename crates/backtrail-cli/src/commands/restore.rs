@@ -6,9 +6,10 @@ use backtrail::{Point, Rewind};
 
 use super::Answer;
 use super::cat::within;
-use super::here::Here;
+use super::workspace::WorkspaceArgs;
 use super::moves::{How, HunkRequest, Move, MoveRequest};
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::shell::{arguments, quote};
@@ -20,7 +21,7 @@ use crate::ui::Ui;
 /// are restored, and files created since then are deleted. Nothing is lost: undo
 /// reverses it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RestoreArgs {
     /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
     #[arg(value_name = "POINT")]
     point: Point,
@@ -37,10 +38,10 @@ pub(crate) struct Args {
     how: How,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     if args.patch {
         HunkRequest::can_ask(ui)?;
     }
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
 }
 
-impl Args {
+impl RestoreArgs {
     /// Returns the command line that does it, without the program.
     fn line(&self) -> String {
         let paths = self.paths.iter().map(|path| path.to_string_lossy());

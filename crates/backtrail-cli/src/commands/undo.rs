@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use backtrail::rewind::Verb;
 
 use super::Answer;
-use super::here::Here;
+use super::workspace::WorkspaceArgs;
 use super::moves::{How, StepRequest, What};
 use crate::args::Global;
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::ui::Ui;
 /// Without REF it is the last step of this workspace, in whichever session. Only
 /// what the step changed in files and conversation is undone; redo restores it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct UndoArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: Option<String>,
@@ -33,10 +33,10 @@ pub(crate) struct Args {
     how: How,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &UndoArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let request = StepRequest {
         verb: Verb::Undo,
         reference: args.reference.as_deref(),

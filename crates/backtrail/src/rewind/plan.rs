@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::actions::PathActions;
 use super::authors::{Authors, MergeUndid, intervals};
-use super::capture::capture;
 use super::conflicts::ConflictFinder;
 use super::merge::Merger;
 use super::options::{OnConflict, Rewind};
@@ -19,6 +18,7 @@ use crate::objects::ObjectId;
 use crate::session::Session;
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
+use crate::snapshot::scan::capture;
 use crate::snapshot::{Difference, Snapshot, shown};
 use crate::store::Store;
 use crate::workspace::journal::Begun;

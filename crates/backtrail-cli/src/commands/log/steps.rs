@@ -15,7 +15,7 @@ use crate::text::clean;
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
 
-pub(super) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(super) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let reference = args.reference.as_deref();
     let scope = Scope::find(reference, &args.here, global, ui, Finish::ToRead)?;
     let (steps, session, workspace) = match &scope {

@@ -9,8 +9,8 @@ use super::scope::{Scope, no_files};
 use super::{How, Move, MoveRequest, What};
 use crate::args::Global;
 use crate::commands::cat::within;
-use crate::commands::here::Here;
 use crate::commands::recovery::Finish;
+use crate::commands::workspace::WorkspaceArgs;
 use crate::commands::{Answer, short};
 use crate::error::Result;
 use crate::shell::arguments;
@@ -22,8 +22,13 @@ pub(in crate::commands) struct StepRequest<'a> {
     pub(in crate::commands) reference: Option<&'a str>,
     pub(in crate::commands) what: &'a What,
     pub(in crate::commands) how: &'a How,
-    pub(in crate::commands) here: &'a Here,
+<<<<<<< HEAD:crates/backtrail-cli/src/commands/moves/step_request.rs
+    pub(in crate::commands) here: &'a WorkspaceArgs,
     /// Only these files and directories, if any are named.
+=======
+    pub(in crate::commands) here: &'a WorkspaceArgs,
+    /// The files and directories of the step, if any are named.
+>>>>>>> origin/main:crates/backtrail-cli/src/commands/moves/stepping.rs
     pub(in crate::commands) paths: &'a [PathBuf],
 }
 
