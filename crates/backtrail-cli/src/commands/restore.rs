@@ -6,9 +6,9 @@ use backtrail::{Point, Rewind};
 
 use super::Answer;
 use super::cat::within;
-use super::workspace::WorkspaceArgs;
 use super::moves::{How, HunkRequest, Move, MoveRequest};
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 
 use super::cat::within;
-use super::workspace::WorkspaceArgs;
 use super::moves::{How, HunkRequest, Move, MoveRequest, What, no_files, workspace_of};
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use super::workspace::WorkspaceArgs;
 use super::{Answer, open_store, require_store, resolve, short};
 use crate::args::Global;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use backtrail::rewind::Verb;
 
 use super::Answer;
-use super::workspace::WorkspaceArgs;
 use super::moves::{How, StepRequest, What};
+use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;

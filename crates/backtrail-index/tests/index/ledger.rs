@@ -284,7 +284,7 @@ fn f24_the_conversation_and_the_ledger_agree_on_what_a_session_spent() {
                 }
                 9 if last > 1 => {
                     let to = 1 + life.random.next() % (last - 1);
-                    life.sessions[at].rewind(to).unwrap();
+                    life.sessions[at].rewind_chat(to).unwrap();
                     plain[at] = false;
                 }
                 10 if last > 0 => {

@@ -22,13 +22,8 @@ pub(in crate::commands) struct StepRequest<'a> {
     pub(in crate::commands) reference: Option<&'a str>,
     pub(in crate::commands) what: &'a What,
     pub(in crate::commands) how: &'a How,
-<<<<<<< HEAD:crates/backtrail-cli/src/commands/moves/step_request.rs
     pub(in crate::commands) here: &'a WorkspaceArgs,
     /// Only these files and directories, if any are named.
-=======
-    pub(in crate::commands) here: &'a WorkspaceArgs,
-    /// The files and directories of the step, if any are named.
->>>>>>> origin/main:crates/backtrail-cli/src/commands/moves/stepping.rs
     pub(in crate::commands) paths: &'a [PathBuf],
 }
 

@@ -17,7 +17,11 @@ const LISTED: usize = 10;
 
 /// Lists the last turns and runs, and asks for one on a terminal. `None` if nothing was
 /// chosen.
-pub(super) fn choose(workspace: &Workspace, here: &WorkspaceArgs, ui: &Ui) -> Result<Option<Point>> {
+pub(super) fn choose(
+    workspace: &Workspace,
+    here: &WorkspaceArgs,
+    ui: &Ui,
+) -> Result<Option<Point>> {
     let entries = last_turns(workspace)?;
     if ui.json() {
         ui.print_json(&Value::Array(numbered(&entries).map(to_json).collect()))?;
