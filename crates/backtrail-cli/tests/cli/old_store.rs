@@ -119,7 +119,10 @@ fn runs_and_turns_of_an_old_store_are_undone_and_redone() {
 #[test]
 fn an_old_workspace_goes_back_to_its_label_and_takes_new_runs() {
     let cli = old_store();
-    done(&cli, &["run", "--", "sh", "-c", "rm *.txt; echo new > new.txt"]);
+    done(
+        &cli,
+        &["run", "--", "sh", "-c", "rm *.txt; echo new > new.txt"],
+    );
     done(&cli, &["rewind", "before-lunch"]);
     assert_eq!(file(&cli, "keep.txt").as_deref(), Some("kept\nmore\n"));
     assert_eq!(file(&cli, "new.txt"), None);
