@@ -6,6 +6,7 @@ pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod context;
+mod conversation;
 pub(crate) mod delete;
 pub(crate) mod diff;
 pub(crate) mod doctor;

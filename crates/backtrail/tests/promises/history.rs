@@ -48,7 +48,7 @@ fn assistant(blocks: impl IntoIterator<Item = Block>) -> Message {
 }
 
 /// Formats a history, one short line per item.
-fn told(history: History) -> Vec<String> {
+fn lines(history: History) -> Vec<String> {
     history.map(|item| line(&item.unwrap())).collect()
 }
 
@@ -97,7 +97,7 @@ fn b2_prompts_answers_and_tool_calls_come_in_order_together_and_apart() {
         "7 prompt and\nthere?",
         "8 answer Done.",
     ];
-    assert_eq!(told(reader.history().unwrap()), expected);
+    assert_eq!(lines(reader.history().unwrap()), expected);
     let prompts: Vec<_> = reader.prompts().unwrap().map(Result::unwrap).collect();
     assert_eq!((prompts[0].seq, prompts[1].seq), (2, 7));
     assert_eq!(prompts[0].text, "what is here?");
@@ -163,7 +163,7 @@ fn b2_messages_without_text_are_shown_as_what_they_are() {
         assistant([call("t1"), ok("t1", "found")]),
     ]);
     let expected = ["1 prompt ", r#"5 t1 Some("5 found") Some(true)"#];
-    assert_eq!(told(session.reader().history().unwrap()), expected);
+    assert_eq!(lines(session.reader().history().unwrap()), expected);
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn an_error_of_the_disk_is_reported_once_and_ends_the_history() {
 }
 
 #[test]
-fn no_error_of_the_disk_makes_a_history_or_statistics_that_lack_something() {
+fn no_error_of_the_disk_makes_a_history_or_statistics_incomplete() {
     let memory = MemoryStorage::new();
     let disk = FaultyStorage::new(memory.clone()).counting(Count::All);
     let store = StoreOptions::new()
