@@ -9,7 +9,6 @@ use super::cat::within;
 use super::moves::{How, HunkRequest, Move, MoveRequest};
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
-use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::shell::{arguments, quote};

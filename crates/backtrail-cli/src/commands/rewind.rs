@@ -10,7 +10,6 @@ use super::cat::within;
 use super::moves::{How, HunkRequest, Move, MoveRequest, What, no_files, workspace_of};
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
-use super::workspace::WorkspaceArgs;
 use super::{Answer, open_store, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};

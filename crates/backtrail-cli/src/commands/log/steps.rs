@@ -5,7 +5,7 @@ use std::io::Write;
 use backtrail::{Step, Steps};
 use serde_json::json;
 
-use super::Args;
+use super::LogArgs;
 use crate::args::Global;
 use crate::commands::moves::Scope;
 use crate::commands::recovery::Finish;
