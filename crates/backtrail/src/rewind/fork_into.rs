@@ -214,7 +214,7 @@ impl ForkIntoPlan {
         session.check()?;
         // Nothing is dropped from the first look until the new checkpoint names it.
         let objects = self.workspace.store().keep_objects()?;
-        let (all, skipped) = self.new()?;
+        let (all, skipped) = self.new_entries()?;
         let first = self.first_state(&skipped)?;
         let reflinked = self.write(&all)?;
         let begun = self.begin(session, first, objects);
@@ -270,7 +270,7 @@ impl ForkIntoPlan {
     }
 
     /// Returns all entries to write, directories first, and what was skipped.
-    fn new(&self) -> Result<(Vec<NewEntry>, BTreeMap<PathBuf, Edit>)> {
+    fn new_entries(&self) -> Result<(Vec<NewEntry>, BTreeMap<PathBuf, Edit>)> {
         let changed = self.changed_since()?;
         let root = NewEntry {
             path: PathBuf::new(),
