@@ -139,7 +139,7 @@ impl Expected {
         let told: Value = serde_json::from_slice(told)?;
         let number = |name: &str| told[name].as_u64().map(|n| n as usize);
         let is_right = number("files") == Some(self.files)
-            && told["not_captured"]["count"] == 0
+            && told["skipped"]["count"] == 0
             && self.changed.is_none_or(|n| number("changed") == Some(n));
         match is_right {
             true => Ok(()),
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn a_checkpoint_that_missed_something_does_not_count() {
-        let told = br#"{"files":7,"changed":2,"not_captured":{"count":0}}"#;
+        let told = br#"{"files":7,"changed":2,"skipped":{"count":0}}"#;
         let check = |files, changed| Expected { files, changed }.check(told).is_ok();
         assert!(check(7, Some(2)) && check(7, None));
         assert!(!check(6, None) && !check(7, Some(1)));
-        let left_out = br#"{"files":7,"changed":2,"not_captured":{"count":1}}"#;
+        let left_out = br#"{"files":7,"changed":2,"skipped":{"count":1}}"#;
         let files = Expected {
             files: 7,
             changed: None,

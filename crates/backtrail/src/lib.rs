@@ -230,12 +230,12 @@ mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
 pub use error::{Error, ErrorKind, Reason, Result};
-pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
+pub use gc::{GcOptions, GcReport, KeptStates, SkippedPack, DroppedStates};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};
 pub use log::{
-    Commit, Durability, Follower, GapBecause, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
+    Commit, Durability, Follower, GapReason, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
     Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
 };
 pub use message::{
@@ -269,12 +269,12 @@ pub use trail::{
 };
 pub use transcript::{CompactionSummary, Transcript};
 pub use trash::{
-    DeletePlan, DeleteScope, Deletion, DeletionBecause, EmptyOptions, EmptyPlan, EmptyReport,
-    Kept as KeptInTrash, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, Trashed,
+    DeletePlan, DeleteScope, Deletion, DeletionReason, EmptyOptions, EmptyPlan, EmptyReport,
+    KeptEntry, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, TrashKind,
 };
 pub use workspace::{
     About, Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
-    Incomplete, LetGo, LetGoBecause, LogEntry, LogKind, LostState, NotCaptured, ObjectDamage,
+    Incomplete, Dropped, DropReason, LogEntry, LogKind, LostState, Skipped, ObjectDamage,
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
-    SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,
+    SnapshotsReport, RemainingFiles, VerifyOptions, CheckpointReason, Workspace, remote_of,
 };

@@ -1,6 +1,6 @@
 //! `backtrail checkpoint`: keep the files as they are now.
 
-use backtrail::{About, Checkpoint, CheckpointOptions, NotCaptured, SkippedEntry};
+use backtrail::{About, Checkpoint, CheckpointOptions, Skipped, SkippedEntry};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     ui.print_line(&checkpoint.id().prefix(8))?;
     ui.status(&said(&checkpoint, &tilde(workspace.root())));
-    if let Some(text) = not_captured(checkpoint.not_captured()) {
+    if let Some(text) = skipped(checkpoint.skipped()) {
         ui.status(&format!("not captured: {text}"));
     }
     Ok(Answer::Done)
@@ -100,8 +100,8 @@ fn said(checkpoint: &Checkpoint, root: &str) -> String {
 
 /// Writes the first few of what was not captured; `None` where nothing was left
 /// out.
-pub(crate) fn not_captured(not_captured: &NotCaptured) -> Option<String> {
-    first_of(&not_captured.first, not_captured.count)
+pub(crate) fn skipped(skipped: &Skipped) -> Option<String> {
+    first_of(&skipped.first, skipped.count)
 }
 
 /// Writes the first few of some entries; `None` where there are none.
@@ -138,7 +138,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
     let mut value = json!({
         "id": checkpoint.id(),
         "at": checkpoint.at(),
-        "why": checkpoint.why(),
+        "reason": checkpoint.reason(),
         "snapshot": checkpoint.snapshot_id(),
         "session": checkpoint.session().map(|place| &place.id),
         "seq": checkpoint.session().map(|place| place.seq),
@@ -146,7 +146,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
         "files": checkpoint.files(),
         "bytes": checkpoint.bytes(),
         "changed": checkpoint.changed(),
-        "not_captured": not_captured_json(checkpoint.not_captured()),
+        "skipped": skipped_json(checkpoint.skipped()),
     });
     match checkpoint.about() {
         Some(About::Text(text)) => value["about"] = text.into(),
@@ -156,13 +156,13 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
     if let Some(start) = checkpoint.begun_by() {
         value["begun_by"] = json!(start);
     }
-    if let Ok(Some(let_go)) = checkpoint.let_go() {
-        value["let_go"] = json!({"at": let_go.at, "because": let_go.because});
+    if let Ok(Some(dropped)) = checkpoint.dropped() {
+        value["dropped"] = json!(dropped);
     }
     value
 }
 
-pub(crate) fn not_captured_json(not_captured: &NotCaptured) -> Value {
+pub(crate) fn skipped_json(skipped: &Skipped) -> Value {
     let entry = |entry: &SkippedEntry| {
         json!({
             "path": path_json(&entry.path),
@@ -171,7 +171,7 @@ pub(crate) fn not_captured_json(not_captured: &NotCaptured) -> Value {
         })
     };
     json!({
-        "count": not_captured.count,
-        "first": not_captured.first.iter().map(entry).collect::<Vec<_>>(),
+        "count": skipped.count,
+        "first": skipped.first.iter().map(entry).collect::<Vec<_>>(),
     })
 }

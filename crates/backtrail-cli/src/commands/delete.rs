@@ -2,7 +2,7 @@
 
 mod purge;
 
-use backtrail::{DeletePlan, DeleteScope, Deletion, DeletionBecause, SessionId, Store};
+use backtrail::{DeletePlan, DeleteScope, Deletion, DeletionReason, SessionId, Store};
 use serde_json::{Value, json};
 
 use super::{Answer, locked_hint, require_store, resolve, short};
@@ -114,17 +114,17 @@ fn locked(error: backtrail::Error, deletions: &[Deletion]) -> crate::error::Comm
 }
 
 fn because(deletion: &Deletion) -> String {
-    match &deletion.because {
-        DeletionBecause::Fork { of } => format!(" (forked from {})", short(of)),
-        DeletionBecause::SubAgent { of } => format!(" (begun by {})", short(of)),
+    match &deletion.reason {
+        DeletionReason::Fork { of } => format!(" (forked from {})", short(of)),
+        DeletionReason::SubAgent { of } => format!(" (begun by {})", short(of)),
         _ => String::new(),
     }
 }
 
 fn deletion_json(deletion: &Deletion) -> Value {
-    let (because, of) = match &deletion.because {
-        DeletionBecause::Fork { of } => ("fork", Some(of)),
-        DeletionBecause::SubAgent { of } => ("sub_agent", Some(of)),
+    let (because, of) = match &deletion.reason {
+        DeletionReason::Fork { of } => ("fork", Some(of)),
+        DeletionReason::SubAgent { of } => ("sub_agent", Some(of)),
         _ => ("named", None),
     };
     json!({"session": deletion.id, "because": because, "of": of})

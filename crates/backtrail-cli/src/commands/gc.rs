@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use backtrail::{ErrorKind, GcOptions, GcReport, LetGoStates};
+use backtrail::{DroppedStates, ErrorKind, GcOptions, GcReport, SkippedWorkspace};
 use serde_json::{Value, json};
 
 use super::{Answer, relative, require_store};
@@ -38,14 +38,18 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
-    let mut options = GcOptions::new().dry_run(args.dry_run);
+    let mut options = GcOptions::new();
     if let Some(age) = args.older_than {
         options = options.older_than(age);
     }
     if let Some(bytes) = args.max_size {
         options = options.max_size(bytes);
     }
-    let report = store.gc(&options).map_err(|error| stopped(error, ui))?;
+    let report = match args.dry_run {
+        true => store.gc_plan(&options).map(|plan| plan.report().clone()),
+        false => store.gc(&options),
+    };
+    let report = report.map_err(|error| stopped(error, ui))?;
     let told = Told {
         report: &report,
         store: &store,
@@ -56,7 +60,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         told.print(ui).map_err(|error| unwritable(&error))?;
     }
     told.warn(ui);
-    let is_damaged = report.left.iter().any(|left| left.damaged.is_some());
+    let is_damaged = report.skipped_packs.iter().any(|left| left.damaged.is_some());
     Ok(match is_damaged || report.over > 0 {
         true => Answer::No,
         false => Answer::Done,
@@ -87,10 +91,10 @@ impl Told<'_> {
         let report = self.report;
         json!({
             "dry_run": report.dry_run,
-            "let_go": report.let_go.iter().map(|told| json!({
+            "dropped": report.dropped.iter().map(|told| json!({
                 "workspace": told.workspace,
                 "root": path_json(&told.root),
-                "because": told.because,
+                "reason": told.reason,
                 "states": told.states,
                 "checkpoints": told.checkpoints,
                 "oldest": told.oldest,
@@ -109,13 +113,13 @@ impl Told<'_> {
             "store_bytes": report.store_bytes,
             "over_bytes": report.over,
             "missing": report.missing,
-            "left": report.left.iter().map(|left| json!({
+            "skipped_packs": report.skipped_packs.iter().map(|left| json!({
                 "file": path_json(relative(self.store, &left.file)),
                 "damaged": left.damaged,
             })).collect::<Vec<_>>(),
-            "skipped": report.skipped.iter().map(|(root, why)| json!({
-                "root": path_json(root),
-                "why": why,
+            "skipped_workspaces": report.skipped_workspaces.iter().map(|skipped| json!({
+                "root": path_json(&skipped.root),
+                "error": skipped.error,
             })).collect::<Vec<_>>(),
         })
     }
@@ -123,8 +127,8 @@ impl Told<'_> {
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
         let report = self.report;
         let mut out = ui.out();
-        for told in &report.let_go {
-            writeln!(out, "{}", let_go(told, report.dry_run))?;
+        for told in &report.dropped {
+            writeln!(out, "{}", dropped(told, report.dry_run))?;
         }
         if report.packs_removed + report.packs_rewritten == 0 && report.freed == 0 {
             writeln!(out, "nothing to free: all that is stored is needed")?;
@@ -187,7 +191,7 @@ impl Told<'_> {
     fn warn(&self, ui: &Ui) {
         let report = self.report;
         let verify = format!("see what is damaged: {} verify", ui.program());
-        for left in &report.left {
+        for left in &report.skipped_packs {
             let file = relative(self.store, &left.file).display();
             match left.damaged {
                 Some(id) => {
@@ -197,8 +201,8 @@ impl Told<'_> {
                 None => ui.status(&format!("{file} is in use and stays for now")),
             }
         }
-        for (root, why) in &report.skipped {
-            let what = format!("nothing of {} was let go: {why}", tilde(root));
+        for SkippedWorkspace { root, error, .. } in &report.skipped_workspaces {
+            let what = format!("nothing was dropped in {}: {error}", tilde(root));
             ui.warning(&what, None);
         }
         if report.missing > 0 {
@@ -216,7 +220,7 @@ impl Told<'_> {
 }
 
 /// Writes which files were let go.
-fn let_go(told: &LetGoStates, dry_run: bool) -> String {
+fn dropped(told: &DroppedStates, dry_run: bool) -> String {
     let verb = if dry_run { "would let go" } else { "let go" };
     let files = count(told.checkpoints, "checkpoint");
     let (from, to) = (when::brief(told.oldest), when::brief(told.newest));

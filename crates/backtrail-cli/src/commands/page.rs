@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Activity, LogEntry, LogKind, SessionInfo, Store, Timestamp, Why, Workspace};
+use backtrail::{Activity, LogEntry, LogKind, SessionInfo, Store, Timestamp, CheckpointReason, Workspace};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
@@ -96,7 +96,7 @@ impl Page {
         let mut last = None;
         for checkpoint in checkpoints.filter_map(backtrail::Result::ok) {
             // What is kept before files move is there for undo alone.
-            self.checkpoints += u64::from(*checkpoint.why() != Why::BeforeRewind);
+            self.checkpoints += u64::from(*checkpoint.reason() != CheckpointReason::BeforeRewind);
             let at = checkpoint.at();
             self.since = Some(self.since.map_or(at, |since| since.min(at)));
             last = Some(checkpoint);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use backtrail::{
-    Active, Checkpoint, CheckpointOptions, Run, SessionId, SessionOptions, Store, Timestamp, Why,
+    Active, Checkpoint, CheckpointOptions, Run, SessionId, SessionOptions, Store, Timestamp, CheckpointReason,
     Workspace,
 };
 
@@ -246,7 +246,7 @@ impl<'a> Running<'a> {
         session: Option<&SessionId>,
     ) -> Result<(Checkpoint, SessionId)> {
         let mut options = CheckpointOptions::new()
-            .why(Why::RunStart)
+            .reason(CheckpointReason::RunStart)
             .about(&self.line);
         // A run within a run of this workspace is a part of that.
         if let Some(around) = run_around()
@@ -320,7 +320,7 @@ impl<'a> Running<'a> {
 
     fn last_checkpoint(&self, begun: &Protected) -> Result<Checkpoint> {
         let mut options = CheckpointOptions::new()
-            .why(Why::RunEnd)
+            .reason(CheckpointReason::RunEnd)
             .session(&begun.session)
             .begun_by(begun.start.id())
             .about(&self.line);

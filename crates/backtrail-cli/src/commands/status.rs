@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::{Activity, Checkpoint, Diff, SessionInfo, Why, Workspace};
+use backtrail::{Activity, Checkpoint, Diff, SessionInfo, CheckpointReason, Workspace};
 use serde_json::{Value, json};
 
 use super::checkpoint::checkpoint_json;
@@ -86,12 +86,12 @@ impl Status {
         for checkpoint in all {
             let checkpoint = checkpoint?;
             // What is kept before files move is there for undo alone.
-            checkpoints += u64::from(*checkpoint.why() != Why::BeforeRewind);
+            checkpoints += u64::from(*checkpoint.reason() != CheckpointReason::BeforeRewind);
             last = Some(checkpoint);
         }
         let changed = match &last {
             // Its session may have been purged.
-            Some(last) if last.let_go()?.is_some() => None,
+            Some(last) if last.dropped()?.is_some() => None,
             Some(last) => {
                 let before = last.snapshot()?;
                 let compared = progress::while_shown(ui, |progress| {

@@ -3,7 +3,7 @@
 mod empty;
 mod list;
 
-use backtrail::{Store, TrashEntry, TrashName, Trashed};
+use backtrail::{Store, TrashEntry, TrashName, TrashKind};
 use serde_json::json;
 
 use super::{Answer, require_store, short};
@@ -65,7 +65,7 @@ fn restore(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         ui.print_json(&json!({"restored": names}))?;
     } else if let [name] = names.as_slice()
-        && name.what == Trashed::Session
+        && name.what == TrashKind::Session
     {
         ui.take_back(&format!("delete {}", short(&name.id)));
     }
@@ -75,7 +75,7 @@ fn restore(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
 /// Writes what an entry is.
 fn words(name: &TrashName) -> String {
     match name.what {
-        Trashed::Trails => format!("older trails of session {}", short(&name.id)),
+        TrashKind::Trails => format!("older trails of session {}", short(&name.id)),
         _ => format!("session {}", short(&name.id)),
     }
 }
@@ -94,17 +94,17 @@ fn find(store: &Store, reference: &str, ui: &Ui) -> Result<TrashName> {
         let id = entry.name.id.as_str();
         id == beginning || (beginning.len() >= SHORTEST && id.starts_with(beginning))
     };
-    let of = |what: Trashed| {
+    let of = |what: TrashKind| {
         let fitting = entries.iter().filter(fits);
         let names = fitting.map(|entry| entry.name.clone());
         names.filter(|name| name.what == what).collect::<Vec<_>>()
     };
     let mut found = match trails {
         true => Vec::new(),
-        false => of(Trashed::Session),
+        false => of(TrashKind::Session),
     };
     if found.is_empty() {
-        found = of(Trashed::Trails);
+        found = of(TrashKind::Trails);
     }
     match found.len() {
         1 => Ok(found.remove(0)),

@@ -96,7 +96,7 @@ struct Total {
     gaps: Vec<(SessionId, HistoryGap)>,
     workspaces: u64,
     checkpoints: u64,
-    let_go: u64,
+    dropped: u64,
     objects: u64,
     bytes: u64,
     spare: u64,
@@ -124,7 +124,7 @@ impl Total {
         })?;
         self.workspaces = report.workspaces;
         self.checkpoints = report.checkpoints;
-        self.let_go = report.let_go;
+        self.dropped = report.dropped;
         self.objects = report.objects;
         self.bytes = report.bytes;
         self.spare = report.spare;
@@ -215,7 +215,7 @@ impl Total {
             "records": self.records,
             "workspaces": self.workspaces,
             "checkpoints": self.checkpoints,
-            "let_go": self.let_go,
+            "dropped": self.dropped,
             "objects": self.objects,
             "bytes": self.bytes,
             "damaged": self.damaged.iter().map(Place::to_json).collect::<Vec<_>>(),
@@ -235,7 +235,7 @@ impl Total {
         let checkpoints = count(self.checkpoints, "checkpoint");
         let workspaces = count(self.workspaces, "workspace");
         let objects = count(self.objects, "object");
-        let let_go = match self.let_go {
+        let let_go = match self.dropped {
             0 => String::new(),
             n => format!(" (the files of {n} were let go)"),
         };

@@ -35,7 +35,7 @@ fn a_checkpoint_is_told_as_json() {
     let left_out = json!({"count": 1, "first": [
         {"path": "target", "reason": "ignored", "bytes": 0},
     ]});
-    assert_eq!(first["not_captured"], left_out);
+    assert_eq!(first["skipped"], left_out);
     assert_eq!(first["snapshot"].as_str().unwrap().len(), 64);
     write(&cli, "a.txt", "two\n");
     write(&cli, "b.txt", "new\n");
@@ -54,7 +54,7 @@ fn a_checkpoint_is_told_as_json() {
         .map(|c| &c["label"])
         .collect();
     assert_eq!(labels, ["third", "second", "first"]);
-    assert_eq!(log[1]["why"], "manual");
+    assert_eq!(log[1]["reason"], "manual");
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn the_store_in_a_workspace_is_never_captured() {
     let args = ["--store", inside.to_str().unwrap(), "checkpoint", "--json"];
     let first = cli.run(&args).json();
     assert_eq!(first["files"], 1, "{first}");
-    assert_eq!(first["not_captured"]["first"][0]["reason"], "store");
+    assert_eq!(first["skipped"]["first"][0]["reason"], "store");
     let again = cli.run(&args).json();
     assert_eq!(again["snapshot"], first["snapshot"]);
 }
@@ -448,7 +448,7 @@ fn f28_a_file_of_a_gigabyte_is_named_over_the_cap_and_captured_under_it() {
     let over = checkpoint(&cli, "over");
     assert_eq!(over["files"], 1);
     let left_out = json!({"path": "dump", "reason": "too_large", "bytes": LEN});
-    assert_eq!(over["not_captured"]["first"][0], left_out);
+    assert_eq!(over["skipped"]["first"][0], left_out);
     let refused = cli.run(&["cat", "over", "dump"]);
     assert!(
         refused.stderr.contains("over the cap"),
@@ -498,7 +498,7 @@ fn f18_a_run_that_changes_the_rules_does_not_hide_what_it_did() {
     assert_eq!(cli.run(&["cat", "last", "src/a"]).stdout, "changed\n");
     // From the next step on the new rules hold.
     let next = checkpoint(&cli, "next");
-    assert_eq!(next["not_captured"]["first"][0]["path"], "src");
+    assert_eq!(next["skipped"]["first"][0]["path"], "src");
 }
 
 #[test]
@@ -532,5 +532,5 @@ fn a_first_snapshot_that_is_too_large_names_the_directories_and_the_lines() {
         "/data/\n/more/\n/small/\n",
     )
     .unwrap();
-    assert_eq!(checkpoint(&cli, "now")["not_captured"]["count"], 3);
+    assert_eq!(checkpoint(&cli, "now")["skipped"]["count"], 3);
 }

@@ -89,8 +89,8 @@ fn files_are_let_go_and_everything_says_so() {
     assert_eq!(packs(&cli), before, "a dry run changes nothing");
     let foretold = ok(cli.run(&["gc", "--older-than", "0s", "--dry-run", "--json"])).json();
     let report = ok(cli.run(&["gc", "--older-than", "0s", "--json"])).json();
-    assert_eq!(report["let_go"][0]["checkpoints"], 3);
-    assert_eq!(report["let_go"][0]["because"], "age");
+    assert_eq!(report["dropped"][0]["checkpoints"], 3);
+    assert_eq!(report["dropped"][0]["reason"], "age");
     assert_eq!(report["freed_bytes"], foretold["freed_bytes"]);
     assert!(
         report["freed_bytes"].as_u64().unwrap() > 60_000,
@@ -105,8 +105,8 @@ fn files_are_let_go_and_everything_says_so() {
     assert_eq!(log.stdout.matches("files let go").count(), 3, "{log:#?}");
     assert_eq!(log.stderr.matches("warning").count(), 0, "{log:#?}");
     let listed = ok(cli.run(&["log", "--json"])).json();
-    assert_eq!(listed[4]["let_go"]["because"], "age");
-    assert_eq!(listed[0].get("let_go"), None);
+    assert_eq!(listed[4]["dropped"]["reason"], "age");
+    assert_eq!(listed[0].get("dropped"), None);
     for args in [
         vec!["cat", &ids[1], "file"],
         vec!["diff", &ids[1], &ids[4]],

@@ -79,7 +79,7 @@ fn the_readme_commands_are_real() {
     let ran = cli.run(&["run", "--", "ls"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "a file\n"));
     assert!(ran.stderr.contains("nothing changed"), "{ran:#?}");
-    assert_eq!(cli.run(&["log", "--json"]).json()[0]["why"], "run-end");
+    assert_eq!(cli.run(&["log", "--json"]).json()[0]["reason"], "run-end");
 }
 
 /// docs/cli.md holds every verb's help, word for word. With `BACKTRAIL_BLESS=1` what it

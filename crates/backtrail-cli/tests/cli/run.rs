@@ -213,7 +213,7 @@ fn a_report_that_fails_after_all_is_all_that_is_missing() {
                 but its report is missing";
     assert!(ran.stderr.contains(said), "{ran:#?}");
     let log = cli.run(&["log", "--json"]).json();
-    assert_eq!(log[0]["why"], "run-end", "{log:#}");
+    assert_eq!(log[0]["reason"], "run-end", "{log:#}");
 }
 
 /// A store that is named from here is the command's own, wherever it goes.

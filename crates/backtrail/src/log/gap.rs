@@ -29,14 +29,14 @@ pub struct HistoryGap {
     pub until: u64,
     /// Why.
     #[serde(flatten)]
-    pub because: GapBecause,
+    pub because: GapReason,
 }
 
 /// Why records are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum GapBecause {
+pub enum GapReason {
     /// A keep count let go of their trails, and the trash was emptied.
     Emptied,
     /// A keep count let go of their trails. They are read in the trash, until that is
@@ -52,7 +52,7 @@ pub enum GapBecause {
 impl HistoryGap {
     /// Returns whether the records cannot be read any more.
     pub fn is_gone(&self) -> bool {
-        self.because != GapBecause::InTrash
+        self.because != GapReason::InTrash
     }
 
     /// Returns how many numbers it has.
@@ -81,9 +81,9 @@ impl fmt::Display for HistoryGap {
             _ => ("were", "are"),
         };
         match self.because {
-            GapBecause::Purged { .. } => write!(f, "{was} purged with session {session}"),
-            GapBecause::Emptied => write!(f, "{was} emptied from the trash"),
-            GapBecause::InTrash => write!(f, "{is} in the trash"),
+            GapReason::Purged { .. } => write!(f, "{was} purged with session {session}"),
+            GapReason::Emptied => write!(f, "{was} emptied from the trash"),
+            GapReason::InTrash => write!(f, "{is} in the trash"),
         }
     }
 }
@@ -157,13 +157,13 @@ pub(super) fn look(files: &LogDir, trail: u32, until: u64) -> Result<Option<Gone
     if let Some(gone) = GoneTrails::read(files)?.find(trail) {
         let from = gone.continues.as_ref().map_or(0, |from| from.seq);
         return Ok(Some(Gone {
-            gap: gap(from.min(until) + 1, GapBecause::Emptied),
+            gap: gap(from.min(until) + 1, GapReason::Emptied),
             continues: gone.continues.filter(|from| from.seq > 0),
         }));
     }
     let purged = purged_at(files)?;
     Ok(purged.map(|at| Gone {
-        gap: gap(1, GapBecause::Purged { at }),
+        gap: gap(1, GapReason::Purged { at }),
         continues: None,
     }))
 }

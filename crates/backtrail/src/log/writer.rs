@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::message::Draft;
 use crate::random::IdSource;
 use crate::store::Store;
-use crate::trash::let_go_of_trails;
+use crate::trash::move_old_trails;
 
 /// When an append returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -249,7 +249,7 @@ impl LogWriter {
             if let Some(keep) = self.store.keep_trails() {
                 // What cannot go now goes with the next rotation: no message waits
                 // for it, nor is refused.
-                let_go_of_trails(&self.store, &self.dir, keep).ok();
+                move_old_trails(&self.store, &self.dir, keep).ok();
             }
         }
         Ok(guard)

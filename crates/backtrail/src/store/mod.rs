@@ -1,7 +1,7 @@
 //! The store: the one handle that users open.
 
 mod derived;
-mod keeping;
+mod objects_lock;
 mod layout;
 mod staging;
 
@@ -21,11 +21,11 @@ use crate::session::{
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
 use crate::workspace::{
-    self, Here, Run, SessionPlace, SnapshotsRepair, SnapshotsReport, VerifyOptions, Workspace,
+    self, SessionsHere, Run, SessionPlace, SnapshotsRepair, SnapshotsReport, VerifyOptions, Workspace,
     append_run,
 };
 
-pub(crate) use keeping::Keeping;
+pub(crate) use objects_lock::ObjectsLock;
 pub use staging::Staging;
 
 pub(crate) const SESSIONS: &str = "sessions";
@@ -185,7 +185,7 @@ impl StoreOptions {
             Arc::clone(&self.random),
             &root.join(OBJECTS),
         );
-        Store(Arc::new(Inner {
+        Store(Arc::new(StoreInner {
             sessions: root.join(SESSIONS),
             workspaces: root.join(WORKSPACES),
             objects,
@@ -209,10 +209,10 @@ impl StoreOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<StoreInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct StoreInner {
     root: PathBuf,
     sessions: PathBuf,
     workspaces: PathBuf,
@@ -349,18 +349,17 @@ impl Store {
         workspace::verify(self, options)
     }
 
-    /// Captures again what checkpoints name and is damaged, where the same content
-    /// still lies in a workspace, and brings together what is readable of the trails
-    /// of workspaces. With `dry_run` it only says what could be done.
-    pub fn repair_snapshots(&self, dry_run: bool) -> Result<SnapshotsRepair> {
-        workspace::mend(self, dry_run)
-    }
-
-    /// Repairs what can be, and gives up the files of checkpoints of which a whole
-    /// directory is lost for good: as long as they count, nothing can be cleaned up. Their
-    /// records stay and say so.
-    pub fn give_up_lost_snapshots(&self) -> Result<SnapshotsRepair> {
-        workspace::give_up(self)
+    /// Plans a repair of the workspaces: damaged objects are captured again where the same
+    /// content is still in a workspace, and damaged trails are repaired. It only reads.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be read.
+    pub fn repair_snapshots_plan(
+        &self,
+        options: SnapshotsRepairOptions,
+    ) -> Result<SnapshotsRepairPlan> {
+        workspace::repair_snapshots_plan(self, options)
     }
 
     /// Returns the ids of all sessions, in no order.
@@ -465,7 +464,7 @@ impl Store {
     /// else of all.
     fn latest(&self, workspace_root: Option<&Path>) -> Result<SessionId> {
         let mut best: Option<(bool, Option<Timestamp>, SessionId)> = None;
-        let homes = workspace_root.map(|root| Here::at(self, root));
+        let homes = workspace_root.map(|root| SessionsHere::at(self, root));
         for id in self.sessions()? {
             // One unreadable session must not hide the others.
             let Ok(info) = self.read_session(&id).and_then(|reader| reader.info()) else {

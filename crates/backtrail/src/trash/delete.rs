@@ -1,7 +1,7 @@
 //! Deleting sessions: to the trash, by one rename each.
 
 use super::deleted::Deleted;
-use super::kin::Family;
+use super::family::Family;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::log::{AppendLock, WriterLock};
@@ -26,13 +26,13 @@ pub struct Deletion {
     /// The session.
     pub id: SessionId,
     /// Why it is among those.
-    pub because: DeletionBecause,
+    pub because: DeletionReason,
 }
 
 /// Why a session is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DeletionBecause {
+pub enum DeletionReason {
     /// It was named.
     Named,
     /// It is a fork of one that is deleted.
@@ -68,18 +68,18 @@ impl Store {
         let family = Family::read(self)?;
         let mut deletions = match scope {
             DeleteScope::Named => Vec::new(),
-            DeleteScope::WithDescendants => family.descendants(&named, |kin| !kin.is_deleted),
+            DeleteScope::WithDescendants => family.descendants(&named, |relative| !relative.is_deleted),
         };
         deletions.extend(named.iter().map(|id| Deletion {
             id: id.clone(),
-            because: DeletionBecause::Named,
+            because: DeletionReason::Named,
         }));
         let stays = |id: &SessionId| !deletions.iter().any(|deletion| deletion.id == *id);
         let forks = deletions
             .iter()
             .flat_map(|deletion| family.continuing(&deletion.id));
-        let forks = forks.filter(|kin| !kin.is_deleted && stays(&kin.id));
-        let forks = forks.map(|kin| kin.id.clone()).collect();
+        let forks = forks.filter(|relative| !relative.is_deleted && stays(&relative.id));
+        let forks = forks.map(|relative| relative.id.clone()).collect();
         Ok(DeletePlan {
             store: self.clone(),
             deletions,
@@ -106,7 +106,7 @@ impl DeletePlan {
         let Self {
             store, deletions, ..
         } = self;
-        let _turn = store.hold_trash()?;
+        let _guard = store.hold_trash()?;
         let mut held = Vec::new();
         for deletion in &deletions {
             held.push((deletion, hold_session(&store, &deletion.id)?));

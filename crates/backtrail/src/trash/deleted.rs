@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::names::Names;
+use super::inherited_names::NameHashes;
 use crate::error::{Error, Result};
 use crate::log::Holder;
 use crate::storage::{Storage, append_all, read_full};
@@ -24,8 +24,8 @@ pub(super) struct Deleted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) program: Option<String>,
     /// Of a purge that left words in forks: their hashes, as long as they are there.
-    #[serde(default, skip_serializing_if = "Names::is_empty")]
-    pub(super) names: Names,
+    #[serde(default, skip_serializing_if = "NameHashes::is_empty")]
+    pub(super) names: NameHashes,
 }
 
 impl Deleted {
@@ -34,7 +34,7 @@ impl Deleted {
         Self {
             at: since,
             program,
-            names: Names::default(),
+            names: NameHashes::default(),
         }
     }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::kin::Family;
-use super::{TrashContents, TrashEntry, TrashName, Trashed};
+use super::family::Family;
+use super::{TrashContents, TrashEntry, TrashName, TrashKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::store::Store;
@@ -41,7 +41,7 @@ impl EmptyOptions {
 /// Something that stays in the trash, and the sessions that go on reading it there.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct KeptEntry {
     /// What stays.
     pub entry: TrashEntry,
     /// Who reads it, or cannot be read and so may.
@@ -56,7 +56,7 @@ pub struct EmptyPlan {
     store: Store,
     options: EmptyOptions,
     emptied: Vec<TrashEntry>,
-    kept: Vec<Kept>,
+    kept: Vec<KeptEntry>,
     contents: TrashContents,
 }
 
@@ -69,7 +69,7 @@ pub struct EmptyReport {
     /// How many bytes that freed, what an interrupted emptying had left included.
     pub bytes: u64,
     /// What stays because it is read.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptEntry>,
     /// What is not ours, and was left where it is.
     pub left: Vec<PathBuf>,
 }
@@ -120,12 +120,12 @@ impl Store {
 
 /// Parts what can go from what is still read, by a live session or by one in the trash
 /// that stays. It ends when nothing more has to stay.
-fn part(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<Kept>) {
+fn part(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<KeptEntry>) {
     let mut kept = Vec::new();
     loop {
         let goes = |id: &SessionId| {
             let is_it =
-                |entry: &TrashEntry| entry.name.id == *id && entry.name.what == Trashed::Session;
+                |entry: &TrashEntry| entry.name.id == *id && entry.name.what == TrashKind::Session;
             wanted.iter().any(is_it)
         };
         let readers = |entry: &TrashEntry| -> (Vec<SessionId>, bool) {
@@ -136,8 +136,8 @@ fn part(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<K
             }
             // What cannot be read may go on from any of them.
             let doubt = family.unreadable();
-            let doubt = doubt.filter(|kin| kin.id != entry.name.id && !goes(&kin.id));
-            (doubt.map(|kin| kin.id.clone()).collect(), true)
+            let doubt = doubt.filter(|relative| relative.id != entry.name.id && !goes(&relative.id));
+            (doubt.map(|relative| relative.id.clone()).collect(), true)
         };
         let found = wanted.iter().enumerate().find_map(|(n, entry)| {
             let (read_by, in_doubt) = readers(entry);
@@ -146,7 +146,7 @@ fn part(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<K
         let Some((n, read_by, in_doubt)) = found else {
             return (wanted, kept);
         };
-        kept.push(Kept {
+        kept.push(KeptEntry {
             entry: wanted.remove(n),
             read_by,
             in_doubt,
@@ -161,7 +161,7 @@ impl EmptyPlan {
     }
 
     /// Returns what would stay because it is read.
-    pub fn kept(&self) -> &[Kept] {
+    pub fn kept(&self) -> &[KeptEntry] {
         &self.kept
     }
 
@@ -187,7 +187,7 @@ impl EmptyPlan {
         // What came since was not asked for.
         options.only = Some(emptied.iter().map(|entry| entry.name.clone()).collect());
         let cleared = store.clear_emptying()?;
-        let _turn = store.hold_trash()?;
+        let _guard = store.hold_trash()?;
         let mut report = EmptyReport {
             bytes: cleared.bytes,
             left: cleared.left,
@@ -203,7 +203,7 @@ impl EmptyPlan {
         options.only = Some(there);
         let plan = store.empty_plan(&options)?;
         for entry in &plan.emptied {
-            let path = store.doom(&entry.name)?;
+            let path = store.mark_for_removal(&entry.name)?;
             let removed = store.remove_session_dir(&path)?;
             report.bytes += removed.bytes;
             report.left.extend(removed.left);

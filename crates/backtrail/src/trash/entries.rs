@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::deleted::Deleted;
-use super::kin::Family;
+use super::family::Family;
 use super::{Named, TRAILS};
 use crate::error::{Error, Result, quoted};
 use crate::ids::SessionId;
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 /// What an entry of the trash is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Trashed {
+pub enum TrashKind {
     /// A session.
     Session,
     /// Older trails of a session, which a keep count let go of.
@@ -30,14 +30,14 @@ pub struct TrashName {
     /// The session.
     pub id: SessionId,
     /// The whole of it, or older trails of it.
-    pub what: Trashed,
+    pub what: TrashKind,
 }
 
 impl fmt::Display for TrashName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.what {
-            Trashed::Session => f.pad(self.id.as_str()),
-            Trashed::Trails => f.pad(&format!("{}{TRAILS}", self.id)),
+            TrashKind::Session => f.pad(self.id.as_str()),
+            TrashKind::Trails => f.pad(&format!("{}{TRAILS}", self.id)),
         }
     }
 }
@@ -114,10 +114,10 @@ impl Store {
         let deleted = Deleted::read(self.storage(), dir);
         let files = self.files(&name.id);
         let files = match name.what {
-            Trashed::Session => files.deleted(),
+            TrashKind::Session => files.deleted(),
             // The session itself may be deleted, too.
-            Trashed::Trails if files.trails()?.is_empty() => files.deleted(),
-            Trashed::Trails => files,
+            TrashKind::Trails if files.trails()?.is_empty() => files.deleted(),
+            TrashKind::Trails => files,
         };
         Ok(TrashEntry {
             bytes: self.bytes_in(dir)?,
@@ -149,17 +149,17 @@ impl Family {
     /// Returns the sessions that go on reading an entry of the trash.
     pub(super) fn reading(&self, store: &Store, name: &TrashName) -> Result<Vec<SessionId>> {
         let mut reading = Vec::new();
-        for kin in self.continuing(&name.id) {
+        for relative in self.continuing(&name.id) {
             let reads = match name.what {
-                Trashed::Session => true,
-                Trashed::Trails => {
+                TrashKind::Session => true,
+                TrashKind::Trails => {
                     let trails = store.files(&name.id).trails_in_trash();
-                    let reader = SessionReader::new(store, kin.files.clone());
+                    let reader = SessionReader::new(store, relative.files.clone());
                     reader.log.reads_in(&trails)?
                 }
             };
             if reads {
-                reading.push(kin.id.clone());
+                reading.push(relative.id.clone());
             }
         }
         Ok(reading)

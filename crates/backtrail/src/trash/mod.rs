@@ -13,9 +13,9 @@ mod delete;
 mod deleted;
 mod empty;
 mod entries;
-mod keep;
-mod kin;
-mod names;
+mod old_trails;
+mod family;
+mod inherited_names;
 mod purge;
 mod remove;
 mod restore;
@@ -32,13 +32,13 @@ use crate::storage::{Storage, StorageFile};
 use crate::store::{SESSIONS, Store};
 use crate::time::Timestamp;
 
-pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionBecause};
-pub use empty::{EmptyOptions, EmptyPlan, EmptyReport, Kept};
-pub use entries::{TrashContents, TrashEntry, TrashName, Trashed};
+pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionReason};
+pub use empty::{EmptyOptions, EmptyPlan, EmptyReport, KeptEntry};
+pub use entries::{TrashContents, TrashEntry, TrashName, TrashKind};
 
 pub use purge::{PurgePlan, PurgeReport};
 
-pub(crate) use keep::let_go_of_trails;
+pub(crate) use old_trails::move_old_trails;
 
 use deleted::Deleted;
 
@@ -88,11 +88,11 @@ impl Named {
         match suffix {
             "" => Self::Entry(TrashName {
                 id,
-                what: Trashed::Session,
+                what: TrashKind::Session,
             }),
             TRAILS => Self::Entry(TrashName {
                 id,
-                what: Trashed::Trails,
+                what: TrashKind::Trails,
             }),
             EMPTYING | EMPTYING_TRAILS => Self::Emptying(id),
             PURGING => Self::Purging(id),
@@ -106,9 +106,9 @@ impl Named {
 
 /// The trash's lock, held. Gives it back when dropped.
 #[derive(Debug)]
-struct TrashTurn(Arc<dyn StorageFile>);
+struct TrashLock(Arc<dyn StorageFile>);
 
-impl Drop for TrashTurn {
+impl Drop for TrashLock {
     fn drop(&mut self) {
         self.0.unlock().ok();
     }
@@ -120,12 +120,12 @@ impl Store {
     }
 
     /// Waits for the trash's lock, making the trash where there is none.
-    fn hold_trash(&self) -> Result<TrashTurn> {
+    fn hold_trash(&self) -> Result<TrashLock> {
         self.make_trash_dir()?;
         let (path, file) = open_lock(self.storage(), &self.trash_dir(), LOCK)?;
         loop {
             match file.lock() {
-                Ok(()) => return Ok(TrashTurn(file)),
+                Ok(()) => return Ok(TrashLock(file)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Error::io("cannot lock the trash", &path, error)),
             }
@@ -133,11 +133,11 @@ impl Store {
     }
 
     /// Holds the trash's lock if it is free.
-    fn try_hold_trash(&self) -> Result<Option<TrashTurn>> {
+    fn try_hold_trash(&self) -> Result<Option<TrashLock>> {
         self.make_trash_dir()?;
         let (path, file) = open_lock(self.storage(), &self.trash_dir(), LOCK)?;
         match file.try_lock() {
-            Ok(free) => Ok(free.then_some(TrashTurn(file))),
+            Ok(free) => Ok(free.then_some(TrashLock(file))),
             Err(error) => Err(Error::io("cannot lock the trash", &path, error)),
         }
     }
@@ -180,7 +180,7 @@ impl Store {
         let mut ids = Vec::new();
         for (path, named) in self.names_in_trash()? {
             if let Named::Entry(name) = named
-                && name.what == Trashed::Session
+                && name.what == TrashKind::Session
                 && self.is_dir(&path)?
             {
                 ids.push(name.id);

@@ -11,16 +11,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::delete::{DeleteScope, Deletion, DeletionBecause, hold_session, refuse_active};
+use super::delete::{DeleteScope, Deletion, DeletionReason, hold_session, refuse_active};
 use super::deleted::Deleted;
-use super::kin::Family;
-use super::names::Names;
+use super::family::Family;
+use super::inherited_names::NameHashes;
 use super::{LEFT, Named, PURGED, PURGED_NEW, PURGING, TRAILS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::log::{AppendLock, LogDir, rewrite_only_trail};
 use crate::store::Store;
-use crate::workspace::{self, StillHeld, Workspace};
+use crate::workspace::{self, RemainingFiles, Workspace};
 
 /// What purging sessions would do.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct PurgePlan {
     again: Vec<SessionId>,
     forks: Vec<SessionId>,
     sub_agents: Vec<SessionId>,
-    held: Vec<StillHeld>,
+    held: Vec<RemainingFiles>,
 }
 
 /// What purging sessions did.
@@ -81,17 +81,17 @@ impl Store {
         };
         deletions.extend(named.iter().map(|id| Deletion {
             id: id.clone(),
-            because: DeletionBecause::Named,
+            because: DeletionReason::Named,
         }));
         let (mut forks, mut sub_agents) = (Vec::new(), Vec::new());
         for other in others {
-            match other.because {
-                DeletionBecause::SubAgent { .. } => sub_agents.push(other.id),
+            match other.reason {
+                DeletionReason::SubAgent { .. } => sub_agents.push(other.id),
                 _ => forks.push(other.id),
             }
         }
         let all: Vec<SessionId> = deletions.iter().map(|it| it.id.clone()).collect();
-        let held = workspace::still_held(&self.workspaces()?, &all)?;
+        let held = workspace::remaining_files(&self.workspaces()?, &all)?;
         Ok(PurgePlan {
             store: self.clone(),
             deletions,
@@ -118,7 +118,7 @@ impl Store {
         if self.purging()?.is_empty() {
             return Ok(report);
         }
-        let _turn = self.hold_trash()?;
+        let _guard = self.hold_trash()?;
         for (path, id) in self.purging()? {
             self.finish_purge(&id, path, &mut report)?;
         }
@@ -196,7 +196,7 @@ impl Store {
             report.still_quoted.extend(left.quoted);
         }
         let own = self.files(id).at(&dir);
-        self.purge_names(id, Names::of(&own)?, report)?;
+        self.purge_names(id, NameHashes::of(&own)?, report)?;
         purge_derived(&workspaces);
         self.forget_derived()?;
         let trails = self.trash_dir().join(format!("{id}{TRAILS}"));
@@ -256,22 +256,22 @@ impl Store {
 
     /// Takes from forks the title and the tags that they have of the session, and
     /// remembers what to look for as long as some still have them.
-    fn purge_names(&self, id: &SessionId, names: Names, report: &mut PurgeReport) -> Result<()> {
+    fn purge_names(&self, id: &SessionId, names: NameHashes, report: &mut PurgeReport) -> Result<()> {
         let family = Family::read(self)?;
         let forks = family.descendants(std::slice::from_ref(id), |_| true);
         let mut is_left = false;
         for fork in forks {
-            let Some(kin) = family.0.iter().find(|kin| kin.id == fork.id) else {
+            let Some(relative) = family.0.iter().find(|relative| relative.id == fork.id) else {
                 continue;
             };
-            let inherited = names.inherited_by(&kin.files)?;
+            let inherited = names.inherited_by(&relative.files)?;
             if inherited.is_empty() {
                 continue;
             }
-            let alone = kin.files.readable_trails()?.len() == 1
-                && family.continuing(&kin.id).next().is_none();
+            let alone = relative.files.readable_trails()?.len() == 1
+                && family.continuing(&relative.id).next().is_none();
             let rewritten = alone
-                && match rewrite_only_trail(self, &kin.files, &inherited) {
+                && match rewrite_only_trail(self, &relative.files, &inherited) {
                     Ok(()) => true,
                     Err(error) if error.kind() == ErrorKind::Locked => false,
                     Err(error) => return Err(error),
@@ -285,11 +285,11 @@ impl Store {
                 list.push(fork.id);
             }
         }
-        self.remember_names(id, if is_left { names } else { Names::default() })
+        self.remember_names(id, if is_left { names } else { NameHashes::default() })
     }
 
     /// Writes beside that a session was purged what is still to be looked for.
-    fn remember_names(&self, id: &SessionId, names: Names) -> Result<()> {
+    fn remember_names(&self, id: &SessionId, names: NameHashes) -> Result<()> {
         let (storage, path) = (self.storage(), self.said_purged(id));
         let said = Deleted::read_file(storage, &path);
         let said = said.unwrap_or_else(|| Deleted {
@@ -338,7 +338,7 @@ impl PurgePlan {
 
     /// Returns the checkpoints of others that hold files as the sessions left them:
     /// those stay in the store.
-    pub fn still_held(&self) -> &[StillHeld] {
+    pub fn remaining_files(&self) -> &[RemainingFiles] {
         &self.held
     }
 
@@ -353,7 +353,7 @@ impl PurgePlan {
         } = self;
         store.finish_purges()?;
         let mut report = PurgeReport::default();
-        let _turn = store.hold_trash()?;
+        let _guard = store.hold_trash()?;
         for deletion in deletions {
             let dir = store.begin_purge(&deletion.id)?;
             store.finish_purge(&deletion.id, dir, &mut report)?;

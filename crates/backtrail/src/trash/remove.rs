@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{EMPTYING, EMPTYING_TRAILS, Named, TrashName, Trashed};
+use super::{EMPTYING, EMPTYING_TRAILS, Named, TrashName, TrashKind};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::log::{is_absent, is_session_file};
@@ -18,10 +18,10 @@ pub(crate) struct Removed {
 
 impl Store {
     /// Gives an entry the name of something that is about to be removed.
-    pub(super) fn doom(&self, name: &TrashName) -> Result<PathBuf> {
+    pub(super) fn mark_for_removal(&self, name: &TrashName) -> Result<PathBuf> {
         let suffix = match name.what {
-            Trashed::Session => EMPTYING,
-            Trashed::Trails => EMPTYING_TRAILS,
+            TrashKind::Session => EMPTYING,
+            TrashKind::Trails => EMPTYING_TRAILS,
         };
         let trash = self.trash_dir();
         let to = trash.join(format!("{}{suffix}", name.id));
@@ -87,7 +87,7 @@ impl Store {
         if self.leftovers()?.is_empty() {
             return Ok(removed);
         }
-        let _turn = self.hold_trash()?;
+        let _guard = self.hold_trash()?;
         for (path, _) in self.leftovers()? {
             let more = self.remove_session_dir(&path)?;
             removed.bytes += more.bytes;

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::deleted::DELETED;
-use super::{TrashName, Trashed};
+use super::{TrashName, TrashKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::is_absent;
 use crate::store::Store;
@@ -16,10 +16,10 @@ impl Store {
         if !self.is_dir(&dir)? {
             return Err(not_there(name));
         }
-        let _turn = self.hold_trash()?;
+        let _guard = self.hold_trash()?;
         match name.what {
-            Trashed::Session => self.restore_session(name),
-            Trashed::Trails => self.restore_trails(name),
+            TrashKind::Session => self.restore_session(name),
+            TrashKind::Trails => self.restore_trails(name),
         }
     }
 

@@ -9,7 +9,7 @@
 use std::fs;
 
 use backtrail::{
-    Checkpoint, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Why, Workspace,
+    Checkpoint, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, CheckpointReason, Workspace,
 };
 
 use crate::snapshots::desk::Desk;
@@ -151,21 +151,21 @@ fn last_n_counts_turns_and_runs_of_all_sessions_and_not_what_lies_within_them() 
     let wait = |count: usize| while desk.workspace.checkpoints().unwrap().count() < count {};
     wait(1);
     set("1 before the run");
-    let run = |why| CheckpointOptions::new().why(why).session(one.id());
-    let start = make(&desk.workspace, run(Why::RunStart));
+    let run = |reason| CheckpointOptions::new().reason(reason).session(one.id());
+    let start = make(&desk.workspace, run(CheckpointReason::RunStart));
     set("1 after the run");
-    make(&desk.workspace, run(Why::RunEnd).begun_by(start.id()));
+    make(&desk.workspace, run(CheckpointReason::RunEnd).begun_by(start.id()));
     turn.end().unwrap();
     // Somebody asks for one in between, which is no turn.
     set("by hand");
     desk.label("mine");
     // A run of another session.
-    let run = |why| CheckpointOptions::new().why(why).session(two.id());
-    let start = make(&desk.workspace, run(Why::RunStart));
+    let run = |reason| CheckpointOptions::new().reason(reason).session(two.id());
+    let start = make(&desk.workspace, run(CheckpointReason::RunStart));
     set("2");
-    make(&desk.workspace, run(Why::RunEnd).begun_by(start.id()));
+    make(&desk.workspace, run(CheckpointReason::RunEnd).begun_by(start.id()));
     // One without an end.
-    make(&desk.workspace, run(Why::RunStart));
+    make(&desk.workspace, run(CheckpointReason::RunStart));
     set("3");
 
     assert_eq!(at("last"), "2");

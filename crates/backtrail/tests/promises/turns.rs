@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use backtrail::{
     Block, Checkpoint, CheckpointOptions, ErrorKind, LocalStorage, LogKind, Message, Point,
     Session, SessionOptions, Storage, StorageFile, Store, StoreOptions, ToolResult, ToolUse, Turn,
-    Why,
+    CheckpointReason,
 };
 
 use crate::snapshots::desk::Desk;
@@ -49,9 +49,9 @@ fn checkpoints(desk: &Desk) -> Vec<Checkpoint> {
     all.map(Result::unwrap).collect()
 }
 
-fn reasons(desk: &Desk) -> Vec<Why> {
+fn reasons(desk: &Desk) -> Vec<CheckpointReason> {
     let all = checkpoints(desk);
-    all.iter().map(|kept| kept.why().clone()).collect()
+    all.iter().map(|kept| kept.reason().clone()).collect()
 }
 
 fn content(kept: &Checkpoint) -> String {
@@ -82,7 +82,7 @@ fn a_turn_keeps_the_files_before_it_after_each_tool_and_at_its_end() {
     let end = turn.end().unwrap();
 
     let kept = checkpoints(&desk);
-    let expected = [Why::TurnStart, Why::ToolEnd, Why::ToolEnd, Why::TurnEnd];
+    let expected = [CheckpointReason::TurnStart, CheckpointReason::ToolEnd, CheckpointReason::ToolEnd, CheckpointReason::TurnEnd];
     assert_eq!(reasons(&desk), expected);
     let [start, first, second, last] = &kept[..] else {
         panic!()
@@ -241,7 +241,7 @@ fn the_conversation_does_not_wait_for_the_snapshot_and_a_tool_does() {
         tool.join().unwrap()
     });
     let begun = begun.expect("the snapshot was there when the tool began");
-    assert_eq!(begun.why(), &Why::TurnStart);
+    assert_eq!(begun.reason(), &CheckpointReason::TurnStart);
     assert_eq!(content(&begun), "before");
     assert_eq!(content(&turn.end().unwrap()), "after");
 }
@@ -257,7 +257,7 @@ fn a_turn_that_is_dropped_is_interrupted_and_its_changes_are_kept() {
     desk.write("file", "half");
     drop(tool);
     drop(turn);
-    assert_eq!(reasons(&desk), [Why::TurnStart, Why::Interrupted]);
+    assert_eq!(reasons(&desk), [CheckpointReason::TurnStart, CheckpointReason::Interrupted]);
     let log = desk.workspace.log().unwrap();
     let [entry] = &log[..] else { panic!("{log:?}") };
     assert_eq!((entry.kind(), entry.ended()), (LogKind::Turn, false));
@@ -315,7 +315,7 @@ fn a_turn_whose_process_was_killed_has_no_end_and_nobody_is_at_work() {
     child.wait().unwrap();
 
     assert!(desk.workspace.active().unwrap().is_empty());
-    assert_eq!(reasons(&desk), [Why::TurnStart]);
+    assert_eq!(reasons(&desk), [CheckpointReason::TurnStart]);
     let log = desk.workspace.log().unwrap();
     assert_eq!((log.len(), log[0].ended()), (1, false));
     assert_eq!(log[0].after().about().unwrap().text(), Some("doomed"));

@@ -1,6 +1,6 @@
 //! `backtrail delete --purge`: no byte of a session stays.
 
-use backtrail::{PurgePlan, PurgeReport, SessionId, StillHeld, Store};
+use backtrail::{PurgePlan, PurgeReport, SessionId, RemainingFiles, Store};
 use serde_json::{Value, json};
 
 use super::{Args, all_short, deletion_json, locked, resolve_anywhere, scope};
@@ -95,10 +95,10 @@ fn warn(plan: &PurgePlan, ui: &Ui) {
         let what = format!("the sessions of its sub-agents stay: {sessions}");
         ui.warning(&what, Some("--cascade purges those as well"));
     }
-    let Some(first) = plan.still_held().first() else {
+    let Some(first) = plan.remaining_files().first() else {
         return;
     };
-    let more = match plan.still_held().len() {
+    let more = match plan.remaining_files().len() {
         1 => String::new(),
         n => format!(", and {} after it", count(n as u64 - 1, "checkpoint")),
     };
@@ -115,7 +115,7 @@ fn warn(plan: &PurgePlan, ui: &Ui) {
     ui.warning(&what, Some(&hint));
 }
 
-fn held(held: &StillHeld) -> String {
+fn held(held: &RemainingFiles) -> String {
     let paths: Vec<String> = held.paths.iter().map(|path| visible_path(path)).collect();
     let more = match held.count.saturating_sub(paths.len() as u64) {
         0 => String::new(),
@@ -164,7 +164,7 @@ fn warn_left(report: &PurgeReport, ui: &Ui) {
 }
 
 fn to_json(plan: &PurgePlan, report: &PurgeReport, args: &Args) -> Value {
-    let held = plan.still_held().iter().map(|held| {
+    let held = plan.remaining_files().iter().map(|held| {
         json!({
             "workspace": path_json(&held.root),
             "checkpoint": held.checkpoint.to_string(),
@@ -179,7 +179,7 @@ fn to_json(plan: &PurgePlan, report: &PurgeReport, args: &Args) -> Value {
         "again": plan.again(),
         "forks": plan.forks(),
         "sub_agents": plan.sub_agents(),
-        "still_held": held.collect::<Vec<_>>(),
+        "remaining_files": held.collect::<Vec<_>>(),
         "dry_run": args.dry_run,
     });
     if !args.dry_run {

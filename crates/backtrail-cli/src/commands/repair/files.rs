@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use backtrail::{Recaptured, SnapshotsRepair, Store};
+use backtrail::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions, Store};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -15,14 +15,22 @@ use crate::ui::{Ui, unwritable};
 
 pub(super) fn run(dry_run: bool, give_up: bool, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_files_store(global)?;
-    let repair = match give_up {
-        true => store.give_up_lost_snapshots()?,
-        false => store.repair_snapshots(dry_run)?,
+    let mut options = SnapshotsRepairOptions::new();
+    if give_up {
+        options = options.give_up_lost();
+    }
+    let plan = store.repair_snapshots_plan(options)?;
+    let applied;
+    let repair = if dry_run {
+        plan.repair()
+    } else {
+        applied = plan.apply()?;
+        &applied
     };
     if ui.json() {
-        ui.print_json(&to_json(&store, &repair))?;
+        ui.print_json(&to_json(&store, repair))?;
     } else {
-        print(&store, &repair, ui).map_err(|error| unwritable(&error))?;
+        print(&store, repair, ui).map_err(|error| unwritable(&error))?;
     }
     Ok(match repair.has_losses() && !give_up {
         true => Answer::No,

@@ -20,7 +20,7 @@ pub(super) struct Summary {
     /// The workspace, as a person writes it.
     pub(super) place: String,
     pub(super) changes: Changes,
-    pub(super) not_captured: NotCaptured,
+    pub(super) skipped: Skipped,
     /// What was captured before the command and is not after it.
     pub(super) lost: Vec<Entry>,
     pub(super) took: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Changes {
 
 /// What was seen and not captured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct NotCaptured {
+pub(super) struct Skipped {
     pub(super) count: u64,
     /// The first few of them, those worth knowing first.
     pub(super) first: Vec<Entry>,
@@ -80,7 +80,7 @@ impl Summary {
     /// Puts together what a run did.
     pub(super) fn new(root: &Path, changes: &Diff, end: &Checkpoint, took: Duration) -> Self {
         let counts = changes.counts();
-        let skipped = end.not_captured();
+        let skipped = end.skipped();
         Self {
             place: tilde(root),
             changes: Changes {
@@ -90,7 +90,7 @@ impl Summary {
                 renamed: counts.renamed,
                 mode: counts.modes,
             },
-            not_captured: NotCaptured {
+            skipped: Skipped {
                 count: skipped.count,
                 first: skipped.first.iter().map(Entry::from).collect(),
             },
@@ -156,14 +156,14 @@ impl Summary {
 
     /// Says with the one line that nothing changed what that does not cover.
     fn silence(&self) -> String {
-        match self.not_captured.count {
+        match self.skipped.count {
             0 => String::new(),
             n => format!("{} not captured", grouped(n)),
         }
     }
 
     fn skipped(&self, width: usize) -> Option<String> {
-        let NotCaptured { count, first } = &self.not_captured;
+        let Skipped { count, first } = &self.skipped;
         name("not captured", *count, first, width)
     }
 }

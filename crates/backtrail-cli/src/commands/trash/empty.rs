@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use backtrail::{EmptyOptions, EmptyPlan, KeptInTrash, Store, TrashEntry};
+use backtrail::{EmptyOptions, EmptyPlan, KeptEntry, Store, TrashEntry};
 use serde_json::{Value, json};
 
 use super::list::{entry_json, warn_unknown};
@@ -121,7 +121,7 @@ fn all(entries: &[TrashEntry]) -> String {
     }
 }
 
-fn say_kept(kept: &[KeptInTrash], ui: &Ui) {
+fn say_kept(kept: &[KeptEntry], ui: &Ui) {
     for kept in kept {
         let what = words(&kept.entry.name);
         let first = kept.read_by.first().map_or("", short);
@@ -136,7 +136,7 @@ fn say_kept(kept: &[KeptInTrash], ui: &Ui) {
     }
 }
 
-fn kept_json(kept: &KeptInTrash) -> Value {
+fn kept_json(kept: &KeptEntry) -> Value {
     let mut value = entry_json(&kept.entry);
     value["read_by"] = json!(kept.read_by);
     value["in_doubt"] = kept.in_doubt.into();

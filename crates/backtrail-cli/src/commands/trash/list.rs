@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::{TrashContents, TrashEntry, Trashed};
+use backtrail::{TrashContents, TrashEntry, TrashKind};
 use serde_json::{Value, json};
 
 use super::{Answer, Global, Result, Ui, short};
@@ -56,7 +56,7 @@ fn print(contents: &TrashContents, ui: &Ui) -> std::io::Result<()> {
     const DELETED: usize = 10;
     const SIZE: usize = 9;
     let id = |entry: &TrashEntry| match entry.name.what {
-        Trashed::Trails => format!("{}.trails", short(&entry.name.id)),
+        TrashKind::Trails => format!("{}.trails", short(&entry.name.id)),
         _ => short(&entry.name.id).to_owned(),
     };
     let ids = contents.entries.iter().map(|entry| id(entry).len());
@@ -113,7 +113,7 @@ pub(super) fn entry_json(entry: &TrashEntry) -> Value {
         "name": entry.name.to_string(),
         "session": entry.name.id,
         "what": match entry.name.what {
-            Trashed::Trails => "trails",
+            TrashKind::Trails => "trails",
             _ => "session",
         },
         "title": title(entry),

@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::time::Duration;
 
-use backtrail::{CheckpointOptions, GcOptions, ObjectId, Reason, Store, StoreOptions, Why};
+use backtrail::{CheckpointOptions, GcOptions, ObjectId, Reason, Store, StoreOptions, CheckpointReason};
 use backtrail_testkit::{
     Count, Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When,
 };
@@ -50,7 +50,7 @@ impl Filled {
                 let options = match state {
                     2 => CheckpointOptions::new().label("mine"),
                     4 => CheckpointOptions::new(),
-                    _ => CheckpointOptions::new().why(Why::ToolEnd),
+                    _ => CheckpointOptions::new().reason(CheckpointReason::ToolEnd),
                 };
                 let kept = workspace.checkpoint(options).unwrap();
                 if state == 2 || state == 4 {
@@ -96,7 +96,7 @@ fn assert_recovers(memory: &MemoryStorage, filled: &Filled) {
     let mut kept = BTreeSet::new();
     for workspace in store.workspaces().unwrap() {
         let checkpoints = workspace.checkpoints().unwrap().map(Result::unwrap);
-        let has_files = |kept: &backtrail::Checkpoint| kept.let_go().unwrap().is_none();
+        let has_files = |kept: &backtrail::Checkpoint| kept.dropped().unwrap().is_none();
         kept.extend(checkpoints.filter(has_files).map(|kept| kept.snapshot_id()));
     }
     assert!(kept.is_superset(&filled.always));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use backtrail::{
     Checkpoint, CheckpointOptions, FileKind, GcOptions, GcReport, LocalStorage, ObjectId, Snapshot,
-    Storage, Store, StoreOptions, Why, Workspace,
+    Storage, Store, StoreOptions, CheckpointReason, Workspace,
 };
 use backtrail_testkit::{ManualClock, SeededRandomness};
 use tempfile::TempDir;
@@ -57,8 +57,8 @@ impl Bench {
     }
 
     /// Keeps the files as they are, for a reason.
-    pub(crate) fn keep(&mut self, why: Why) -> Checkpoint {
-        self.keep_with(CheckpointOptions::new().why(why))
+    pub(crate) fn keep(&mut self, reason: CheckpointReason) -> Checkpoint {
+        self.keep_with(CheckpointOptions::new().reason(why))
     }
 
     pub(crate) fn keep_with(&mut self, options: CheckpointOptions) -> Checkpoint {
@@ -69,7 +69,7 @@ impl Bench {
     }
 
     /// Writes something that no other state has, and keeps it for a reason.
-    pub(crate) fn state(&mut self, n: u64, why: Why) -> Checkpoint {
+    pub(crate) fn state(&mut self, n: u64, reason: CheckpointReason) -> Checkpoint {
         self.write("file", noise(n, 3000));
         self.keep(why)
     }
@@ -87,7 +87,7 @@ impl Bench {
     pub(crate) fn check(&self) -> Vec<bool> {
         assert_verifies(&self.store);
         let gone = self.kept.iter().map(|(kept, tree)| {
-            let is_gone = kept.let_go().unwrap().is_some();
+            let is_gone = kept.dropped().unwrap().is_some();
             if !is_gone {
                 let snapshot = kept.snapshot().unwrap();
                 same(&materialised(&snapshot), tree).unwrap();
@@ -147,7 +147,7 @@ pub(crate) fn read_all(store: &Store) -> usize {
     for workspace in store.workspaces().unwrap() {
         for kept in workspace.checkpoints().unwrap() {
             let kept = kept.unwrap();
-            if kept.let_go().unwrap().is_none() && seen.insert(kept.snapshot_id()) {
+            if kept.dropped().unwrap().is_none() && seen.insert(kept.snapshot_id()) {
                 let read = kept.snapshot().and_then(|snapshot| read_whole(&snapshot));
                 read.unwrap_or_else(|error| panic!("{} lacks something: {error:?}", kept.id()));
             }

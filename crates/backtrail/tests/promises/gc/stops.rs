@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use backtrail::{CheckpointOptions, ErrorKind, GcOptions, StoreOptions, Why};
+use backtrail::{CheckpointOptions, ErrorKind, GcOptions, StoreOptions, CheckpointReason};
 use backtrail_testkit::{ManualClock, SeededRandomness};
 
 use super::kit::{Bench, DAY, START, noise, packs, read_whole};
@@ -14,7 +14,7 @@ fn bench() -> Bench {
     let mut bench = Bench::new();
     for n in 0..6 {
         bench.write(&format!("dir-{n}/file"), format!("{n}"));
-        bench.state(n, Why::Manual);
+        bench.state(n, CheckpointReason::Manual);
     }
     bench
 }
@@ -138,7 +138,7 @@ fn f21_damage_in_a_pack_never_makes_the_clean_up_lose_more() {
             let workspace = open().find_workspace(bench.workspace.root()).unwrap();
             let kept = workspace.unwrap().checkpoint_by_id(bench.kept[n].0.id());
             let kept = kept.unwrap().unwrap();
-            let is_gone = kept.let_go().unwrap().is_some();
+            let is_gone = kept.dropped().unwrap().is_some();
             is_gone
                 || kept
                     .snapshot()
@@ -153,7 +153,7 @@ fn f21_damage_in_a_pack_never_makes_the_clean_up_lose_more() {
                 assert_eq!(fs::read(&path).unwrap(), bytes, "{byte}");
                 stopped += 1;
             }
-            Ok(report) if !report.left.is_empty() => left += 1,
+            Ok(report) if !report.skipped_packs.is_empty() => left += 1,
             Ok(_) => done += 1,
         }
         for (n, was) in before.into_iter().enumerate() {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backtrail::{
-    Attempt, CheckpointOptions, ErrorKind, GcOptions, Point, Rewind, Store, StoreOptions, Why,
+    Attempt, CheckpointOptions, ErrorKind, GcOptions, Point, Rewind, Store, StoreOptions, CheckpointReason,
     Workspace,
 };
 
@@ -71,11 +71,11 @@ fn write(dir: &Path, own: u64, seed: u64, tells: bool) {
             fs::write(path.join(format!("file-{}", dice.below(4))), content).unwrap();
         }
         let why = match dice.below(3) {
-            0 => Why::ToolEnd,
-            1 => Why::TurnEnd,
-            _ => Why::Manual,
+            0 => CheckpointReason::ToolEnd,
+            1 => CheckpointReason::TurnEnd,
+            _ => CheckpointReason::Manual,
         };
-        let mut options = CheckpointOptions::new().why(why);
+        let mut options = CheckpointOptions::new().reason(why);
         if dice.below(9) == 0 {
             options = options.label(format!("label-{own}-{seed}-{n}"));
         }
@@ -92,7 +92,7 @@ fn write(dir: &Path, own: u64, seed: u64, tells: bool) {
             match workspace.rewind(&Point::checkpoint(to.id()), options) {
                 Ok(Attempt::Done(_)) => {}
                 Ok(other) => panic!("{other:#?}"),
-                Err(error) => assert_eq!(error.kind(), ErrorKind::LetGo, "{error:?}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Dropped, "{error:?}"),
             }
             let last = workspace.last_checkpoint().unwrap().unwrap();
             read_whole(&last.snapshot().unwrap()).unwrap();
@@ -111,9 +111,12 @@ fn clean(dir: &Path, seed: u64, tells: bool, is_over: &dyn Fn() -> bool) {
             2 => GcOptions::new().older_than(Duration::from_millis(50 * dice.below(20))),
             _ => GcOptions::new(),
         };
-        let options = options.dry_run(dice.below(6) == 0);
-        match store.gc(&options) {
-            Ok(_) => {}
+        let done = match dice.below(6) {
+            0 => store.gc_plan(&options).map(drop),
+            _ => store.gc(&options).map(drop),
+        };
+        match done {
+            Ok(()) => {}
             Err(error) => assert_eq!(error.kind(), ErrorKind::Locked, "{error:?}"),
         }
         round(n, tells);
@@ -123,7 +126,7 @@ fn clean(dir: &Path, seed: u64, tells: bool, is_over: &dyn Fn() -> bool) {
     }
 }
 
-/// Reads what is kept, whichever state it is; only what was let go may lack something.
+/// Reads what is kept, whichever state it is; only what was dropped may lack something.
 fn read(dir: &Path, seed: u64, is_over: &AtomicBool) {
     let store = open(dir);
     let mut dice = Dice(seed);
@@ -140,7 +143,7 @@ fn read(dir: &Path, seed: u64, is_over: &AtomicBool) {
         }
         let kept = &all[dice.below(all.len() as u64) as usize];
         if let Err(error) = kept.snapshot().and_then(|snapshot| read_whole(&snapshot)) {
-            let let_go = kept.let_go().unwrap();
+            let let_go = kept.dropped().unwrap();
             assert!(let_go.is_some(), "{} lacks something: {error:?}", kept.id());
         }
     }

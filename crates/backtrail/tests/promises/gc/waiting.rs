@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use backtrail::{
-    CheckpointOptions, GcOptions, LocalStorage, Storage, StorageFile, StoreOptions, Why,
+    CheckpointOptions, GcOptions, LocalStorage, Storage, StorageFile, StoreOptions, CheckpointReason,
 };
 
 use backtrail_testkit::SeededRandomness;
@@ -142,10 +142,10 @@ fn a_clean_up_during_a_first_snapshot_of_the_same_content_takes_nothing_from_it(
     let content = noise(500, 20_000);
     bench.write("shared", &content);
     bench.write("deep/er/shared", noise(501, 9000));
-    bench.keep(Why::Manual);
+    bench.keep(CheckpointReason::Manual);
     fs::remove_dir_all(bench.workspace.root().join("deep")).unwrap();
     fs::remove_file(bench.workspace.root().join("shared")).unwrap();
-    bench.state(1, Why::Manual);
+    bench.state(1, CheckpointReason::Manual);
 
     // The same files elsewhere, in a workspace that nothing was kept of yet.
     let other = bench.dir.path().join("other");

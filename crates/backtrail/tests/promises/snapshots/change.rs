@@ -5,7 +5,7 @@ use std::fs;
 
 use backtrail::{
     ChangeKind, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store, StoreOptions,
-    Usage, Why,
+    Usage, CheckpointReason,
 };
 use backtrail_testkit::ManualClock;
 
@@ -70,7 +70,7 @@ fn b4_a_checkpoint_has_an_id_a_time_the_place_in_the_history_and_the_files() {
         .unwrap();
     session.append(Message::user_text("more")).unwrap();
 
-    assert_eq!(kept.why(), &Why::Manual);
+    assert_eq!(kept.reason(), &CheckpointReason::Manual);
     assert_eq!(kept.label(), Some("mine"), "the caller's name is a label");
     let place = kept.session().unwrap();
     assert_eq!((&place.id, place.seq), (session.id(), seq));

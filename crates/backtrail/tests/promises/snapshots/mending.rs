@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backtrail::{CheckpointId, LostState, SnapshotsReport, Store, VerifyOptions};
+use backtrail::{
+    CheckpointId, LostState, SnapshotsRepairOptions, SnapshotsRepairPlan, SnapshotsReport, Store,
+    VerifyOptions,
+};
 use backtrail_testkit::{Randomness as _, SeededRandomness};
 
 use super::desk::Desk;
@@ -27,6 +30,11 @@ fn kept(desk: &Desk) -> Kept {
         kept.insert(desk.keep().id(), files(desk.root()));
     }
     kept
+}
+
+fn plan(store: &Store) -> SnapshotsRepairPlan {
+    let options = SnapshotsRepairOptions::new();
+    store.repair_snapshots_plan(options).unwrap()
 }
 
 fn noise(seed: u64, len: usize) -> Vec<u8> {
@@ -158,13 +166,14 @@ fn what_still_lies_in_a_workspace_is_captured_again() {
         }
         fs::write(&packs[n], &bytes).unwrap();
         let before = unreadable(&desk, &kept);
-        let planned = again(&desk).repair_snapshots(true).unwrap();
+        let plan = plan(&again(&desk));
+        let planned = plan.repair();
         assert_eq!(
             fs::read(&packs[n]).unwrap(),
             bytes,
             "a dry run changes nothing"
         );
-        let repair = again(&desk).repair_snapshots(false).unwrap();
+        let repair = self::plan(&again(&desk)).apply().unwrap();
         let after = unreadable(&desk, &kept);
         assert_eq!(
             told(&repair.lost, &kept),
@@ -219,7 +228,7 @@ fn content_is_found_at_another_path_of_another_workspace() {
     assert_eq!(report.lost.len(), 1, "{report:#?}");
     assert_eq!(report.lost[0].path, Path::new("a/file"));
     assert_eq!(report.lost[0].checkpoints, [id]);
-    let repair = again(&desk).repair_snapshots(false).unwrap();
+    let repair = self::plan(&again(&desk)).apply().unwrap();
     assert!(repair.lost.is_empty(), "{repair:#?}");
     assert_eq!(repair.recaptured[0].from, elsewhere.join("moved"));
     let report = verified(&desk);
@@ -292,9 +301,10 @@ fn the_trail_of_a_workspace_is_repaired() {
     fs::write(&trail, damaged).unwrap();
     let store = again(&desk);
     assert!(!store.verify_snapshots().unwrap().is_ok());
-    let planned = store.repair_snapshots(true).unwrap();
+    let planned = plan(&store);
+    let planned = planned.repair();
     assert_eq!((planned.damaged_trails, planned.trails.len()), (1, 0));
-    let repair = store.repair_snapshots(false).unwrap();
+    let repair = plan(&store).apply().unwrap();
     assert_eq!(repair.trails.len(), 1, "{repair:#?}");
     let store = again(&desk);
     let report = store.verify_snapshots().unwrap();
@@ -310,5 +320,5 @@ fn the_trail_of_a_workspace_is_repaired() {
     let options = backtrail::CheckpointOptions::new().label("3");
     workspace.checkpoint(options).unwrap();
     assert_eq!(labels(), ["0", "2", "3"]);
-    assert!(store.repair_snapshots(true).unwrap().is_empty());
+    assert!(plan(&store).repair().is_empty());
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use backtrail::{CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store, Why};
+use backtrail::{CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store, CheckpointReason};
 
 use super::desk::Desk;
 
@@ -100,10 +100,10 @@ fn what_was_moved_away_is_not_recorded_as_deleted() {
 fn a_run_that_deletes_its_directory_leaves_an_empty_state() {
     let desk = Desk::new();
     desk.write("a", "1");
-    let why = |why| CheckpointOptions::new().why(why);
-    let start = desk.workspace.checkpoint(why(Why::RunStart)).unwrap();
+    let why = |reason| CheckpointOptions::new().reason(reason);
+    let start = desk.workspace.checkpoint(why(CheckpointReason::RunStart)).unwrap();
     fs::remove_dir_all(desk.root()).unwrap();
-    let end = why(Why::RunEnd).begun_by(start.id());
+    let end = why(CheckpointReason::RunEnd).begun_by(start.id());
     let end = desk.workspace.checkpoint(end).unwrap();
     assert_eq!((end.files(), end.changed()), (0, 1));
     assert_eq!(end.changes().unwrap().counts().deleted, 1);

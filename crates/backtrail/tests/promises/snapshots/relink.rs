@@ -220,7 +220,7 @@ fn asked_twice_it_goes_ahead_although_the_old_directory_is_there() {
     let desk = Desk::new();
     desk.keep();
     fs::create_dir(desk.at("other")).unwrap();
-    let yes = RelinkOptions::new().although_there(true);
+    let yes = RelinkOptions::new().replace_existing();
     let linked = desk
         .store
         .relink(&desk.at("work"), &desk.at("other"), yes)

@@ -250,7 +250,7 @@ fn workspace_is_whole(store: &Store, root: &std::path::Path) {
     let labels: Vec<_> = all.iter().filter_map(|it| it.label()).collect();
     assert_eq!(labels, ["first", "mine 0", "mine 1", "mine 2"]);
     for checkpoint in all.iter().filter(|it| it.session().is_none()) {
-        assert!(checkpoint.let_go().unwrap().is_none());
+        assert!(checkpoint.dropped().unwrap().is_none());
         checkpoint.snapshot().unwrap();
     }
 }

@@ -2,8 +2,8 @@
 //! the trash, and history says where it begins.
 
 use backtrail::{
-    Compaction, EmptyOptions, ForkOptions, GapBecause, Message, Result, Session, SessionId,
-    SessionOptions, SessionReader, Shape, Store, Trashed,
+    Compaction, EmptyOptions, ForkOptions, GapReason, Message, Result, Session, SessionId,
+    SessionOptions, SessionReader, Shape, Store, TrashKind,
 };
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
@@ -85,7 +85,7 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     let [entry] = contents.entries.as_slice() else {
         panic!("{contents:?}");
     };
-    assert_eq!((&entry.name.id, entry.name.what), (&id, Trashed::Trails));
+    assert_eq!((&entry.name.id, entry.name.what), (&id, TrashKind::Trails));
     assert!(trails(&store, &id) < many);
     // As long as they are there they are read: nothing changes for anybody.
     let told = said(&reader);
@@ -95,7 +95,7 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     let [gap] = gaps.as_slice() else {
         panic!("{gaps:?}");
     };
-    assert_eq!(gap.because, GapBecause::InTrash);
+    assert_eq!(gap.reason, GapReason::InTrash);
     assert!(reader.verify().unwrap().is_ok());
     let before = context(&store, &id);
     assert!(before.contains("be brief") && before.contains("so far so good"));
@@ -110,7 +110,7 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     let gaps = reader.gaps().unwrap();
     assert_eq!(gaps.len(), 1, "{gaps:?}");
     assert_eq!((gaps[0].from, gaps[0].until), (from, until));
-    assert_eq!(gaps[0].because, GapBecause::Emptied);
+    assert_eq!(gaps[0].reason, GapReason::Emptied);
     let report = reader.verify().unwrap();
     assert!(report.is_ok() && report.gaps == gaps, "{report:?}");
     let stats = reader.stats().unwrap();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use backtrail::{
-    Block, CheckpointOptions, DeleteScope, DeletionBecause, EmptyOptions, ErrorKind, ForkOptions,
-    Message, Note, Role, SessionOptions, ToolUse, Why,
+    Block, CheckpointOptions, DeleteScope, DeletionReason, EmptyOptions, ErrorKind, ForkOptions,
+    Message, Note, Role, SessionOptions, ToolUse, CheckpointReason,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
@@ -134,7 +134,7 @@ fn cascade_takes_forks_and_sub_agents_along_the_deepest_first() {
     assert_eq!(order.len(), 4);
     assert!(at(&grandchild) < at(&child) && at(&child) < at(&id) && at(&agent_id) < at(&id));
     let because = &plan.deletions()[at(&agent_id)].because;
-    assert_eq!(*because, DeletionBecause::SubAgent { of: id.clone() });
+    assert_eq!(*because, DeletionReason::SubAgent { of: id.clone() });
     plan.apply().unwrap();
     assert_eq!(store.sessions().unwrap(), [stranger]);
 }
@@ -301,7 +301,7 @@ fn a_session_in_which_a_command_runs_is_not_deleted() {
         .unwrap();
     let id = made.id().clone();
     made.close().unwrap();
-    let start = CheckpointOptions::new().session(&id).why(Why::RunStart);
+    let start = CheckpointOptions::new().session(&id).reason(CheckpointReason::RunStart);
     let start = workspace.checkpoint(start).unwrap();
     let active = workspace.activate(&start).unwrap();
     let error = delete(&store, &id).unwrap_err();

@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 
 use backtrail::{
-    About, Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapBecause, GcOptions,
-    LetGoBecause, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store,
-    Timestamp, ToolResult, ToolUse, Why, Workspace,
+    About, Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapReason, GcOptions,
+    DropReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, SnapshotsRepairOptions, Store,
+    Timestamp, ToolResult, ToolUse, CheckpointReason, Workspace,
 };
 use tempfile::TempDir;
 
@@ -75,12 +75,12 @@ impl Desk {
         session.append(Message::new(Role::User, [image])).unwrap();
         let id = session.id().clone();
         session.close().unwrap();
-        let run = CheckpointOptions::new().session(&id).why(Why::RunStart);
+        let run = CheckpointOptions::new().session(&id).reason(CheckpointReason::RunStart);
         let start = self
             .workspace
             .checkpoint(run.about(&format!("sh {SECRET}")))
             .unwrap();
-        let end = CheckpointOptions::new().session(&id).why(Why::RunEnd);
+        let end = CheckpointOptions::new().session(&id).reason(CheckpointReason::RunEnd);
         let end = end.begun_by(start.id()).label(SECRET);
         let end = self.workspace.checkpoint(end).unwrap();
         let run = Run {
@@ -107,11 +107,11 @@ impl Desk {
     /// then every object is part of a state that is kept, and all of those are read.
     pub(super) fn assert_clean(&self) {
         let report = self.store.gc(&GcOptions::new()).unwrap();
-        assert!(report.left.is_empty(), "{report:?}");
+        assert!(report.skipped_packs.is_empty(), "{report:?}");
         assert_eq!(self.files_with_secret(), Vec::<String>::new());
         for checkpoint in self.workspace.checkpoints().unwrap() {
             let checkpoint = checkpoint.unwrap();
-            if checkpoint.let_go().unwrap().is_some() {
+            if checkpoint.dropped().unwrap().is_some() {
                 continue;
             }
             let snapshot = checkpoint.snapshot().unwrap();
@@ -191,8 +191,8 @@ fn no_byte_of_a_purged_session_is_left() {
         assert!(all.is_sorted_by_key(|checkpoint| checkpoint.seq()));
         let own = all.iter().filter(|it| it.session().is_some());
         for checkpoint in own {
-            let let_go = checkpoint.let_go().unwrap().unwrap();
-            assert_eq!(let_go.because, LetGoBecause::Purge);
+            let let_go = checkpoint.dropped().unwrap().unwrap();
+            assert_eq!(let_go.reason, DropReason::Purge);
             let about = checkpoint.about();
             assert!(about.is_none_or(|about| about == About::SessionDeleted));
             assert_eq!(checkpoint.label(), None);
@@ -214,8 +214,8 @@ fn what_others_hold_of_its_files_is_named() {
     let mine = desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let ids = std::slice::from_ref(&id);
     let plan = desk.store.purge_plan(ids, DeleteScope::Named).unwrap();
-    let [held] = plan.still_held() else {
-        panic!("{:?}", plan.still_held());
+    let [held] = plan.remaining_files() else {
+        panic!("{:?}", plan.remaining_files());
     };
     assert_eq!((held.checkpoint, held.session.clone()), (mine.id(), None));
     assert_eq!(held.paths, [Path::new("key.txt")]);
@@ -225,7 +225,7 @@ fn what_others_hold_of_its_files_is_named() {
     let id = desk.leak();
     let ids = std::slice::from_ref(&id);
     let plan = desk.store.purge_plan(ids, DeleteScope::Named).unwrap();
-    assert!(plan.still_held().is_empty(), "{:?}", plan.still_held());
+    assert!(plan.remaining_files().is_empty(), "{:?}", plan.remaining_files());
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn forks_of_a_purged_session_say_what_is_gone_and_stay_readable() {
     let [gap] = gaps.as_slice() else {
         panic!("{gaps:?}");
     };
-    assert!(matches!(gap.because, GapBecause::Purged { at: Some(_) }));
+    assert!(matches!(gap.reason, GapReason::Purged { at: Some(_) }));
     assert_eq!((gap.from, gap.until, &gap.session), (1, last, &id));
     let info = reader.info().unwrap();
     assert_eq!((info.title, info.tags.len()), (None, 0));
@@ -362,7 +362,9 @@ fn f21_a_purge_leaves_a_damaged_trail_alone_and_names_it() {
     assert!(!desk.store.verify_snapshots().unwrap().is_ok());
     assert!(desk.store.gc(&GcOptions::new()).is_err());
     // Repaired, it can be asked for again, and nothing is left.
-    desk.store.repair_snapshots(false).unwrap();
+    let options = SnapshotsRepairOptions::new();
+    let plan = desk.store.repair_snapshots_plan(options).unwrap();
+    plan.apply().unwrap();
     let report = desk.purge(&id);
     assert_eq!(report.unread, Vec::<std::path::PathBuf>::new());
 }

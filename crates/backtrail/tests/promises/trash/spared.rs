@@ -10,7 +10,7 @@ use std::path::Path;
 
 use backtrail::{
     Checkpoint, CheckpointOptions, DeleteScope, EmptyOptions, ErrorKind, ForkOptions, GcOptions,
-    Note, SessionId, Why, Workspace,
+    Note, SessionId, CheckpointReason, Workspace,
 };
 
 use super::purge::{Desk, SECRET};
@@ -18,10 +18,10 @@ use super::{delete, session};
 
 /// A command of a session that writes a file; returns its end.
 fn ran(workspace: &Workspace, id: &SessionId, about: &str, name: &str) -> Checkpoint {
-    let start = CheckpointOptions::new().session(id).why(Why::RunStart);
+    let start = CheckpointOptions::new().session(id).reason(CheckpointReason::RunStart);
     let start = workspace.checkpoint(start.about(about)).unwrap();
     fs::write(workspace.root().join(name), format!("{SECRET} of {name}")).unwrap();
-    let end = CheckpointOptions::new().session(id).why(Why::RunEnd);
+    let end = CheckpointOptions::new().session(id).reason(CheckpointReason::RunEnd);
     let end = end.about(about).begun_by(start.id());
     workspace.checkpoint(end).unwrap()
 }
@@ -38,7 +38,7 @@ fn a_session_at_work_in_any_workspace_is_neither_deleted_nor_purged() {
     let id = session(&desk.store, &["one"]);
     ran(&desk.workspace, &id, "first", "a.txt");
     let other = elsewhere(&desk);
-    let start = CheckpointOptions::new().session(&id).why(Why::RunStart);
+    let start = CheckpointOptions::new().session(&id).reason(CheckpointReason::RunStart);
     let start = other.checkpoint(start.about("make")).unwrap();
     let active = other.activate(&start).unwrap();
     let ids = std::slice::from_ref(&id);
@@ -103,8 +103,8 @@ fn what_another_workspace_holds_of_its_files_is_named() {
     desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let ids = std::slice::from_ref(&id);
     let plan = desk.store.purge_plan(ids, DeleteScope::Named).unwrap();
-    let [held] = plan.still_held() else {
-        panic!("{:?}", plan.still_held());
+    let [held] = plan.remaining_files() else {
+        panic!("{:?}", plan.remaining_files());
     };
     assert_eq!(
         (held.checkpoint, held.root.as_path()),

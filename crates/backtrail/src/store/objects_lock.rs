@@ -33,9 +33,9 @@ type Lock = (PathBuf, Arc<dyn StorageFile>);
 /// The store's lock, held: objects that are there stay, or nobody else relies on
 /// any. Gives it back when dropped.
 #[derive(Debug)]
-pub(crate) struct Keeping(Arc<dyn StorageFile>);
+pub(crate) struct ObjectsLock(Arc<dyn StorageFile>);
 
-impl Drop for Keeping {
+impl Drop for ObjectsLock {
     fn drop(&mut self) {
         self.0.unlock().ok();
     }
@@ -44,29 +44,29 @@ impl Drop for Keeping {
 impl Store {
     /// Holds the store's lock together with others: no object is removed until
     /// the guard is dropped.
-    pub(crate) fn keep_objects(&self) -> Result<Keeping> {
+    pub(crate) fn share_objects(&self) -> Result<ObjectsLock> {
         let shared = |file: &dyn StorageFile| file.lock_shared();
         let gate = self.lock_file(GATE)?;
         wait(&gate, shared)?;
-        let _through = Keeping(gate.1);
+        let _through = ObjectsLock(gate.1);
         let lock = self.lock_file(LOCK)?;
         wait(&lock, shared)?;
-        Ok(Keeping(lock.1))
+        Ok(ObjectsLock(lock.1))
     }
 
     /// Holds the store's lock alone: nobody relies on an object that no record names.
     /// `None` if that cannot be had, because somebody's snapshot takes too long.
-    pub(crate) fn alone_with_objects(&self) -> Result<Option<Keeping>> {
+    pub(crate) fn own_objects(&self) -> Result<Option<ObjectsLock>> {
         let gate = self.lock_file(GATE)?;
         let lock = self.lock_file(LOCK)?;
         for _ in 0..ATTEMPTS {
             if try_for(&lock, OPEN_TRIES)? {
-                return Ok(Some(Keeping(lock.1)));
+                return Ok(Some(ObjectsLock(lock.1)));
             }
             wait(&gate, |file| file.lock())?;
-            let _shut = Keeping(Arc::clone(&gate.1));
+            let _shut = ObjectsLock(Arc::clone(&gate.1));
             if try_for(&lock, SHUT_TRIES)? {
-                return Ok(Some(Keeping(lock.1)));
+                return Ok(Some(ObjectsLock(lock.1)));
             }
         }
         Ok(None)

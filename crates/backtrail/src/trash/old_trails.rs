@@ -17,13 +17,13 @@ use crate::store::Store;
 /// Moves the trails of a session to the trash that are older than the newest `keep` and
 /// not needed for the context; returns how many. The caller speaks in the session and
 /// holds its short lock.
-pub(crate) fn let_go_of_trails(store: &Store, files: &LogDir, keep: u32) -> Result<u32> {
+pub(crate) fn move_old_trails(store: &Store, files: &LogDir, keep: u32) -> Result<u32> {
     let trails = trails_to_go(store, files, keep)?;
     if trails.is_empty() {
         return Ok(0);
     }
     // Whoever is busy there may be for long: the next rotation is soon enough.
-    let Some(_turn) = store.try_hold_trash()? else {
+    let Some(_guard) = store.try_hold_trash()? else {
         return Ok(0);
     };
     name_them(files, &trails)?;

@@ -14,14 +14,14 @@ use crate::trail::{RecordKind, RecordRef};
 /// The titles and tags that a session ever had, by their hashes: as long as forks have
 /// some of them they are looked for, and must not stand anywhere else.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Names {
+pub(super) struct NameHashes {
     #[serde(default)]
     titles: HashSet<PayloadHash>,
     #[serde(default)]
     tags: HashSet<PayloadHash>,
 }
 
-impl Names {
+impl NameHashes {
     pub(super) fn of(files: &LogDir) -> Result<Self> {
         let mut names = Self::default();
         each_record(files, |record| {
@@ -74,7 +74,7 @@ impl Inherited {
         self.titles.is_empty() && self.tags.is_empty()
     }
 
-    fn look(&mut self, names: &Names, record: &RecordRef<'_>) {
+    fn look(&mut self, names: &NameHashes, record: &RecordRef<'_>) {
         let begins = record.kind() == RecordKind::Opener;
         if !begins && record.kind() != RecordKind::Note {
             return;
