@@ -20,7 +20,10 @@ use serde::Deserialize;
 fn samples() -> Option<PathBuf> {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
     if !shared.is_dir() {
-        eprintln!("SKIPPED: there are no samples in {}", shared.display());
+        eprintln!(
+            "SKIPPED: needs the samples; there are none in {}",
+            shared.display()
+        );
         return None;
     }
     Some(shared)
@@ -85,7 +88,7 @@ fn counted(files: &[PathBuf]) -> Option<BTreeMap<String, Counted>> {
     let output = match Command::new("python3").arg(script).args(files).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("SKIPPED: python3 cannot be run: {error}");
+            eprintln!("SKIPPED: needs python3; {error}");
             return None;
         }
     };

@@ -27,7 +27,10 @@ fn samples() -> Option<PathBuf> {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
     let there = samples.canonicalize().ok();
     if there.is_none() {
-        eprintln!("SKIPPED: there are no samples at {}", samples.display());
+        eprintln!(
+            "SKIPPED: needs the samples; there are none in {}",
+            samples.display()
+        );
     }
     there
 }
@@ -61,7 +64,7 @@ fn independent(files: &[PathBuf]) -> Option<BTreeMap<String, Counts>> {
     let output = match Command::new("python3").arg(script).args(files).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("SKIPPED: no python3: {error}");
+            eprintln!("SKIPPED: needs python3; {error}");
             return None;
         }
     };

@@ -7,9 +7,9 @@ use crate::catalogue::{Catalogue, Opened, Paths, copy_to_memory};
 use crate::error::{Error, Result};
 use crate::index::{CatchUp, Index};
 use crate::lock::Lock;
-use crate::plan::{Known, KnownTrail, Plan};
+use crate::plan::Plan;
 use crate::search::{self, SearchDir, SearchWriter};
-use crate::survey::{Seen, TrailSeen, survey};
+use crate::survey::{Known, KnownTrail, Seen, TrailSeen, survey};
 use crate::work::Work;
 
 /// How long another process is waited for.

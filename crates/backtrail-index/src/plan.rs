@@ -1,34 +1,12 @@
 //! What is new in the trails for whoever has read them before.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use backtrail::{SessionId, Store};
 
 use crate::error::Result;
 use crate::feed::TrailPlace;
-use crate::survey::{Seen, TrailSeen};
-
-/// A trail as it was read last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KnownTrail {
-    pub(crate) seen: TrailSeen,
-    /// The byte behind the last record that was read.
-    pub(crate) read_to: u64,
-    /// The sum of that record.
-    pub(crate) sum: [u8; 8],
-}
-
-/// A directory of trails as it was read last.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct KnownDir {
-    /// When names in it last changed; 0 where that is not known.
-    pub(crate) settled: i64,
-    /// Its trails, in the order of their numbers.
-    pub(crate) trails: Vec<KnownTrail>,
-}
-
-/// The sessions or workspaces as they were read last, by their ids.
-pub(crate) type Known = HashMap<String, KnownDir>;
+use crate::survey::{Known, KnownTrail, Seen};
 
 /// What there is to do.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@
 //! came or went; a change within the last moments may not show in that time, and such a
 //! directory is listed in any case.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,6 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::plan::{Known, KnownDir};
 
 /// A directory of trails: a session's or a workspace's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,28 @@ pub(crate) struct TrailSeen {
     /// When it was last written, in nanoseconds since 1970.
     pub(crate) modified: i64,
 }
+
+/// A trail as it was read last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KnownTrail {
+    pub(crate) seen: TrailSeen,
+    /// The byte behind the last record that was read.
+    pub(crate) read_to: u64,
+    /// The sum of that record.
+    pub(crate) sum: [u8; 8],
+}
+
+/// A directory of trails as it was read last.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownDir {
+    /// When names in it last changed; 0 where that is not known.
+    pub(crate) settled: i64,
+    /// Its trails, in the order of their numbers.
+    pub(crate) trails: Vec<KnownTrail>,
+}
+
+/// The sessions or workspaces as they were read last, by their ids.
+pub(crate) type Known = HashMap<String, KnownDir>;
 
 /// How long ago a directory must have changed for its time to tell: more than the clocks
 /// of file systems are apart, and some of those count in seconds.

@@ -210,6 +210,7 @@ mod context;
 mod error;
 mod escape;
 mod gc;
+mod hex;
 mod ids;
 mod json;
 mod legacy;
@@ -252,8 +253,8 @@ pub use rewind::{
 pub use session::{
     Answer, Answers, CallUsage, Compacted, ForkOptions, History, HistoryItem, Import,
     ImportOutcome, Intake, IntakeOptions, KeptSource, MessageCounts, Move, Note, Prompt, Prompts,
-    Session, SessionInfo, SessionOptions, SessionReader, SourceRecord, Spawned, Stats, Step,
-    StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
+    Session, SessionInfo, SessionOptions, SessionReader, Spawned, Stats, Step, StepKind, Steps,
+    Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
@@ -265,7 +266,7 @@ pub use store::{Staging, Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};
 pub use trail::{
     Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
-    RecordRef, SpawnedBy, Sums,
+    RecordRef, SourceRecord, SpawnedBy, Sums,
 };
 pub use transcript::{CompactionSummary, Transcript};
 pub use trash::{
@@ -278,3 +279,8 @@ pub use workspace::{
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
     SnapshotsReport, RemainingFiles, VerifyOptions, CheckpointReason, Workspace, remote_of,
 };
+
+/// The Rust of README.md, which `cargo test --doc` compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -10,11 +10,11 @@ use backtrail::{
 use serde_json::Value;
 
 pub(super) use self::rows::{Row, change, print_rows};
+use super::Answer;
 use super::cat::within;
 use super::checkpoint::checkpoint_json;
 use super::here::Here;
 use super::recovery::Finish;
-use super::Answer;
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;

@@ -205,7 +205,7 @@ fn on_a_terminal_there_are_colours_unless_no_color_is_set() {
         script.stdin(std::process::Stdio::null()).output()
     };
     let Ok(coloured) = on_a_terminal(false) else {
-        eprintln!("SKIPPED: there is no `script` here to stand for a terminal");
+        eprintln!("SKIPPED: needs script; without it there is no terminal");
         return;
     };
     let text = String::from_utf8(coloured.stdout).unwrap();

@@ -66,14 +66,14 @@ fn the_engine_never_prints_never_exits_and_never_reads_the_environment() {
     }
 }
 
-/// The two commands on README's first screen are the ones that are tested: the
-/// first here, the second by whoever runs this test.
+/// README's first screen has the two commands; `.ci/run` runs the second, and the first is run here.
 #[test]
 fn the_readme_commands_are_real() {
     let readme = read("README.md");
     let screen: String = readme.lines().take(40).collect::<Vec<_>>().join("\n");
     assert!(screen.contains("cargo run --release -- run -- ls"));
-    assert!(screen.contains("cargo test"));
+    assert!(screen.contains("\ncargo test "));
+    assert!(read(".ci/run").contains(".ci/test") && read(".ci/test").contains("\ncargo test "));
     let cli = crate::kit::Cli::new();
     std::fs::write(cli.work().join("a file"), "x").unwrap();
     let ran = cli.run(&["run", "--", "ls"]);

@@ -733,7 +733,10 @@ err:   in: no/such/dir.jsonl
 fn samples() -> Option<Vec<PathBuf>> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples/claw-code");
     let Ok(entries) = std::fs::read_dir(&dir) else {
-        eprintln!("SKIPPED: there are no samples in {}", dir.display());
+        eprintln!(
+            "SKIPPED: needs the samples; there are none in {}",
+            dir.display()
+        );
         return None;
     };
     let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();

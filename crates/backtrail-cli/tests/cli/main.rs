@@ -40,6 +40,7 @@ mod processes;
 mod pty;
 mod record;
 mod relink;
+mod requirements;
 mod review;
 mod rewind;
 mod run;

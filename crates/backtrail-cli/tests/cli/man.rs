@@ -52,7 +52,7 @@ fn man_renders_the_pages_without_a_warning() {
         .stdin(Stdio::null())
         .output();
     if !there.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: there is no man here to render the pages with");
+        eprintln!("SKIPPED: needs man; the pages were not rendered");
         return;
     }
     let cli = Cli::new();

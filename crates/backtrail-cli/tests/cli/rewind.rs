@@ -260,7 +260,7 @@ fn f27_a_rewind_leaves_git_alone() {
         git.output()
     };
     if git(&["init", "-q"]).is_err() {
-        eprintln!("SKIPPED: there is no git here");
+        eprintln!("SKIPPED: needs git; there is no repository to leave alone");
         return;
     }
     write(&cli, "a", "1\n");

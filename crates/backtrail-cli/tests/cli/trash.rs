@@ -223,10 +223,7 @@ fn work_of_a_deleted_session_is_named_and_can_be_taken_back() {
         .to_owned();
     ok(cli.run(&["delete", &id]));
     let log = ok(cli.run(&["log"]));
-    assert!(
-        log.stdout.contains("(session deleted)"),
-        "{log:#?}"
-    );
+    assert!(log.stdout.contains("(session deleted)"), "{log:#?}");
     for verb in ["status", "steps", "diff"] {
         ok(cli.run(&[verb]));
     }
@@ -386,7 +383,7 @@ fn a_store_that_only_can_be_read_is_told_by_what_was_attempted() {
     let ran = cli.run(&["delete", &id]);
     mode(0o755);
     if may {
-        eprintln!("SKIPPED: this user may write anywhere, so nothing was refused");
+        eprintln!("SKIPPED: needs a user other than root; root can write everywhere");
         return;
     }
     assert_eq!(ran.code, 2, "{ran:#?}");

@@ -239,9 +239,7 @@ impl<'a> ReadOnly<'a> {
         if mounted {
             return Some(Self { dir, mounted });
         }
-        eprintln!(
-            "SKIPPED: root can write everywhere, and a read-only mount is not permitted here"
-        );
+        eprintln!("SKIPPED: needs mount; root can write everywhere else");
         None
     }
 }

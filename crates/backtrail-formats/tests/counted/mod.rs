@@ -17,7 +17,10 @@ pub(crate) fn samples() -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    eprintln!("SKIPPED: no samples at {}", path.display());
+    eprintln!(
+        "SKIPPED: needs the samples; there are none in {}",
+        path.display()
+    );
     None
 }
 
@@ -47,7 +50,7 @@ pub(crate) fn independent(script: &str, file: &Path) -> Option<Value> {
         .join("tests/independent")
         .join(script);
     let Ok(output) = Command::new("python3").arg(&script).arg(file).output() else {
-        eprintln!("SKIPPED: there is no python3");
+        eprintln!("SKIPPED: needs python3; the other reader was not asked");
         return None;
     };
     let error = String::from_utf8_lossy(&output.stderr);

@@ -20,9 +20,9 @@ pub(crate) use db::{Opened, Paths, copy_to_memory, in_memory};
 
 use crate::error::{Error, Result};
 use crate::feed::Sink;
-use crate::plan::{Known, KnownDir, KnownTrail, Plan};
+use crate::plan::Plan;
 use crate::prices::Prices;
-use crate::survey::{Seen, TrailSeen};
+use crate::survey::{Known, KnownDir, KnownTrail, Seen, TrailSeen};
 pub(crate) use sessions::full_text;
 use workspaces::Workspaces;
 use writer::Writer;

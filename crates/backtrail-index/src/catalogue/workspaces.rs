@@ -11,9 +11,8 @@ use serde::Deserialize;
 use super::sessions::full_text;
 use super::{failed, known_trail};
 use crate::error::Result;
-use crate::plan::{Known, KnownTrail};
 use crate::projects::{Project, remote_of};
-use crate::survey::{Seen, TrailSeen};
+use crate::survey::{Known, KnownTrail, Seen, TrailSeen};
 
 /// The workspaces of the catalogue, as far as they were asked for.
 #[derive(Debug)]

@@ -227,7 +227,7 @@ impl Segment {
             first => find_seq(&file, &self.path, first)?,
         };
         let reader = TrailReader::forwards(file, &self.path, offset, buffer, sums);
-        Ok(reader.with_payloads(self.payloads()))
+        Ok(reader.with_payloads(Arc::new(self.payloads())))
     }
 
     /// Reads the trail backwards from the last record that belongs to the line, or
@@ -249,7 +249,7 @@ impl Segment {
                 .map_err(|error| Error::io("cannot read the trail", &self.path, error))?,
         };
         let reader = TrailReader::backwards(file, &self.path, end, sums);
-        Ok(reader.with_payloads(self.payloads()))
+        Ok(reader.with_payloads(Arc::new(self.payloads())))
     }
 
     fn legacy_reader(
@@ -332,7 +332,7 @@ impl Line {
     }
 
     /// Returns the parts, the oldest first.
-    pub(super) fn into_parts(self) -> Vec<LinePart> {
+    pub(crate) fn into_parts(self) -> Vec<LinePart> {
         let part = |(session, trail, until)| LinePart {
             session,
             trail,

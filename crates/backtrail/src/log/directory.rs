@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::deleted::{TRAILS, TRASH, deleted_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{SessionId, WorkspaceId};
 use crate::storage::{Storage, StorageFile, append_all, read_full};
@@ -14,7 +15,6 @@ use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::opener::{Because, Opener, Owner};
 use crate::trail::record::Position;
 use crate::trail::{file_name, trail_number};
-use crate::trash::{self, TRAILS, TRASH};
 
 /// A session's directory, and what may lie in it.
 #[derive(Debug, Clone)]
@@ -145,7 +145,7 @@ impl LogDir {
 
     pub(crate) fn not_found(&self) -> Error {
         if !self.is_of_workspace()
-            && let Some(error) = trash::where_it_is(self)
+            && let Some(error) = deleted_error(self)
         {
             return error;
         }
@@ -156,7 +156,7 @@ impl LogDir {
     /// Refuses an id that a session in the trash has, or one that was purged: what goes
     /// on from that one must not come upon another.
     pub(crate) fn refuse_gone(&self) -> Result<()> {
-        trash::where_it_is(self).map_or(Ok(()), Err)
+        deleted_error(self).map_or(Ok(()), Err)
     }
 
     pub(crate) fn open_read(&self, trail: u32) -> Result<Arc<dyn StorageFile>> {
@@ -176,7 +176,7 @@ impl LogDir {
         if is_absent(&error)
             && !self.is_of_workspace()
             && !self.storage.is_dir(&self.dir).unwrap_or(true)
-            && let Some(moved) = trash::where_it_is(self)
+            && let Some(moved) = deleted_error(self)
         {
             return moved;
         }

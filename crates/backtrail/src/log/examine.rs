@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::chain::Segment;
+use super::payloads::Payloads;
 use crate::error::{Reason, Result};
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
@@ -14,6 +15,8 @@ use crate::trail::{Damage, RecordKind, RecordRef, Sums};
 #[derive(Debug)]
 pub(crate) struct Examiner {
     reader: TrailReader,
+    /// Where its messages' large parts are; a version-1 file has none.
+    payloads: Option<Payloads>,
     before: Option<(u64, Sum)>,
     /// Whether the record before is the one that was written before.
     certain: bool,
@@ -32,6 +35,7 @@ impl Examiner {
     pub(crate) fn new(segment: &Segment) -> Result<Self> {
         Ok(Self {
             reader: segment.forwards(0, STREAM_BUFFER, Sums::Check)?,
+            payloads: (!segment.is_legacy()).then(|| segment.payloads()),
             before: None,
             certain: true,
         })
@@ -94,7 +98,7 @@ impl Examiner {
     fn lost_payload(&self) -> Result<Option<Reason>> {
         let record = self.reader.record();
         // A message that cannot be read is a flaw already.
-        let Ok(Some((payloads, references))) = record.references() else {
+        let (Some(payloads), Ok(references)) = (&self.payloads, record.references()) else {
             return Ok(None);
         };
         for part in references {

@@ -9,13 +9,13 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::deleted::purged_at;
 use super::directory::{LogDir, is_absent};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::storage::read_full;
 use crate::time::Timestamp;
 use crate::trail::opener::Continues;
-use crate::trash::purged_at;
 
 /// Records that are gone from a line of history, or that lie in the trash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -7,6 +7,7 @@
 
 pub(crate) mod chain;
 mod commit;
+mod deleted;
 pub(crate) mod directory;
 mod examine;
 pub(crate) mod first;
@@ -39,13 +40,14 @@ pub use verify::VerifyReport;
 pub use writer::Durability;
 
 pub(crate) use chain::Line;
+pub(crate) use deleted::{DELETED, PURGED, TRAILS, TRASH, read_deleted};
 pub(crate) use directory::{LogDir, is_absent, is_session_file, open_lock};
 pub(crate) use first::{OPENING, first_opener};
 pub(crate) use gap::{GONE_TRAILS, GoneTrail, GoneTrails};
 pub(crate) use lock::{
     AppendGuard, AppendLock, WriterLock, leave_word, lies_in_store, read_holder,
 };
-pub(crate) use payloads::{PayloadWriter, Payloads, move_out};
+pub(crate) use payloads::{PayloadWriter, move_out};
 pub(crate) use place::end as end_of_line;
 pub(crate) use present::present_at;
 pub(crate) use queue::Queue;
@@ -53,4 +55,4 @@ pub(crate) use reader::LogReader;
 pub(crate) use repair::plan as repair_plan;
 pub(crate) use rewrite::{Editor, Rewritten, fields_of, rewrite_line, rewrite_only_trail};
 pub(crate) use tail::{Entry, append_entries, append_entry};
-pub(crate) use writer::LogWriter;
+pub(crate) use writer::{LogWriter, WriterOptions};

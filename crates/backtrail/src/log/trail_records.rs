@@ -3,15 +3,15 @@
 //! Whoever indexes a store reads every trail once, however many lines of history it is
 //! a part of, and goes on where it stopped.
 
+use std::sync::Arc;
+
 use super::chain::Segment;
 use super::directory::LogDir;
 use crate::error::{Reason, Result};
 use crate::ids::SessionId;
-use crate::session::SessionReader;
 use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{DamageReport, Record, RecordRef, Sums};
-use crate::workspace::Workspace;
 
 /// A part of a line of history: the records of one trail up to a seq.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,12 @@ impl TrailRecords {
         &self.damage
     }
 
-    fn open(files: &LogDir, trail: u32, from: u64, buffer: usize) -> Result<Self> {
+    /// Reads a trail from byte `from` on.
+    pub(crate) fn open(files: &LogDir, trail: u32, from: u64) -> Result<Self> {
+        Self::open_with(files, trail, from, STREAM_BUFFER)
+    }
+
+    fn open_with(files: &LogDir, trail: u32, from: u64, buffer: usize) -> Result<Self> {
         let segment = Segment::open(files, trail, u64::MAX)?;
         let is_legacy = segment.is_legacy();
         let reader = if is_legacy || from == 0 {
@@ -96,7 +101,7 @@ impl TrailRecords {
         } else {
             let file = segment.file()?;
             let reader = TrailReader::forwards(file, &segment.path, from, buffer, Sums::Check);
-            reader.with_payloads(segment.payloads())
+            reader.with_payloads(Arc::new(segment.payloads()))
         };
         Ok(Self {
             reader,
@@ -106,7 +111,7 @@ impl TrailRecords {
     }
 
     /// Returns whether a record with this sum ends at byte `end` of a trail.
-    fn is_there(files: &LogDir, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
+    pub(crate) fn is_there(files: &LogDir, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
         let segment = Segment::open(files, trail, u64::MAX)?;
         let mut reader = if segment.is_legacy() {
             segment.backwards(Sums::Check)?
@@ -116,53 +121,17 @@ impl TrailRecords {
         let found = reader.next_record()?;
         Ok(found.is_some_and(|record| record.sum_bytes() == sum))
     }
-}
 
-impl SessionReader {
-    /// Reads the records of one of the session's own trails, from byte `from` on, which
-    /// is 0 or the [`end`](TrailRecord::end) of a record.
-    pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
-        let files = &self.log.dir;
-        TrailRecords::open(files, trail, from, STREAM_BUFFER)
-    }
-
-    /// Returns whether the last record before byte `end` of a trail has this sum: whether
-    /// what was read up to there is still what is there.
-    pub fn trail_has(&self, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
-        let files = &self.log.dir;
-        TrailRecords::is_there(files, trail, end, sum)
-    }
-
-    /// Reads the record `seq` of one of the session's own trails, which is expected at a
-    /// byte of the file, be it on the line of history or not.
-    pub fn trail_record(&self, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
-        let files = &self.log.dir;
-        let mut records = TrailRecords::open(files, trail, byte, PEEK_BUFFER)?;
+    /// Reads record `seq` of a trail, which is expected at a byte of the file.
+    pub(crate) fn one(files: &LogDir, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
+        let mut records = Self::open_with(files, trail, byte, PEEK_BUFFER)?;
         if !records.is_legacy()
             && let Some(found) = records.next()?
             && found.record.seq() == seq
         {
             return Ok(Some(found.record.to_owned()));
         }
-        // The trail was written anew since, or is of version 1.
+        // The trail was rewritten since, or is of version 1.
         Segment::open(files, trail, u64::MAX)?.find(seq)
-    }
-
-    /// Returns which parts of which trails make up the line of history, the oldest first.
-    pub fn line_parts(&self) -> Result<Vec<LinePart>> {
-        Ok(self.log.line()?.into_parts())
-    }
-}
-
-impl Workspace {
-    /// Reads the records of one of the workspace's trails, from byte `from` on; see
-    /// [`SessionReader::trail_records`].
-    pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
-        TrailRecords::open(self.files(), trail, from, STREAM_BUFFER)
-    }
-
-    /// Returns whether the last record before byte `end` of a trail has this sum.
-    pub fn trail_has(&self, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
-        TrailRecords::is_there(self.files(), trail, end, sum)
     }
 }

@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::message::Draft;
 use crate::random::IdSource;
 use crate::store::Store;
-use crate::trash::move_old_trails;
 
 /// When an append returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -72,6 +71,17 @@ pub(crate) struct LogWriter {
     pub(crate) ids: IdSource,
     pub(crate) payloads: Mutex<PayloadWriter>,
     pub(crate) set_aside: Vec<SetAside>,
+    /// Called after each rotation, with the short lock held.
+    rotated: fn(&Store, &LogDir),
+}
+
+/// How a log is opened to write to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriterOptions {
+    /// When an append returns; without it, as the store says.
+    pub(crate) durability: Option<Durability>,
+    /// Called after each rotation, with the short lock held.
+    pub(crate) rotated: fn(&Store, &LogDir),
 }
 
 impl LogWriter {
@@ -79,7 +89,7 @@ impl LogWriter {
     pub(crate) fn create(
         store: &Store,
         dir: LogDir,
-        durability: Option<Durability>,
+        options: WriterOptions,
         make: impl FnOnce(&LogDir) -> Result<()>,
     ) -> Result<Self> {
         match store.storage().create_dir(dir.path()) {
@@ -90,22 +100,17 @@ impl LogWriter {
         }
         let lock = WriterLock::take(&dir, &store.holder())?;
         make(&dir)?;
-        Self::start(store, dir, lock, durability)
+        Self::start(store, dir, lock, options)
     }
 
     /// Takes the lock of a log that exists.
-    pub(crate) fn open(store: &Store, dir: LogDir, durability: Option<Durability>) -> Result<Self> {
+    pub(crate) fn open(store: &Store, dir: LogDir, options: WriterOptions) -> Result<Self> {
         dir.head()?;
         let lock = WriterLock::take(&dir, &store.holder())?;
-        Self::start(store, dir, lock, durability)
+        Self::start(store, dir, lock, options)
     }
 
-    fn start(
-        store: &Store,
-        dir: LogDir,
-        lock: WriterLock,
-        durability: Option<Durability>,
-    ) -> Result<Self> {
+    fn start(store: &Store, dir: LogDir, lock: WriterLock, options: WriterOptions) -> Result<Self> {
         let append_lock = AppendLock::open(&dir)?;
         let guard = append_lock.hold()?;
         let mut tail = Tail::load(store, &dir)?;
@@ -118,13 +123,14 @@ impl LogWriter {
             store: store.clone(),
             payloads: Mutex::new(PayloadWriter::new(&dir)),
             dir,
-            durability: durability.unwrap_or(store.durability()),
+            durability: options.durability.unwrap_or(store.durability()),
             append_lock,
             lock: Mutex::new(Some(lock)),
             tail: Mutex::new(tail),
             queue: Queue::default(),
             ids: IdSource::default(),
             set_aside,
+            rotated: options.rotated,
         })
     }
 
@@ -246,11 +252,7 @@ impl LogWriter {
         tail.catch_up()?;
         if tail.is_past(self.store.rotation()) {
             tail.rotate()?;
-            if let Some(keep) = self.store.keep_trails() {
-                // What cannot go now goes with the next rotation: no message waits
-                // for it, nor is refused.
-                move_old_trails(&self.store, &self.dir, keep).ok();
-            }
+            (self.rotated)(&self.store, &self.dir);
         }
         Ok(guard)
     }

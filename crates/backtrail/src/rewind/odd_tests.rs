@@ -171,7 +171,7 @@ fn a_file_held_open_keeps_its_bytes_for_who_holds_it() {
 #[test]
 fn restored_files_belong_to_whom_the_replaced_ones_did() {
     if !is_root() {
-        eprintln!("SKIPPED: giving files away (run as root)");
+        eprintln!("SKIPPED: needs root; only root gives files to others");
         return;
     }
     let ground = Ground::new();
@@ -203,7 +203,7 @@ fn restored_files_belong_to_whom_the_replaced_ones_did() {
 #[test]
 fn directories_without_write_permission_are_written_in_and_shut_again() {
     if is_root() {
-        eprintln!("SKIPPED: directories that keep their owner out (run as another user)");
+        eprintln!("SKIPPED: needs a user other than root; no mode stops root");
         return;
     }
     let ground = Ground::new();
@@ -273,7 +273,7 @@ fn directories_without_write_permission_are_written_in_and_shut_again() {
 #[test]
 fn a_directory_of_somebody_else_stops_it_before_anything_is_touched() {
     if is_root() {
-        eprintln!("SKIPPED: a directory of somebody else (run as another user)");
+        eprintln!("SKIPPED: needs a user other than root; every directory is open to root");
         return;
     }
     let ground = Ground::new();

@@ -7,7 +7,7 @@ fn every_tree_becomes_every_other_exactly_and_what_stays_is_not_touched() {
     let ground = Ground::new();
     let all_modes = is_root();
     if !all_modes {
-        eprintln!("SKIPPED: modes that keep their owner out (run as root)");
+        eprintln!("SKIPPED: needs root; modes that stop their owner were not tried");
     }
     for seed in 0..3000 {
         let mut dice = Dice::new(seed);

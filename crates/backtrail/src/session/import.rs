@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::SessionOptions;
 use super::note::MAX_TEXT;
 use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::hex::to_hex;
 use crate::ids::SessionId;
 use crate::legacy::{self, Meta, Summary, id_of_content};
 use crate::log::directory::LogDir;
@@ -24,7 +25,7 @@ use crate::trail::DamageReport;
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::opener::{Because, Continues, Opener};
 use crate::trail::origin::{ForkOrigin, Imported};
-use crate::trail::present::{Present, WorkspaceRef, to_hex};
+use crate::trail::present::{Present, WorkspaceRef};
 use crate::trail::sum::Sum;
 use crate::transcript::{Kind, Transcript, kind_of};
 

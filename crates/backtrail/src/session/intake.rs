@@ -9,7 +9,6 @@ use std::sync::PoisonError;
 use serde::Serialize;
 
 use super::moves::Target;
-use super::source::SourceRecord;
 use super::{Session, SessionOptions, SessionReader, append_note};
 use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
@@ -21,6 +20,7 @@ use crate::message::{Compaction, Draft, Usage};
 use crate::session::Note;
 use crate::store::Store;
 use crate::time::Timestamp;
+use crate::trail::SourceRecord;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::{ForkOrigin, SpawnedBy};
 

@@ -26,11 +26,12 @@ use std::sync::Arc;
 use crate::context::{Context, Shape};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::log::{Commit, Durability, LogDir, LogWriter, Queue, SetAside};
+use crate::log::{Commit, Durability, LogDir, LogWriter, Queue, SetAside, WriterOptions};
 use crate::message::Draft;
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::SpawnedBy;
+use crate::trash::let_go_of_trails;
 
 pub use begun::{Tool, Turn};
 pub use compact::Compacted;
@@ -45,7 +46,7 @@ pub use moves::Move;
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;
-pub use source::{KeptSource, SourceRecord};
+pub use source::KeptSource;
 pub use spawn::Spawned;
 pub use stats::{MessageCounts, Stats, format_duration};
 pub use steps::{Step, StepKind, Steps};
@@ -55,7 +56,6 @@ pub(crate) use import::import;
 pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
 pub(crate) use output::output_len;
-pub(crate) use source::piece_references;
 pub(crate) use spawn::spawn;
 pub(crate) use steps::{all_steps, newest_step, opener_of, undone_step};
 
@@ -108,7 +108,7 @@ impl Session {
         durability: Option<Durability>,
         make: impl FnOnce(&LogDir) -> Result<()>,
     ) -> Result<Self> {
-        let log = LogWriter::create(store, store.files(&id), durability, make)?;
+        let log = LogWriter::create(store, store.files(&id), writer_options(durability), make)?;
         Ok(Self(Arc::new(log)))
     }
 
@@ -118,7 +118,7 @@ impl Session {
         id: &SessionId,
         durability: Option<Durability>,
     ) -> Result<Self> {
-        let log = LogWriter::open(store, store.files(id), durability)?;
+        let log = LogWriter::open(store, store.files(id), writer_options(durability))?;
         Ok(Self(Arc::new(log)))
     }
 
@@ -200,5 +200,18 @@ impl Session {
     /// that takes the rest with it.
     pub fn close(self) -> Result<()> {
         self.0.close()
+    }
+}
+
+fn writer_options(durability: Option<Durability>) -> WriterOptions {
+    WriterOptions {
+        durability,
+        rotated: |store, dir| {
+            if let Some(keep) = store.keep_trails() {
+                // A trail that cannot go now goes with the next rotation: no message
+                // waits for it, nor is refused.
+                let_go_of_trails(store, dir, keep).ok();
+            }
+        },
     }
 }

@@ -7,7 +7,9 @@ use super::steps::{self, Steps};
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::log::lock::{self, Holder};
-use crate::log::{Follower, HistoryGap, LogDir, LogReader, Records, VerifyReport, place};
+use crate::log::{
+    Follower, HistoryGap, LinePart, LogDir, LogReader, Records, TrailRecords, VerifyReport, place,
+};
 use crate::store::Store;
 use crate::trail::{Record, Sums};
 
@@ -124,5 +126,28 @@ impl SessionReader {
     /// records are not read.
     pub fn verify_structure(&self) -> Result<VerifyReport> {
         self.log.verify_structure()
+    }
+
+    /// Reads the records of one of the session's own trails, from byte `from` on, which
+    /// is 0 or the [`end`](crate::TrailRecord::end) of a record.
+    pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
+        TrailRecords::open(&self.log.dir, trail, from)
+    }
+
+    /// Returns whether the last record before byte `end` of a trail has this sum: whether
+    /// the part that was read up to there is unchanged.
+    pub fn trail_has(&self, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
+        TrailRecords::is_there(&self.log.dir, trail, end, sum)
+    }
+
+    /// Reads record `seq` of one of the session's own trails, which is expected at a
+    /// byte of the file, whether it is on the line of history or not.
+    pub fn trail_record(&self, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
+        TrailRecords::one(&self.log.dir, trail, seq, byte)
+    }
+
+    /// Returns the parts of trails that make up the line of history, oldest first.
+    pub fn line_parts(&self) -> Result<Vec<LinePart>> {
+        Ok(self.log.line()?.into_parts())
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 use serde::ser::SerializeMap;
 
 use crate::error::{Error, Result};
-use crate::trail::present::to_hex;
+use crate::hex::to_hex;
 
 pub(crate) fn os_str(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)

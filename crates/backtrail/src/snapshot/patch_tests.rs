@@ -132,7 +132,7 @@ proptest! {
 fn git_is_there() -> bool {
     let found = Command::new("git").arg("--version").output().is_ok();
     if !found {
-        eprintln!("SKIPPED: git is not installed, so `git apply` was not tried");
+        eprintln!("SKIPPED: needs git; `git apply` was not tried");
     }
     found
 }

@@ -11,7 +11,7 @@ use super::entry::{Dir, FileKind, Node, Skipped, SkippedReason};
 use super::name::{os_str, serialize_path, shown};
 use super::tree::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
-use crate::trail::present::path_of;
+use crate::hex::path_of;
 
 /// The deepest nesting of directories, including the topmost. Scans capture no more, and
 /// snapshots are not read deeper.

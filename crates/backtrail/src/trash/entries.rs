@@ -4,11 +4,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::Named;
 use super::deleted::Deleted;
 use super::family::Family;
-use super::{Named, TRAILS};
 use crate::error::{Error, Result, quoted};
 use crate::ids::SessionId;
+use crate::log::TRAILS;
 use crate::session::SessionReader;
 use crate::store::Store;
 use crate::time::Timestamp;

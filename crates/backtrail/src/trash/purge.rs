@@ -15,10 +15,11 @@ use super::delete::{DeleteScope, Deletion, DeletionReason, hold_session, refuse_
 use super::deleted::Deleted;
 use super::family::Family;
 use super::inherited_names::NameHashes;
-use super::{LEFT, Named, PURGED, PURGED_NEW, PURGING, TRAILS};
+use super::{LEFT, Named, PURGED_NEW, PURGING};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::log::{AppendLock, LogDir, rewrite_only_trail};
+use crate::log::{PURGED, TRAILS};
 use crate::store::Store;
 use crate::workspace::{self, RemainingFiles, Workspace};
 

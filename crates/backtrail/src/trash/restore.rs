@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::deleted::DELETED;
 use super::{TrashName, TrashKind};
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::DELETED;
 use crate::log::is_absent;
 use crate::store::Store;
 use crate::trail::trail_number;

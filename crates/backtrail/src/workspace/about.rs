@@ -127,7 +127,12 @@ impl Checkpoint {
             ..place.clone()
         };
         let named = self.prompt.clone();
-        named.or_else(|| self.session.as_ref().map(after).filter(|_| self.reason == CheckpointReason::TurnStart))
+        named.or_else(|| {
+            self.session
+                .as_ref()
+                .map(after)
+                .filter(|_| self.reason == CheckpointReason::TurnStart)
+        })
     }
 }
 

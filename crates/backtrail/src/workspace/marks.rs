@@ -15,6 +15,7 @@ use super::Workspace;
 use super::path_lookup::{PathLookup, lookup, node_at, checked_path, unstable};
 use super::journal::body;
 use crate::error::{Error, ErrorKind, Result};
+use crate::hex::{path_of, to_hex};
 use crate::log::append_entry;
 use crate::objects::ObjectId;
 use crate::rewind::capture;
@@ -23,7 +24,6 @@ use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Change, ChangeKind, Diff, FileKind, TextDiff, shown};
 use crate::time::Timestamp;
 use crate::trail::RecordKind;
-use crate::trail::present::{path_of, to_hex};
 
 const MARK: &str = "mark";
 const MARKS_CLEARED: &str = "marks_cleared";

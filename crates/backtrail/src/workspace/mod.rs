@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::ids::{SessionId, WorkspaceId};
-use crate::log::{LogDir, LogReader};
+use crate::log::{LogDir, LogReader, TrailRecords};
 use crate::objects::Objects;
 use crate::session::SessionInfo;
 use crate::snapshot::node_cache::CachedNodes;
@@ -210,5 +210,18 @@ impl Workspace {
     /// Returns the error of a failed operation in its directory in the store.
     fn failed(&self, doing: &str, error: std::io::Error) -> Error {
         Error::io(doing, self.0.files.path(), error)
+    }
+}
+
+impl Workspace {
+    /// Reads the records of one of the workspace's trails, from byte `from` on; see
+    /// [`SessionReader::trail_records`](crate::SessionReader::trail_records).
+    pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
+        TrailRecords::open(self.files(), trail, from)
+    }
+
+    /// Returns whether the last record before byte `end` of a trail has this sum.
+    pub fn trail_has(&self, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
+        TrailRecords::is_there(self.files(), trail, end, sum)
     }
 }

@@ -214,7 +214,9 @@ impl Traces {
                 "not_captured" if is_own => {
                     let mut skipped: Skipped = value.parse().unwrap_or_default();
                     let count = skipped.first.len();
-                    skipped.first.retain(|it| self.known_files.contains(&it.path));
+                    skipped
+                        .first
+                        .retain(|it| self.known_files.contains(&it.path));
                     is_changed |= skipped.first.len() < count;
                     rest.push(name, Json::from_value(&skipped)?);
                 }

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::hex::{path_of, to_hex};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::write_fields;
 use crate::log::append_entry;
 use crate::random::new_uuid;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::present::{path_of, to_hex};
 use crate::trail::{RecordKind, RecordRef};
 
 /// A command that ran. Its output is not kept.

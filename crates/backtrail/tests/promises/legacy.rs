@@ -493,7 +493,10 @@ fn samples() -> Option<Vec<PathBuf>> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples/claw-code");
     #[expect(clippy::disallowed_methods, reason = "a test looks for its samples")]
     let Ok(entries) = std::fs::read_dir(&dir) else {
-        eprintln!("SKIPPED: there are no samples in {}", dir.display());
+        eprintln!(
+            "SKIPPED: needs the samples; there are none in {}",
+            dir.display()
+        );
         return None;
     };
     Some(entries.map(|entry| entry.unwrap().path()).collect())

@@ -270,11 +270,11 @@ fn b6_what_cannot_be_kept_is_refused_by_name() {
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     match made.is_ok_and(|status| status.success()) {
         true => refused("pipe", "is neither a file nor a link"),
-        false => eprintln!("skipped: no named pipe can be made here"),
+        false => eprintln!("SKIPPED: needs mkfifo; no named pipe was marked"),
     }
     assert!(lab.workspace.marked().unwrap().is_empty());
     if is_root() {
-        eprintln!("skipped: no mode keeps root from anything");
+        eprintln!("SKIPPED: needs a user other than root; no mode stops root");
         return;
     }
     lab.write("shut", "x");

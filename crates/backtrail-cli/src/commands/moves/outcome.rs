@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use backtrail::{About, 
-    ChangedBy, ChatMove, Checkpoint, CheckpointId, Conflict, Kept, KeptBecause, Merge, Move,
+use backtrail::{
+    About, ChangedBy, ChatMove, Checkpoint, CheckpointId, Conflict, Kept, KeptBecause, Merge, Move,
     NotRestored, PlannedChange, PlannedKind, RewindPlan, RewindReport, SessionId, Step, Timestamp,
     ToolUse, Verb, CheckpointReason, Workspace,
 };
@@ -326,12 +326,7 @@ impl Target {
         Self {
             id,
             at: checkpoint.at(),
-            words: target_words(
-                checkpoint.reason(),
-                checkpoint.label(),
-                about,
-                &id.prefix(8),
-            ),
+            words: target_words(checkpoint.reason(), checkpoint.label(), about, &id.prefix(8)),
             place: place.map(|place| (place.id.clone(), place.seq)),
         }
     }

@@ -22,8 +22,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::directory::LogDir;
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::parts::PayloadHash;
+use crate::message::parts::{PayloadHash, Reference};
 use crate::storage::{StorageFile, read_full};
+use crate::trail::PayloadSource;
 use entry::{Entry, Search, is_content};
 
 pub(crate) use adopt::adopt;
@@ -114,6 +115,12 @@ impl Payloads {
             &self.0.path,
             error,
         )
+    }
+}
+
+impl PayloadSource for Payloads {
+    fn fetch(&self, reference: &Reference) -> Result<Vec<u8>> {
+        Payloads::fetch(self, reference.hash, reference.bytes, reference.at)
     }
 }
 

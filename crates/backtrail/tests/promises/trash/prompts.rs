@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use backtrail::{
-    About, CheckpointOptions, DeleteScope, LogEntry, LogKind, Message, Rewind, Session,
-    SessionId, SessionOptions, Store, ToolResult, ToolUse, Workspace,
+    About, CheckpointOptions, DeleteScope, LogEntry, LogKind, Message, Rewind, Session, SessionId,
+    SessionOptions, Store, ToolResult, ToolUse, Workspace,
 };
 use tempfile::TempDir;
 
@@ -104,7 +104,10 @@ fn the_prompts_of_a_session_in_the_trash_are_not_shown_until_it_is_restored() {
     assert!(shown.iter().all(|text| text.contains(SECRET)), "{shown:?}");
     delete(&desk.store, &id).unwrap();
     let hidden = log(&desk.workspace);
-    assert!(!hidden.iter().any(|text| text.contains(SECRET)), "{hidden:?}");
+    assert!(
+        !hidden.iter().any(|text| text.contains(SECRET)),
+        "{hidden:?}"
+    );
     let first = desk.workspace.log().unwrap();
     let first = first[0].before().unwrap().about();
     assert_eq!(first, Some(About::SessionDeleted));
@@ -147,8 +150,8 @@ struct Old {
 impl Old {
     fn open() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let fixture = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/promises/fixtures/copied-prompts");
+        let fixture =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/promises/fixtures/copied-prompts");
         copy(&fixture, &dir.path().join("store"));
         let store = Store::open(dir.path().join("store")).unwrap();
         let workspace = store.workspaces().unwrap().remove(0);
@@ -196,7 +199,10 @@ fn prompts_that_an_earlier_version_copied_are_shown_while_the_session_is_there()
     let texts = log(&old.workspace);
     assert_eq!(texts[0], "write the license");
     assert_eq!(texts[1], format!("use the key {SECRET}"));
-    assert!(texts[2..].iter().all(|text| text.contains(SECRET)), "{texts:?}");
+    assert!(
+        texts[2..].iter().all(|text| text.contains(SECRET)),
+        "{texts:?}"
+    );
     delete(&old.store, &old.leaked).unwrap();
     let texts = log(&old.workspace);
     assert_eq!(texts[..2], ["write the license", "session deleted"]);
@@ -212,7 +218,10 @@ fn a_purge_rewrites_a_trail_that_has_copied_prompts() {
     plan.apply().unwrap();
     assert!(!has(old.store.root(), SECRET));
     assert!(!trail(&old.workspace).exists());
-    assert!(has(&workspaces, "write the license"), "it is another session's");
+    assert!(
+        has(&workspaces, "write the license"),
+        "it is another session's"
+    );
     let texts = log(&old.workspace);
     assert_eq!(texts[..2], ["write the license", "session deleted"]);
     assert!(old.store.verify_snapshots().unwrap().is_ok());

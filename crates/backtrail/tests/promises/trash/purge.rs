@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 
 use backtrail::{
-    About, Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapReason, GcOptions,
-    DropReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, SnapshotsRepairOptions, Store,
-    Timestamp, ToolResult, ToolUse, CheckpointReason, Workspace,
+    About, Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapReason,
+    GcOptions, DropReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions,
+    Shape, Store, Timestamp, ToolResult, ToolUse, CheckpointReason, Workspace,
 };
 use tempfile::TempDir;
 
