@@ -209,7 +209,7 @@
 mod context;
 mod error;
 mod escape;
-mod gc;
+pub mod gc;
 mod hex;
 mod ids;
 mod json;
@@ -226,18 +226,18 @@ mod store;
 mod time;
 mod trail;
 mod transcript;
-mod trash;
+pub mod trash;
+pub mod verify;
 mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
 pub use error::{Error, ErrorKind, Reason, Result};
-pub use gc::{GcOptions, GcReport, KeptStates, SkippedPack, DroppedStates};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};
 pub use log::{
     Commit, Durability, Follower, GapReason, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
-    Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
+    Records, SetAside, TrailRecord, TrailRecords,
 };
 pub use message::{
     Block, Compaction, Draft, InputLine, Media, Message, Role, StoredCompaction, TextBlock,
@@ -269,15 +269,10 @@ pub use trail::{
     RecordRef, SourceRecord, SpawnedBy, Sums,
 };
 pub use transcript::{CompactionSummary, Transcript};
-pub use trash::{
-    DeletePlan, DeleteScope, Deletion, DeletionReason, EmptyOptions, EmptyPlan, EmptyReport,
-    KeptEntry, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, TrashKind,
-};
 pub use workspace::{
-    About, Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
-    Incomplete, Dropped, DropReason, LogEntry, LogKind, LostState, Skipped, ObjectDamage,
-    Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
-    SnapshotsReport, RemainingFiles, VerifyOptions, CheckpointReason, Workspace, remote_of,
+    About, Active, Activity, Checkpoint, CheckpointOptions, CheckpointReason, Checkpoints,
+    DropReason, Dropped, FileChange, FormerRoot, LogEntry, LogKind, Point, RelinkOptions, Relinked,
+    RelinkedWhat, Run, SessionPlace, Skipped, Workspace, remote_of,
 };
 
 /// The Rust of README.md, which `cargo test --doc` compiles.

@@ -2,7 +2,8 @@
 
 mod purge;
 
-use backtrail::{DeletePlan, DeleteScope, Deletion, DeletionReason, SessionId, Store};
+use backtrail::trash::{DeletePlan, DeleteScope, Deletion, DeletionReason};
+use backtrail::{SessionId, Store};
 use serde_json::{Value, json};
 
 use super::{Answer, locked_hint, require_store, resolve, short};

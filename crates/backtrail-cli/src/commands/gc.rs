@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::time::Duration;
 
-use backtrail::{DroppedStates, ErrorKind, GcOptions, GcReport, SkippedWorkspace};
+use backtrail::gc::{DroppedStates, GcOptions, GcReport, SkippedWorkspace};
+use backtrail::ErrorKind;
 use serde_json::{Value, json};
 
 use super::{Answer, relative, require_store};

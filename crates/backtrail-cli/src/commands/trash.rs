@@ -3,7 +3,8 @@
 mod empty;
 mod list;
 
-use backtrail::{Store, TrashEntry, TrashName, TrashKind};
+use backtrail::trash::{TrashEntry, TrashKind, TrashName};
+use backtrail::Store;
 use serde_json::json;
 
 use super::{Answer, require_store, short};

@@ -6,7 +6,8 @@ mod place;
 use std::io::Write;
 use std::path::PathBuf;
 
-use backtrail::{Damage, HistoryGap, Reason, SessionId, Store, VerifyOptions};
+use backtrail::verify::VerifyOptions;
+use backtrail::{Damage, HistoryGap, Reason, SessionId, Store};
 use serde_json::{Value, json};
 
 pub(super) use lost::Lost;

@@ -21,8 +21,8 @@ use crate::session::{
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
 use crate::workspace::{
-    self, SessionsHere, Run, SessionPlace, SnapshotsRepair, SnapshotsReport, VerifyOptions, Workspace,
-    append_run,
+    self, Run, SessionPlace, SessionsHere, SnapshotsRepairOptions, SnapshotsRepairPlan,
+    SnapshotsReport, VerifyOptions, Workspace, append_run,
 };
 
 pub(crate) use objects_lock::ObjectsLock;

@@ -35,6 +35,7 @@ pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionReason};
 pub use empty::{EmptyOptions, EmptyPlan, EmptyReport, KeptEntry};
 pub use entries::{TrashContents, TrashEntry, TrashName, TrashKind};
 
+pub use crate::workspace::RemainingFiles;
 pub use purge::{PurgePlan, PurgeReport};
 
 pub(crate) use old_trails::move_old_trails;

@@ -11,10 +11,8 @@ mod purge;
 mod several;
 mod spared;
 
-use backtrail::{
-    DeleteScope, EmptyOptions, Message, Result, SessionId, SessionOptions, SessionReader, Store,
-    StoreOptions, TrashName,
-};
+use backtrail::trash::{DeleteScope, EmptyOptions, TrashName};
+use backtrail::{Message, Result, SessionId, SessionOptions, SessionReader, Store, StoreOptions};
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
 const HOME: &str = "/store-in-memory";

@@ -1,6 +1,7 @@
 //! `backtrail delete --purge`: no byte of a session stays.
 
-use backtrail::{PurgePlan, PurgeReport, SessionId, RemainingFiles, Store};
+use backtrail::trash::{PurgePlan, PurgeReport, RemainingFiles};
+use backtrail::{SessionId, Store};
 use serde_json::{Value, json};
 
 use super::{Args, all_short, deletion_json, locked, resolve_anywhere, scope};

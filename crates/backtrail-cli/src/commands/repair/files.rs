@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use backtrail::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions, Store};
+use backtrail::verify::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions};
+use backtrail::Store;
 use serde_json::{Value, json};
 
 use crate::args::Global;

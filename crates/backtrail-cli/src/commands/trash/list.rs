@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::{TrashContents, TrashEntry, TrashKind};
+use backtrail::trash::{TrashContents, TrashEntry, TrashKind};
 use serde_json::{Value, json};
 
 use super::{Answer, Global, Result, Ui, short};

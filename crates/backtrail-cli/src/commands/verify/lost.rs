@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use backtrail::{LostState, ObjectId};
+use backtrail::verify::LostState;
+use backtrail::ObjectId;
 use serde_json::{Value, json};
 
 use crate::error::full_text;

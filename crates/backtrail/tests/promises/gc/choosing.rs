@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use backtrail::{
-    Attempt, CheckpointOptions, ErrorKind, GcOptions, DropReason, Message, Point, Rewind,
-    SessionOptions, CheckpointReason,
-};
+use backtrail::gc::GcOptions;
+use backtrail::{Attempt, CheckpointOptions, ErrorKind, DropReason, Message, Point, Rewind, SessionOptions, CheckpointReason};
 
 use super::kit::{Bench, DAY, START, noise, packs};
 

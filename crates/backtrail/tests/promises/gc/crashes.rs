@@ -7,7 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::time::Duration;
 
-use backtrail::{CheckpointOptions, GcOptions, ObjectId, Reason, Store, StoreOptions, CheckpointReason};
+use backtrail::gc::GcOptions;
+use backtrail::{CheckpointOptions, ObjectId, Reason, Store, StoreOptions, CheckpointReason};
 use backtrail_testkit::{
     Count, Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When,
 };

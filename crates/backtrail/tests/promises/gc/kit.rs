@@ -4,10 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backtrail::{
-    Checkpoint, CheckpointOptions, FileKind, GcOptions, GcReport, LocalStorage, ObjectId, Snapshot,
-    Storage, Store, StoreOptions, CheckpointReason, Workspace,
-};
+use backtrail::gc::{GcOptions, GcReport};
+use backtrail::{Checkpoint, CheckpointOptions, FileKind, LocalStorage, ObjectId, Snapshot, Storage, Store, StoreOptions, CheckpointReason, Workspace};
 use backtrail_testkit::{ManualClock, SeededRandomness};
 use tempfile::TempDir;
 

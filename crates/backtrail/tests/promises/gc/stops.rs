@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use backtrail::{CheckpointOptions, ErrorKind, GcOptions, StoreOptions, CheckpointReason};
+use backtrail::gc::GcOptions;
+use backtrail::{CheckpointOptions, ErrorKind, StoreOptions, CheckpointReason};
 use backtrail_testkit::{ManualClock, SeededRandomness};
 
 use super::kit::{Bench, DAY, START, noise, packs, read_whole};

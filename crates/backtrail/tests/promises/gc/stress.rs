@@ -14,10 +14,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use backtrail::{
-    Attempt, CheckpointOptions, ErrorKind, GcOptions, Point, Rewind, Store, StoreOptions, CheckpointReason,
-    Workspace,
-};
+use backtrail::gc::GcOptions;
+use backtrail::{Attempt, CheckpointOptions, ErrorKind, Point, Rewind, Store, StoreOptions, CheckpointReason, Workspace};
 
 use super::kit::{assert_verifies, noise, read_all, read_whole};
 use crate::rewind::kit::{quick_dir, setting};

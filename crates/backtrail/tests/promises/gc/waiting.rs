@@ -9,9 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use backtrail::{
-    CheckpointOptions, GcOptions, LocalStorage, Storage, StorageFile, StoreOptions, CheckpointReason,
-};
+use backtrail::gc::GcOptions;
+use backtrail::{CheckpointOptions, LocalStorage, Storage, StorageFile, StoreOptions, CheckpointReason};
 
 use backtrail_testkit::SeededRandomness;
 

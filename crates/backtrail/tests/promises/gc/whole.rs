@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use backtrail::{CheckpointOptions, ErrorKind, GcOptions, DropReason, Point, CheckpointReason};
+use backtrail::gc::GcOptions;
+use backtrail::{CheckpointOptions, ErrorKind, DropReason, Point, CheckpointReason};
 
 use super::kit::{Bench, DAY, noise, packs};
 

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backtrail::{
-    CheckpointId, LostState, SnapshotsRepairOptions, SnapshotsRepairPlan, SnapshotsReport, Store,
-    VerifyOptions,
-};
+use backtrail::verify::{LostState, SnapshotsRepairOptions, SnapshotsRepairPlan, SnapshotsReport, VerifyOptions};
+use backtrail::{CheckpointId, Store};
 use backtrail_testkit::{Randomness as _, SeededRandomness};
 
 use super::desk::Desk;

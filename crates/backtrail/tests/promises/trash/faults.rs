@@ -3,9 +3,8 @@
 //!
 //! The fault comes at every operation in turn, until there are no more.
 
-use backtrail::{
-    CheckpointOptions, EmptyOptions, Message, Result, SessionId, SessionOptions, Store,
-};
+use backtrail::trash::EmptyOptions;
+use backtrail::{CheckpointOptions, Message, Result, SessionId, SessionOptions, Store};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
 use super::HOME;

@@ -1,10 +1,8 @@
 //! A13: with a keep count, older trails that lie wholly before the last compaction go to
 //! the trash, and history says where it begins.
 
-use backtrail::{
-    Compaction, EmptyOptions, ForkOptions, GapReason, Message, Result, Session, SessionId,
-    SessionOptions, SessionReader, Shape, Store, TrashKind,
-};
+use backtrail::trash::{EmptyOptions, TrashKind};
+use backtrail::{Compaction, ForkOptions, GapReason, Message, Result, Session, SessionId, SessionOptions, SessionReader, Shape, Store};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
 use super::{HOME, fork, options, said};

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use backtrail::{
-    Block, CheckpointOptions, DeleteScope, DeletionReason, EmptyOptions, ErrorKind, ForkOptions,
-    Message, Note, Role, SessionOptions, ToolUse, CheckpointReason,
-};
+use backtrail::trash::{DeleteScope, DeletionReason, EmptyOptions};
+use backtrail::{Block, CheckpointOptions, ErrorKind, ForkOptions, Message, Note, Role, SessionOptions, ToolUse, CheckpointReason};
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
 use super::{HOME, delete, empty, fork, name, options, said, session, store_on};

@@ -5,7 +5,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use backtrail::{EmptyOptions, SessionOptions, Store, TrashName};
+use backtrail::trash::{EmptyOptions, TrashName};
+use backtrail::{SessionOptions, Store};
 
 use super::{delete, name, said, session};
 

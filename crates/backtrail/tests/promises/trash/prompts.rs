@@ -9,10 +9,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backtrail::{
-    About, CheckpointOptions, DeleteScope, LogEntry, LogKind, Message, Rewind, Session, SessionId,
-    SessionOptions, Store, ToolResult, ToolUse, Workspace,
-};
+use backtrail::trash::DeleteScope;
+use backtrail::{About, CheckpointOptions, LogEntry, LogKind, Message, Rewind, Session, SessionId, SessionOptions, Store, ToolResult, ToolUse, Workspace};
 use tempfile::TempDir;
 
 use super::purge::{Desk, SECRET};

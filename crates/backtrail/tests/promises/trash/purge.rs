@@ -9,11 +9,9 @@
 use std::fs;
 use std::path::Path;
 
-use backtrail::{
-    About, Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapReason,
-    GcOptions, DropReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions,
-    Shape, Store, Timestamp, ToolResult, ToolUse, CheckpointReason, Workspace,
-};
+use backtrail::gc::GcOptions;
+use backtrail::trash::DeleteScope;
+use backtrail::{About, Attempt, Block, CheckpointOptions, ErrorKind, ForkOptions, GapReason, DropReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store, Timestamp, ToolResult, ToolUse, CheckpointReason, Workspace};
 use tempfile::TempDir;
 
 use super::{delete, said, session};
@@ -43,7 +41,7 @@ impl Desk {
         fs::write(self.workspace.root().join(name), text).unwrap();
     }
 
-    pub(super) fn purge(&self, id: &SessionId) -> backtrail::PurgeReport {
+    pub(super) fn purge(&self, id: &SessionId) -> backtrail::trash::PurgeReport {
         let ids = std::slice::from_ref(id);
         let plan = self.store.purge_plan(ids, DeleteScope::Named).unwrap();
         plan.apply().unwrap()

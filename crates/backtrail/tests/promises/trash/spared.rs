@@ -8,10 +8,9 @@
 use std::fs;
 use std::path::Path;
 
-use backtrail::{
-    Checkpoint, CheckpointOptions, DeleteScope, EmptyOptions, ErrorKind, ForkOptions, GcOptions,
-    Note, SessionId, CheckpointReason, Workspace,
-};
+use backtrail::gc::GcOptions;
+use backtrail::trash::{DeleteScope, EmptyOptions};
+use backtrail::{Checkpoint, CheckpointOptions, ErrorKind, ForkOptions, Note, SessionId, CheckpointReason, Workspace};
 
 use super::purge::{Desk, SECRET};
 use super::{delete, session};
