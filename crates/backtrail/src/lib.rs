@@ -272,7 +272,7 @@ pub use transcript::{CompactionSummary, Transcript};
 pub use workspace::{
     About, Active, Activity, Checkpoint, CheckpointOptions, CheckpointReason, Checkpoints,
     DropReason, Dropped, FileChange, FormerRoot, LogEntry, LogKind, Point, RelinkOptions, Relinked,
-    RelinkedWhat, Run, SessionPlace, Skipped, Workspace, remote_of,
+    RelinkedWhat, Run, SessionPlace, SkippedFiles, Workspace, remote_of,
 };
 
 /// The Rust of README.md, which `cargo test --doc` compiles.

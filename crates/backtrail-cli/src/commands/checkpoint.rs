@@ -1,6 +1,6 @@
 //! `backtrail checkpoint`: keep the files as they are now.
 
-use backtrail::{About, Checkpoint, CheckpointOptions, Skipped, SkippedEntry};
+use backtrail::{About, Checkpoint, CheckpointOptions, SkippedEntry, SkippedFiles};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -100,7 +100,7 @@ fn said(checkpoint: &Checkpoint, root: &str) -> String {
 
 /// Writes the first few of what was not captured; `None` where nothing was left
 /// out.
-pub(crate) fn skipped(skipped: &Skipped) -> Option<String> {
+pub(crate) fn skipped(skipped: &SkippedFiles) -> Option<String> {
     first_of(&skipped.first, skipped.count)
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
     value
 }
 
-pub(crate) fn skipped_json(skipped: &Skipped) -> Value {
+pub(crate) fn skipped_json(skipped: &SkippedFiles) -> Value {
     let entry = |entry: &SkippedEntry| {
         json!({
             "path": path_json(&entry.path),

@@ -123,12 +123,12 @@ fn because(deletion: &Deletion) -> String {
 }
 
 fn deletion_json(deletion: &Deletion) -> Value {
-    let (because, of) = match &deletion.reason {
+    let (reason, of) = match &deletion.reason {
         DeletionReason::Fork { of } => ("fork", Some(of)),
         DeletionReason::SubAgent { of } => ("sub_agent", Some(of)),
         _ => ("named", None),
     };
-    json!({"session": deletion.id, "because": because, "of": of})
+    json!({"session": deletion.id, "reason": reason, "of": of})
 }
 
 /// Finds a session, in the trash as well, or purged before.

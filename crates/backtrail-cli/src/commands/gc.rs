@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::Duration;
 
-use backtrail::gc::{DroppedStates, GcOptions, GcReport, SkippedWorkspace};
 use backtrail::ErrorKind;
+use backtrail::gc::{DroppedStates, GcOptions, GcReport, SkippedWorkspace};
 use serde_json::{Value, json};
 
 use super::{Answer, relative, require_store};
@@ -61,7 +61,10 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         told.print(ui).map_err(|error| unwritable(&error))?;
     }
     told.warn(ui);
-    let is_damaged = report.skipped_packs.iter().any(|left| left.damaged.is_some());
+    let is_damaged = report
+        .skipped_packs
+        .iter()
+        .any(|left| left.damaged.is_some());
     Ok(match is_damaged || report.over > 0 {
         true => Answer::No,
         false => Answer::Done,

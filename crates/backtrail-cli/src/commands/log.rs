@@ -5,7 +5,8 @@ mod rows;
 use std::path::PathBuf;
 
 use backtrail::{
-    Checkpoint, Checkpoints, DamageReport, Diff, ErrorKind, LogEntry, LogKind, CheckpointReason, Workspace,
+    Checkpoint, CheckpointReason, Checkpoints, DamageReport, Diff, ErrorKind, LogEntry, LogKind,
+    Workspace,
 };
 use serde_json::Value;
 
@@ -88,7 +89,10 @@ fn print_json(workspace: &Workspace, args: &Args, paths: &[PathBuf], ui: &Ui) ->
 /// Returns whether a checkpoint is a part of what another one tells: of a turn, or of
 /// a rewind, which keeps the files as they are before it moves them.
 fn is_minor(checkpoint: &Checkpoint) -> bool {
-    matches!(checkpoint.reason(), CheckpointReason::ToolEnd | CheckpointReason::BeforeRewind)
+    matches!(
+        checkpoint.reason(),
+        CheckpointReason::ToolEnd | CheckpointReason::BeforeRewind
+    )
 }
 
 /// Returns whether a checkpoint is one that somebody would count: what is kept before

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Activity, LogEntry, LogKind, SessionInfo, Store, Timestamp, CheckpointReason, Workspace};
+use backtrail::{
+    Activity, CheckpointReason, LogEntry, LogKind, SessionInfo, Store, Timestamp, Workspace,
+};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 

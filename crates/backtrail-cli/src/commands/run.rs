@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use backtrail::{
-    Active, Checkpoint, CheckpointOptions, Run, SessionId, SessionOptions, Store, Timestamp, CheckpointReason,
-    Workspace,
+    Active, Checkpoint, CheckpointOptions, CheckpointReason, Run, SessionId, SessionOptions, Store,
+    Timestamp, Workspace,
 };
 
 pub(crate) use self::child::FAILED;

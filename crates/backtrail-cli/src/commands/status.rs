@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::{Activity, Checkpoint, Diff, SessionInfo, CheckpointReason, Workspace};
+use backtrail::{Activity, Checkpoint, CheckpointReason, Diff, SessionInfo, Workspace};
 use serde_json::{Value, json};
 
 use super::checkpoint::checkpoint_json;

@@ -3,8 +3,8 @@
 mod empty;
 mod list;
 
-use backtrail::trash::{TrashEntry, TrashKind, TrashName};
 use backtrail::Store;
+use backtrail::trash::{TrashEntry, TrashKind, TrashName};
 use serde_json::json;
 
 use super::{Answer, require_store, short};

@@ -170,8 +170,13 @@ fn to_be_there_already_is_one_line_and_no_failure() {
 fn ids(cli: &Cli) -> BTreeMap<String, Value> {
     let log = cli.run(&["log", "--all", "--json"]).json();
     let all = log.as_array().unwrap().iter();
-    all.map(|one| (one["id"].as_str().unwrap().to_owned(), one["reason"].clone()))
-        .collect()
+    all.map(|one| {
+        (
+            one["id"].as_str().unwrap().to_owned(),
+            one["reason"].clone(),
+        )
+    })
+    .collect()
 }
 
 #[test]

@@ -77,7 +77,11 @@ impl StatesInUse {
 }
 
 /// Returns the states of a workspace that were not dropped.
-pub(super) fn states(id: &WorkspaceId, records: &WorkspaceRecords, in_use: &StatesInUse) -> Vec<FileVersion> {
+pub(super) fn states(
+    id: &WorkspaceId,
+    records: &WorkspaceRecords,
+    in_use: &StatesInUse,
+) -> Vec<FileVersion> {
     let reasons = keep_reasons(records, in_use);
     let mut states: Vec<FileVersion> = Vec::new();
     let mut by_snapshot: HashMap<ObjectId, usize> = HashMap::new();
@@ -117,11 +121,15 @@ pub(super) fn states(id: &WorkspaceId, records: &WorkspaceRecords, in_use: &Stat
 }
 
 /// Returns the checkpoints that are never dropped, and why.
-fn keep_reasons(records: &WorkspaceRecords, in_use: &StatesInUse) -> HashMap<CheckpointId, KeepReason> {
+fn keep_reasons(
+    records: &WorkspaceRecords,
+    in_use: &StatesInUse,
+) -> HashMap<CheckpointId, KeepReason> {
     let mut reasons = HashMap::new();
     let mut newest_of: HashMap<&SessionId, &KeptCheckpoint> = HashMap::new();
     let kept = || {
-        records.kept
+        records
+            .kept
             .iter()
             .filter(|kept| !records.dropped.contains(&kept.id))
     };

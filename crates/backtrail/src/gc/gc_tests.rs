@@ -83,7 +83,10 @@ fn a_mark_keeps_its_state_until_it_is_cleared() {
     );
     append(&store, &workspace, "mark", &mark);
     let report = store.gc(&all()).unwrap();
-    assert!(report.dropped.is_empty() && report.freed == 0, "{report:#?}");
+    assert!(
+        report.dropped.is_empty() && report.freed == 0,
+        "{report:#?}"
+    );
     assert_eq!(report.kept.in_use, 1);
     append(
         &store,

@@ -267,7 +267,8 @@ impl<'a> Collection<'a> {
         let rest = bytes.saturating_sub(self.store.objects().size()?);
         let mut states = self.states()?;
         let checkpoints: usize = states.iter().map(|state| state.checkpoints.len()).sum();
-        let room = limit.saturating_sub(rest + DROP_RECORD + checkpoints as u64 * DROPPED_CHECKPOINT);
+        let room =
+            limit.saturating_sub(rest + DROP_RECORD + checkpoints as u64 * DROPPED_CHECKPOINT);
         by_worth(&mut states, self.store.now());
         let mut taken = 0;
         let mut chosen = Vec::new();
@@ -351,7 +352,11 @@ impl<'a> Collection<'a> {
 }
 
 /// Sums up dropped states; `None` where there are none.
-fn summary(workspace: &Workspace, going: &[FileVersion], reason: DropReason) -> Option<DroppedStates> {
+fn summary(
+    workspace: &Workspace,
+    going: &[FileVersion],
+    reason: DropReason,
+) -> Option<DroppedStates> {
     let checkpoints = going.iter().map(|state| state.checkpoints.len() as u64);
     Some(DroppedStates {
         workspace: workspace.id().clone(),

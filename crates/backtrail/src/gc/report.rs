@@ -84,7 +84,7 @@ pub struct DroppedStates {
     /// Its directory.
     pub root: PathBuf,
     /// Why they were dropped.
-    pub because: DropReason,
+    pub reason: DropReason,
     /// How many states there are.
     pub states: u64,
     /// How many checkpoints have them.

@@ -19,9 +19,9 @@ use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::opener::Opener;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{RecordKind, RecordRef, Sums, trail_number};
-use crate::workspace::journal::{StepRecord, GivenUp};
-use crate::workspace::dropped;
 use crate::workspace::checkpoint_record::CheckpointRecord;
+use crate::workspace::dropped;
+use crate::workspace::journal::{GivenUp, StepRecord};
 use crate::workspace::{CheckpointReason, must_be_new};
 
 /// The trails of all workspaces, as far as they were read.
@@ -252,7 +252,9 @@ impl WorkspaceRecords {
                 let given_up: GivenUp = serde_json::from_slice(record.bytes()).map_err(syntax)?;
                 self.given_up.insert(given_up.of);
             }
-            RecordKind::Dropped => self.dropped.extend(dropped::read(record).map_err(flawed)?.1),
+            RecordKind::Dropped => self
+                .dropped
+                .extend(dropped::read(record).map_err(flawed)?.1),
             RecordKind::Mark => {
                 let mark: Mark = serde_json::from_slice(record.bytes()).map_err(syntax)?;
                 self.marks.push(mark.snapshot);

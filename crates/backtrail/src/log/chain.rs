@@ -530,7 +530,7 @@ impl Walk {
                 session: files.id().clone(),
                 from: segment.before_first().saturating_add(1),
                 until: segment.until,
-                because: GapReason::InTrash,
+                reason: GapReason::InTrash,
             });
         }
     }

@@ -110,7 +110,7 @@ impl Workspace {
         let present = match &target.files {
             Some(_) => {
                 let last = self.require_last()?.snapshot()?;
-                Some(self.look(&last, options.progress.clone())?.0)
+                Some(self.scan_present(&last, options.progress.clone())?.0)
             }
             None => None,
         };
@@ -218,7 +218,7 @@ impl Workspace {
         &self,
         progress: &Option<Arc<dyn Progress>>,
         expected: Option<ObjectId>,
-    ) -> Result<(State, Checkpoint)> {
+    ) -> Result<(CapturedState, Checkpoint)> {
         let last = self.require_last()?;
         let state = self.store_present(&last, progress.clone())?;
         if expected.is_some_and(|expected| expected != state.id) {

@@ -16,7 +16,7 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::spans::ends;
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Checkpoint, Description, SessionPlace, CheckpointReason};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace};
 
 /// Somebody who may have made the changes of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,8 @@ pub(super) fn intervals(
             before: checkpoints[n - 1].snapshot_id(),
             after: checkpoints[n].snapshot_id(),
             by: saved_by(&around, checkpoints, n),
-            saves: !checkpoints[n].reason().moved() && *checkpoints[n].reason() != CheckpointReason::BeforeRewind,
+            saves: !checkpoints[n].reason().moved()
+                && *checkpoints[n].reason() != CheckpointReason::BeforeRewind,
             n,
             to: None,
             took: None,

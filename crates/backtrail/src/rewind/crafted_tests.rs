@@ -12,8 +12,10 @@ use crate::objects::ObjectId;
 use crate::snapshot::Totals;
 use crate::snapshot::entry::{Dir, DirEntry, Node};
 use crate::snapshot::node::{write_listing, write_root};
-use crate::workspace::journal::{StepRecord, Ending};
-use crate::workspace::{Checkpoint, CheckpointOptions, Skipped, Point, CheckpointReason, Workspace};
+use crate::workspace::journal::{Ending, StepRecord};
+use crate::workspace::{
+    Checkpoint, CheckpointOptions, CheckpointReason, Point, SkippedFiles, Workspace,
+};
 use crate::{Rewind, Store};
 
 /// A workspace beside something that is not in it.
@@ -71,7 +73,7 @@ impl Scene {
         let ending = Ending {
             snapshot,
             totals: Totals::default(),
-            skipped: Skipped::default(),
+            skipped: SkippedFiles::default(),
             changed: 0,
             session: None,
         };

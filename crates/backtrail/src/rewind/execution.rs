@@ -25,10 +25,10 @@ use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
-use crate::workspace::journal::{StepRecord, ChatMoveRecord, MergeRecord, Ending};
-use crate::workspace::create::CapturedState;
 use crate::workspace::checkpoint_record::CheckpointRecord;
-use crate::workspace::{Activity, Checkpoint, SessionPlace, CheckpointReason, Workspace};
+use crate::workspace::create::CapturedState;
+use crate::workspace::journal::{ChatMoveRecord, Ending, MergeRecord, StepRecord};
+use crate::workspace::{Activity, Checkpoint, CheckpointReason, SessionPlace, Workspace};
 
 /// A step that is about to be done. Its caller holds the workspace's lock.
 pub(super) struct Execution<'a> {
@@ -51,7 +51,7 @@ struct MovedFiles {
 impl Execution<'_> {
     /// Does it. `state` and `last` are what is there now and what was kept last,
     /// where files may move.
-    pub(super) fn run(self, files: Option<(&State, &Checkpoint)>) -> Result<RewindReport> {
+    pub(super) fn run(self, files: Option<(&CapturedState, &Checkpoint)>) -> Result<RewindReport> {
         let moved = match (files, &self.planned.files) {
             (Some((state, last)), Some(planned)) => {
                 let writer = self.writer.clone();
@@ -83,7 +83,7 @@ impl Execution<'_> {
     fn move_files(
         &self,
         planned: &FilePlan,
-        state: &State,
+        state: &CapturedState,
         last: &Checkpoint,
     ) -> Result<MovedFiles> {
         let workspace = self.workspace;
@@ -176,7 +176,7 @@ impl Execution<'_> {
     fn before(
         &self,
         planned: &FilePlan,
-        state: &State,
+        state: &CapturedState,
         last: &Checkpoint,
     ) -> Result<Option<CheckpointRecord>> {
         let present = &planned.present;
@@ -334,7 +334,11 @@ const WRITABLE: u32 = 0o300;
 
 /// Returns what is to be done to go from one snapshot to another, in the order of
 /// the paths' bytes.
-pub(super) fn items(begun: &StepRecord, before: &Snapshot, after: &Snapshot) -> Result<Vec<PathChange>> {
+pub(super) fn items(
+    begun: &StepRecord,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Result<Vec<PathChange>> {
     let entry = |node: Option<_>| node.as_ref().and_then(PathEntry::of);
     let differences = before.differences(after, None)?.into_iter();
     let mut items: Vec<PathChange> = differences

@@ -25,7 +25,7 @@ use crate::store::ObjectsLock;
 use crate::workspace::create::CapturedState;
 use crate::workspace::new_directory::NewDirectory;
 use crate::workspace::{
-    Checkpoint, CheckpointOptions, Skipped, Point, SessionPlace, Workspace,
+    Checkpoint, CheckpointOptions, Point, SessionPlace, SkippedFiles, Workspace,
 };
 
 /// How a moment is continued in a directory of its own.
@@ -160,7 +160,7 @@ impl ForkIntoPlan {
 
     /// Returns what the checkpoint saw and did not capture, which does not come
     /// along.
-    pub fn skipped(&self) -> &Skipped {
+    pub fn skipped(&self) -> &SkippedFiles {
         self.checkpoint.skipped()
     }
 
@@ -208,14 +208,14 @@ impl ForkIntoPlan {
 
     /// Stores what the new directory holds: what was captured, and nothing that was
     /// left out.
-    fn first_state(&self, skipped: &BTreeMap<PathBuf, Edit>) -> Result<State> {
+    fn first_state(&self, skipped: &BTreeMap<PathBuf, Edit>) -> Result<CapturedState> {
         if skipped.is_empty() {
-            return Ok(State::whole(self.snapshot.id(), self.totals()));
+            return Ok(CapturedState::whole(self.snapshot.id(), self.totals()));
         }
         let writer = self.workspace.objects().writer()?;
         let (id, root) = edit(&self.snapshot, skipped, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
-        Ok(State::whole(id, root.totals))
+        Ok(CapturedState::whole(id, root.totals))
     }
 
     /// Writes the files and puts them in their place. After an error nothing is left
@@ -285,7 +285,7 @@ impl ForkIntoPlan {
         &self,
         options: &ForkInto,
         empty: SessionOptions,
-        first: State,
+        first: CapturedState,
         objects: ObjectsLock,
     ) -> Result<(Workspace, Checkpoint, Session)> {
         let store = self.workspace.store();

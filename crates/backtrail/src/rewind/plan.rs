@@ -155,7 +155,8 @@ impl FilePlanner<'_> {
             self.look(&present, &target, &authors, (&none, merges))?;
         let mut wanted = changes.paths();
         let mut actions = PathActions::on(changes.differences, &histories, &BTreeSet::new());
-        if matches!(self.found, PresentState::CheckpointRecord(_)) && !actions.to_capture.is_empty() {
+        if matches!(self.found, PresentState::CheckpointRecord(_)) && !actions.to_capture.is_empty()
+        {
             let captured = self.capture(&actions.to_capture, &present)?;
             present = captured.present;
             (changes, histories) =
@@ -181,7 +182,9 @@ impl FilePlanner<'_> {
         actions.fit(&present, &target)?;
         let makes_new = merges || options.pick.is_some();
         let writer = match self.found {
-            PresentState::CheckpointRecord(_) if makes_new => Some(self.workspace.objects().writer()?),
+            PresentState::CheckpointRecord(_) if makes_new => {
+                Some(self.workspace.objects().writer()?)
+            }
             _ => None,
         };
         let merger = Merger {

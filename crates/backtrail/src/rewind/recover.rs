@@ -11,9 +11,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Session, opener_of};
 use crate::snapshot::Snapshot;
-use crate::workspace::journal::{StepRecord, ChatMoveRecord, Ending};
+use crate::workspace::journal::{ChatMoveRecord, Ending, StepRecord};
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Skipped, SessionPlace, CheckpointReason, Workspace};
+use crate::workspace::{CheckpointReason, SessionPlace, SkippedFiles, Workspace};
 
 impl Workspace {
     /// Finishes a rewind, restore, undo or redo that a crash interrupted. `None`
@@ -150,9 +150,9 @@ impl Workspace {
         Ok(())
     }
 
-    fn skipped_at(&self, begun: &StepRecord) -> Result<Skipped> {
+    fn skipped_at(&self, begun: &StepRecord) -> Result<SkippedFiles> {
         let from = self.checkpoint_by_id(begun.from)?;
-        Ok(from.map_or_else(Skipped::default, |from| from.skipped().clone()))
+        Ok(from.map_or_else(SkippedFiles::default, |from| from.skipped().clone()))
     }
 
     /// Moves the conversation, unless it moved already. `None` where it went on

@@ -19,7 +19,7 @@ use crate::session::{Step, StepKind, Steps, all_steps, newest_step, opener_of, u
 use crate::time::Timestamp;
 use crate::workspace::journal::{StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Checkpoint, Description, CheckpointReason, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, Workspace};
 
 /// A step of a conversation alone, and where that stood before it.
 #[derive(Debug)]
@@ -222,7 +222,12 @@ impl<'a> StepFinder<'a> {
     }
 
     /// Takes back what an undo did, exactly.
-    fn redo_of(&self, step: &FileStep, undo: &StepRecord, options: &Rewind) -> Result<RewindTarget> {
+    fn redo_of(
+        &self,
+        step: &FileStep,
+        undo: &StepRecord,
+        options: &Rewind,
+    ) -> Result<RewindTarget> {
         let undone = self.timeline.index_of(undo.id);
         let after = undone.map(|at| self.timeline.checkpoints[at].snapshot_id());
         let files = FileTarget {

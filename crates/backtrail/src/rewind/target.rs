@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::trail::Because;
 use crate::workspace::journal::{MergedWork, TrailPlace};
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Checkpoint, Description, Point, SessionPlace, CheckpointReason, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, Point, SessionPlace, Workspace};
 
 /// What is asked for, found.
 #[derive(Debug)]

@@ -12,7 +12,8 @@ use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::CheckpointId;
 use crate::message::{Block, Draft, Message, ToolResult, ToolUse};
 use crate::workspace::{
-    Active, Checkpoint, CheckpointOptions, SessionPlace, CheckpointReason, Workspace, by_id, moved_home,
+    Active, Checkpoint, CheckpointOptions, CheckpointReason, SessionPlace, Workspace, by_id,
+    moved_home,
 };
 
 impl Session {
@@ -253,7 +254,7 @@ impl Turn {
     fn finish(&self, reason: CheckpointReason) -> Result<Checkpoint> {
         let start = self.lock_behind().wait()?;
         let end = CheckpointOptions::new()
-            .reason(why)
+            .reason(reason)
             .session(self.session.id())
             .begun_by(start);
         self.workspace.checkpoint(end)

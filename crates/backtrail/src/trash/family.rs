@@ -1,4 +1,4 @@
-//! Which session goes on from which.
+//! Which session continues which.
 
 use super::delete::{Deletion, DeletionReason};
 use crate::error::Result;
@@ -7,23 +7,23 @@ use crate::log::{LogDir, first_opener};
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 
-/// What the first trail of a session says of others.
+/// A session, and the sessions that its first trail names.
 #[derive(Debug)]
 pub(super) struct Relative {
     pub(super) id: SessionId,
     pub(super) files: LogDir,
     pub(super) is_deleted: bool,
-    /// The session whose records it goes on from.
+    /// The session whose records it continues.
     pub(super) continues: Option<SessionId>,
     /// The session that it was forked from.
     forked_from: Option<SessionId>,
-    /// The session whose tool call began it.
+    /// The session whose tool call started it.
     spawned_by: Option<SessionId>,
-    /// Whether what it says cannot be read: it may go on from any.
+    /// Whether its first trail cannot be read: it may continue any session.
     pub(super) is_unreadable: bool,
 }
 
-/// All sessions of a store, those in the trash included.
+/// All sessions of a store, including those in the trash.
 #[derive(Debug)]
 pub(super) struct Family(pub(super) Vec<Relative>);
 
@@ -39,19 +39,22 @@ impl Family {
         Ok(Self(all))
     }
 
-    /// Returns the sessions that go on from records of another.
-    pub(super) fn continuing<'a>(&'a self, id: &'a SessionId) -> impl Iterator<Item = &'a Relative> {
+    /// Returns the sessions that continue another.
+    pub(super) fn continuing<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> impl Iterator<Item = &'a Relative> {
         let continues = move |relative: &&Relative| relative.continues.as_ref() == Some(id);
         self.0.iter().filter(continues)
     }
 
-    /// Returns the sessions whose beginning cannot be read.
+    /// Returns the sessions whose first trail cannot be read.
     pub(super) fn unreadable(&self) -> impl Iterator<Item = &Relative> {
         self.0.iter().filter(|relative| relative.is_unreadable)
     }
 
-    /// Returns the forks and sub-agents of sessions, at whatever depth, each before
-    /// the one that it comes from. `fits` says which sessions count.
+    /// Returns the forks and sub-agents of sessions, at any depth, each before the one that
+    /// it comes from. `fits` chooses the sessions that count.
     pub(super) fn descendants(
         &self,
         ids: &[SessionId],
@@ -63,15 +66,15 @@ impl Family {
         while let Some(parent) = parents.get(at).cloned() {
             at += 1;
             for relative in self.0.iter().filter(|relative| fits(relative)) {
-                let Some(because) = relative.comes_from(&parent) else {
+                let Some(reason) = relative.comes_from(&parent) else {
                     continue;
                 };
-                // Once, though they go in a circle.
+                // Only once, even in a circle.
                 if !parents.contains(&relative.id) {
                     parents.push(relative.id.clone());
                     found.push(Deletion {
                         id: relative.id.clone(),
-                        because,
+                        reason,
                     });
                 }
             }
@@ -114,14 +117,14 @@ impl Relative {
     }
 }
 
-/// Returns the other session that a first trail goes on from.
+/// Returns the other session that a first trail continues.
 fn other(opener: &Opener, own: &SessionId) -> Option<SessionId> {
     let continues = opener.continues.as_ref()?;
     (continues.session_id != *own).then(|| continues.session_id.clone())
 }
 
-/// Returns the session that another was forked from here. What an imported file says
-/// of its origin is no fork of ours.
+/// Returns the session that another was forked from. The origin of an imported file does
+/// not count.
 fn parent(opener: &Opener) -> Option<SessionId> {
     let fork = opener
         .fork

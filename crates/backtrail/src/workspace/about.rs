@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::checkpoint::{Checkpoint, SessionPlace, CheckpointReason};
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use crate::error::ErrorKind;
 use crate::ids::SessionId;
 use crate::store::Store;
@@ -54,7 +54,9 @@ impl Description {
     pub(crate) fn of_start(start: &Checkpoint) -> Self {
         let prompt = start.prompt_place();
         match (&start.reason, &start.about) {
-            (CheckpointReason::RunStart, Some(command)) => Self::from(format!("the run `{command}`")),
+            (CheckpointReason::RunStart, Some(command)) => {
+                Self::from(format!("the run `{command}`"))
+            }
             (CheckpointReason::RunStart, None) => Self::from("a run".to_owned()),
             _ => Self {
                 text: Some(prompt.as_ref().map_or("a turn", |_| "the turn").to_owned()),

@@ -32,7 +32,7 @@ pub struct Checkpoint {
     pub(super) files: u64,
     pub(super) bytes: u64,
     pub(super) changed: u64,
-    pub(super) skipped: Skipped,
+    pub(super) skipped: SkippedFiles,
 }
 
 /// Why a checkpoint was made.
@@ -126,7 +126,7 @@ pub struct SessionPlace {
 /// What a snapshot skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkippedFiles {
     /// How many entries were skipped.
     pub count: u64,
     /// The first few of them.
@@ -191,7 +191,7 @@ impl Checkpoint {
     }
 
     /// Returns what was skipped.
-    pub fn skipped(&self) -> &Skipped {
+    pub fn skipped(&self) -> &SkippedFiles {
         &self.skipped
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::checkpoint::{Checkpoint, Skipped, SessionPlace, CheckpointReason};
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use crate::error::{Error, Reason, Result};
 use crate::ids::CheckpointId;
 use crate::json::write_fields;
@@ -36,7 +36,7 @@ pub(crate) struct CheckpointRecord {
     pub(crate) bytes: u64,
     pub(crate) changed: u64,
     #[serde(rename = "not_captured")]
-    pub(crate) skipped: Skipped,
+    pub(crate) skipped: SkippedFiles,
 }
 
 impl CheckpointRecord {

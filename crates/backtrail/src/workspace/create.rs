@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Workspace;
 use super::about::first_line;
-use super::checkpoint::{Checkpoint, Skipped, SessionPlace, CheckpointReason};
-use super::scan::scan_time;
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
+use super::scan::scan_time;
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
@@ -457,7 +457,7 @@ impl SnapshotLock {
 pub(crate) struct CapturedState {
     pub(crate) id: ObjectId,
     totals: Totals,
-    pub(crate) skipped: Skipped,
+    pub(crate) skipped: SkippedFiles,
     cache: Option<StatCache>,
 }
 
@@ -467,7 +467,7 @@ impl CapturedState {
         Self {
             id,
             totals,
-            skipped: Skipped::default(),
+            skipped: SkippedFiles::default(),
             cache: None,
         }
     }
@@ -485,9 +485,9 @@ impl From<Scanned> for CapturedState {
 }
 
 /// Returns what a scan skipped.
-pub(super) fn skipped(scanned: &Scanned) -> Skipped {
+pub(super) fn skipped(scanned: &Scanned) -> SkippedFiles {
     let first = scanned.skipped.iter();
-    Skipped {
+    SkippedFiles {
         count: scanned.root.totals.skipped,
         first: first
             .filter_map(|(path, skipped)| SkippedEntry::new(path.clone(), skipped))

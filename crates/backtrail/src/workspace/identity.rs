@@ -312,7 +312,12 @@ impl KnownWorkspace {
 }
 
 /// Opens a known workspace, and notes its directory and its remote where they are new.
-fn bind(store: &Store, known: KnownWorkspace, place: &Directory, remote: &Remote) -> Result<Workspace> {
+fn bind(
+    store: &Store,
+    known: KnownWorkspace,
+    place: &Directory,
+    remote: &Remote,
+) -> Result<Workspace> {
     let now = known.now(place, remote, store.now());
     if now != known.noted {
         note(store, &known.id, now)?;

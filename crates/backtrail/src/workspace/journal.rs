@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::about::Description;
-use super::checkpoint::{Skipped, SessionPlace, CheckpointReason};
+use super::checkpoint::{CheckpointReason, SessionPlace, SkippedFiles};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
@@ -133,7 +133,7 @@ pub(crate) struct GivenUp {
 pub(crate) struct Ending {
     pub(crate) snapshot: ObjectId,
     pub(crate) totals: Totals,
-    pub(crate) skipped: Skipped,
+    pub(crate) skipped: SkippedFiles,
     pub(crate) changed: u64,
     /// The last record of the conversation, if it moved with the files.
     pub(crate) session: Option<SessionPlace>,
@@ -172,7 +172,11 @@ pub(super) fn body(value: &impl Serialize) -> Result<Vec<u8>> {
 impl Workspace {
     /// Records that a step begins, after the checkpoint of the files before it where that is
     /// not on the trail yet. Durable when it returns.
-    pub(crate) fn begin_step(&self, before: Option<&CheckpointRecord>, begun: &StepRecord) -> Result<()> {
+    pub(crate) fn begin_step(
+        &self,
+        before: Option<&CheckpointRecord>,
+        begun: &StepRecord,
+    ) -> Result<()> {
         let before = before.map(CheckpointRecord::body).transpose()?;
         let begun = body(begun)?;
         let entry = |kind, body| Entry { kind, body };

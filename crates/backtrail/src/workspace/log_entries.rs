@@ -121,7 +121,9 @@ fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
         }
         match checkpoint.reason {
             CheckpointReason::Manual => entries.push(entry(LogKind::Checkpoint)),
-            CheckpointReason::BeforeRewind => entries.extend(persons.then(|| entry(LogKind::Person))),
+            CheckpointReason::BeforeRewind => {
+                entries.extend(persons.then(|| entry(LogKind::Person)))
+            }
             CheckpointReason::Rewind => entries.push(entry(LogKind::Rewind)),
             CheckpointReason::Restore => entries.push(entry(LogKind::Restore)),
             CheckpointReason::Undo => entries.push(entry(LogKind::Undo)),

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::path_lookup::{PathLookup, lookup, node_at, checked_path, unstable};
 use super::journal::body;
+use super::path_lookup::{PathLookup, checked_path, lookup, node_at, unstable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hex::{path_of, to_hex};
 use crate::log::append_entry;

@@ -54,8 +54,19 @@ impl NewDirectory {
         let kind = match rustix::fs::lstat(&path) {
             Ok(stat) => Some(FileType::from_raw_mode(stat.st_mode)),
             Err(Errno::NOENT) => None,
-            Err(Errno::NOTDIR) => return Err(refused(&path, "leads through something that is not a directory")),
-            Err(error) => return Err(Error::io("cannot read the directory's metadata", &path, error.into())),
+            Err(Errno::NOTDIR) => {
+                return Err(refused(
+                    &path,
+                    "leads through something that is not a directory",
+                ));
+            }
+            Err(error) => {
+                return Err(Error::io(
+                    "cannot read the directory's metadata",
+                    &path,
+                    error.into(),
+                ));
+            }
         };
         match kind {
             None => Self::absent(&path),
@@ -80,10 +91,7 @@ impl NewDirectory {
                 is_there: false,
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let what = format!(
-                    "{} does not exist; create it first",
-                    shown(parent)
-                );
+                let what = format!("{} does not exist; create it first", shown(parent));
                 Err(Error::new(ErrorKind::NotFound, what).at_path(parent))
             }
             Err(error) => Err(Error::io("cannot open the directory", parent, error)),
@@ -147,9 +155,7 @@ impl NewDirectory {
 /// Returns why a workspace conflicts with a new directory, if it does.
 fn conflict_with(root: &Path, whole: &Path) -> Option<String> {
     if root == whole {
-        return Some(
-            "is already a workspace with checkpoints; name another directory".to_owned(),
-        );
+        return Some("is already a workspace with checkpoints; name another directory".to_owned());
     }
     if whole.starts_with(root) {
         return Some(within(root));

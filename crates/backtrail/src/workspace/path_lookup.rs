@@ -78,8 +78,13 @@ pub(super) fn checked_path(path: &Path) -> Result<PathBuf> {
 
 /// Looks up a path below a root. Links are not followed.
 pub(super) fn lookup(root: &Path, path: &Path) -> Result<PathLookup> {
-    let failed =
-        |error: Errno| Error::io("cannot read the file's metadata", &root.join(path), error.into());
+    let failed = |error: Errno| {
+        Error::io(
+            "cannot read the file's metadata",
+            &root.join(path),
+            error.into(),
+        )
+    };
     let handle = Root::open(root)?;
     let mut lookup = PathLookup {
         dirs: Vec::new(),

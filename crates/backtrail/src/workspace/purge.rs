@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::Workspace;
-use super::checkpoint::{Skipped, CheckpointReason};
-use super::journal::StepRecord;
-use super::dropped::DropReason;
+use super::checkpoint::{CheckpointReason, SkippedFiles};
 use super::checkpoint_record::CheckpointRecord;
+use super::dropped::DropReason;
+use super::journal::StepRecord;
 use crate::error::{ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
@@ -212,7 +212,7 @@ impl Traces {
                 "about" if fields.get("prompt").is_none() => is_changed = true,
                 "label" if is_own => is_changed = true,
                 "not_captured" if is_own => {
-                    let mut skipped: Skipped = value.parse().unwrap_or_default();
+                    let mut skipped: SkippedFiles = value.parse().unwrap_or_default();
                     let count = skipped.first.len();
                     skipped
                         .first
@@ -230,7 +230,9 @@ impl Traces {
 impl Editor for Traces {
     fn edit(&self, record: &RecordRef<'_>) -> Result<Rewritten> {
         let id = match record.kind() {
-            RecordKind::Checkpoint | RecordKind::Done => CheckpointRecord::read(record).map(|it| it.id),
+            RecordKind::Checkpoint | RecordKind::Done => {
+                CheckpointRecord::read(record).map(|it| it.id)
+            }
             RecordKind::Rewind => StepRecord::read(record).map(|it| it.id),
             _ => return Ok(Rewritten::AsItIs),
         };

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::Workspace;
 use super::identity::{
-    KnownWorkspace, Directory, absent_root, by_id, create, find_known, known, lock, not_in_the_store, note,
-    read_known,
+    Directory, KnownWorkspace, absent_root, by_id, create, find_known, known, lock,
+    not_in_the_store, note, read_known,
 };
 use super::remote;
 use crate::error::{Error, ErrorKind, Result};
@@ -239,12 +239,20 @@ impl RelinkSource {
     }
 
     fn was_at(&self, root: &Path) -> bool {
-        let mut former = self.workspace.iter().flat_map(|known| &known.noted.formerly);
+        let mut former = self
+            .workspace
+            .iter()
+            .flat_map(|known| &known.noted.formerly);
         former.any(|former| former.root() == root)
     }
 }
 
-fn move_workspace(store: &Store, old: KnownWorkspace, from: PathBuf, to: RelinkTarget) -> Result<Relinked> {
+fn move_workspace(
+    store: &Store,
+    old: KnownWorkspace,
+    from: PathBuf,
+    to: RelinkTarget,
+) -> Result<Relinked> {
     let (said, root) = match &to {
         RelinkTarget::There(place) => {
             if let Some(there) = find_known(known(store)?, place)
@@ -273,7 +281,12 @@ fn move_workspace(store: &Store, old: KnownWorkspace, from: PathBuf, to: RelinkT
 }
 
 /// Replaces a workspace without checkpoints at the new directory.
-fn supersede(store: &Store, there: KnownWorkspace, to: &WorkspaceId, place: &Directory) -> Result<()> {
+fn supersede(
+    store: &Store,
+    there: KnownWorkspace,
+    to: &WorkspaceId,
+    place: &Directory,
+) -> Result<()> {
     if there.is_used(store) {
         let what = format!(
             "{} is another workspace with checkpoints",
@@ -416,6 +429,9 @@ impl Workspace {
     /// Fails where the workspace's trail cannot be read.
     pub fn former_roots(&self) -> Result<Vec<FormerRoot>> {
         let known = read_known(self.store(), self.id().clone())?;
-        Ok(known.iter().flat_map(KnownWorkspace::former_roots).collect())
+        Ok(known
+            .iter()
+            .flat_map(KnownWorkspace::former_roots)
+            .collect())
     }
 }

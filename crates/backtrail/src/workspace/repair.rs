@@ -110,7 +110,10 @@ pub(crate) fn repair_snapshots_plan(
     options: SnapshotsRepairOptions,
 ) -> Result<SnapshotsRepairPlan> {
     let found = verify(store, &VerifyOptions::new())?;
-    let damaged = found.trails.into_iter().filter(|(_, report)| !report.is_ok());
+    let damaged = found
+        .trails
+        .into_iter()
+        .filter(|(_, report)| !report.is_ok());
     let damaged: Vec<Workspace> = damaged.map(|(workspace, _)| workspace).collect();
     let mut planned = SnapshotsRepair {
         dry_run: true,
@@ -158,8 +161,9 @@ impl SnapshotsRepairPlan {
             let plan = repair_plan(workspace.store(), workspace.files())?;
             repair.trails.push((workspace.clone(), plan.apply()?));
         }
+        let gives_up = self.options.give_up_lost;
         self.recapture(&mut repair)?;
-        if self.options.give_up_lost {
+        if gives_up {
             repair.give_up()?;
         }
         Ok(repair)
@@ -236,7 +240,9 @@ impl SnapshotsRepair {
     fn find_in(&mut self, present: &[PresentFiles], lost: Vec<LostState>) {
         let mut named = HashSet::new();
         for state in lost {
-            let from = present.iter().find_map(|found| found.path_of(&state.object));
+            let from = present
+                .iter()
+                .find_map(|found| found.path_of(&state.object));
             match from {
                 Some(from) if named.insert(state.object) => self.recaptured.push(Recaptured {
                     object: state.object,

@@ -1,7 +1,7 @@
 //! Finding the checkpoint that a point means.
 
 use super::Workspace;
-use super::checkpoint::{Checkpoint, SessionPlace, CheckpointReason};
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::point::{Named, Point};
 use super::timeline::Timeline;
 use crate::error::{Error, ErrorKind, Result, quoted};
@@ -231,10 +231,7 @@ impl Workspace {
 
     fn no_such(&self, text: &str) -> Error {
         let what = match is_prefix(text) {
-            true => format!(
-                "no checkpoint, record or label matches {}",
-                quoted(text)
-            ),
+            true => format!("no checkpoint, record or label matches {}", quoted(text)),
             false => format!("no checkpoint or label matches {}", quoted(text)),
         };
         let error = Error::new(ErrorKind::NotFound, what);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::Workspace;
-use super::checkpoint::Skipped;
+use super::checkpoint::SkippedFiles;
 use super::create::skipped;
 use crate::error::Result;
 use crate::objects::ObjectId;
@@ -26,7 +26,7 @@ impl Workspace {
         &self,
         before: &Snapshot,
         progress: Option<Arc<dyn Progress>>,
-    ) -> Result<(Diff, Skipped)> {
+    ) -> Result<(Diff, SkippedFiles)> {
         let (present, skipped) = self.scan_present(before, progress)?;
         Ok((before.diff(&present)?, skipped))
     }
@@ -37,9 +37,9 @@ impl Workspace {
         &self,
         before: &Snapshot,
         progress: Option<Arc<dyn Progress>>,
-    ) -> Result<(Snapshot, Skipped)> {
+    ) -> Result<(Snapshot, SkippedFiles)> {
         if !self.root_exists()? {
-            return Ok((self.absence(before)?, Skipped::default()));
+            return Ok((self.absence(before)?, SkippedFiles::default()));
         }
         let mut options = self.scan_options(None, progress);
         // What the last checkpoint has is scanned whatever the ignore rules say.

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason};
+use super::checkpoint_record::CheckpointRecord;
 use super::journal::StepRecord;
 use super::spans::{Span, spans};
-use super::checkpoint_record::CheckpointRecord;
 use crate::error::{ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::trail::RecordKind;

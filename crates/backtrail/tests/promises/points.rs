@@ -9,7 +9,8 @@
 use std::fs;
 
 use backtrail::{
-    Checkpoint, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, CheckpointReason, Workspace,
+    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, Message, Point, SessionOptions,
+    Workspace,
 };
 
 use crate::snapshots::desk::Desk;
@@ -154,7 +155,10 @@ fn last_n_counts_turns_and_runs_of_all_sessions_and_not_what_lies_within_them() 
     let run = |reason| CheckpointOptions::new().reason(reason).session(one.id());
     let start = make(&desk.workspace, run(CheckpointReason::RunStart));
     set("1 after the run");
-    make(&desk.workspace, run(CheckpointReason::RunEnd).begun_by(start.id()));
+    make(
+        &desk.workspace,
+        run(CheckpointReason::RunEnd).begun_by(start.id()),
+    );
     turn.end().unwrap();
     // Somebody asks for one in between, which is no turn.
     set("by hand");
@@ -163,7 +167,10 @@ fn last_n_counts_turns_and_runs_of_all_sessions_and_not_what_lies_within_them() 
     let run = |reason| CheckpointOptions::new().reason(reason).session(two.id());
     let start = make(&desk.workspace, run(CheckpointReason::RunStart));
     set("2");
-    make(&desk.workspace, run(CheckpointReason::RunEnd).begun_by(start.id()));
+    make(
+        &desk.workspace,
+        run(CheckpointReason::RunEnd).begun_by(start.id()),
+    );
     // One without an end.
     make(&desk.workspace, run(CheckpointReason::RunStart));
     set("3");

@@ -16,9 +16,9 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
 use backtrail::{
-    Block, Checkpoint, CheckpointOptions, ErrorKind, LocalStorage, LogKind, Message, Point,
-    Session, SessionOptions, Storage, StorageFile, Store, StoreOptions, ToolResult, ToolUse, Turn,
-    CheckpointReason,
+    Block, Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, LocalStorage, LogKind,
+    Message, Point, Session, SessionOptions, Storage, StorageFile, Store, StoreOptions, ToolResult,
+    ToolUse, Turn,
 };
 
 use crate::snapshots::desk::Desk;
@@ -82,7 +82,12 @@ fn a_turn_keeps_the_files_before_it_after_each_tool_and_at_its_end() {
     let end = turn.end().unwrap();
 
     let kept = checkpoints(&desk);
-    let expected = [CheckpointReason::TurnStart, CheckpointReason::ToolEnd, CheckpointReason::ToolEnd, CheckpointReason::TurnEnd];
+    let expected = [
+        CheckpointReason::TurnStart,
+        CheckpointReason::ToolEnd,
+        CheckpointReason::ToolEnd,
+        CheckpointReason::TurnEnd,
+    ];
     assert_eq!(reasons(&desk), expected);
     let [start, first, second, last] = &kept[..] else {
         panic!()
@@ -257,7 +262,10 @@ fn a_turn_that_is_dropped_is_interrupted_and_its_changes_are_kept() {
     desk.write("file", "half");
     drop(tool);
     drop(turn);
-    assert_eq!(reasons(&desk), [CheckpointReason::TurnStart, CheckpointReason::Interrupted]);
+    assert_eq!(
+        reasons(&desk),
+        [CheckpointReason::TurnStart, CheckpointReason::Interrupted]
+    );
     let log = desk.workspace.log().unwrap();
     let [entry] = &log[..] else { panic!("{log:?}") };
     assert_eq!((entry.kind(), entry.ended()), (LogKind::Turn, false));

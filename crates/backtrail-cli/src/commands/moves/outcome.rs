@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use backtrail::{
-    About, ChangedBy, ChatMove, Checkpoint, CheckpointId, Conflict, Kept, KeptBecause, Merge, Move,
-    NotRestored, PlannedChange, PlannedKind, RewindPlan, RewindReport, SessionId, Step, Timestamp,
-    ToolUse, Verb, CheckpointReason, Workspace,
+    About, ChangedBy, ChatMove, Checkpoint, CheckpointId, CheckpointReason, Conflict, Kept,
+    KeptBecause, Merge, Move, NotRestored, PlannedChange, PlannedKind, RewindPlan, RewindReport,
+    SessionId, Step, Timestamp, ToolUse, Verb, Workspace,
 };
 use serde_json::Value;
 
@@ -326,7 +326,12 @@ impl Target {
         Self {
             id,
             at: checkpoint.at(),
-            words: target_words(checkpoint.reason(), checkpoint.label(), about, &id.prefix(8)),
+            words: target_words(
+                checkpoint.reason(),
+                checkpoint.label(),
+                about,
+                &id.prefix(8),
+            ),
             place: place.map(|place| (place.id.clone(), place.seq)),
         }
     }
@@ -346,7 +351,12 @@ pub(in crate::commands) fn moment_words(checkpoint: &Checkpoint, workspace: &Wor
 }
 
 /// Writes what a checkpoint is, behind `back to`.
-fn target_words(why: &CheckpointReason, label: Option<&str>, about: Option<&str>, id: &str) -> String {
+fn target_words(
+    why: &CheckpointReason,
+    label: Option<&str>,
+    about: Option<&str>,
+    id: &str,
+) -> String {
     let brief = |text: &str| one_line(&visible(text), 50);
     if let Some(label) = label {
         return format!("checkpoint \"{}\"", brief(label));
@@ -369,7 +379,9 @@ fn target_words(why: &CheckpointReason, label: Option<&str>, about: Option<&str>
         (CheckpointReason::Interrupted, _) => format!("where {turn} broke off"),
         (CheckpointReason::Rewind, Some(about)) => format!("after the rewind {about}"),
         (CheckpointReason::Restore, Some(about)) => format!("after the restore of {about}"),
-        (CheckpointReason::Undo | CheckpointReason::Redo, Some(about)) => format!("after the {why} of {about}"),
+        (CheckpointReason::Undo | CheckpointReason::Redo, Some(about)) => {
+            format!("after the {why} of {about}")
+        }
         _ => format!("checkpoint {id}"),
     }
 }
@@ -380,7 +392,8 @@ mod tests {
 
     #[test]
     fn a_point_is_called_by_what_happened_there() {
-        let words = |reason: CheckpointReason, label, about| target_words(&why, label, about, "c81f0000");
+        let words =
+            |reason: CheckpointReason, label, about| target_words(&why, label, about, "c81f0000");
         let prompt = Some("fix the\nbug");
         assert_eq!(
             words(CheckpointReason::TurnStart, None, prompt),
@@ -395,7 +408,10 @@ mod tests {
             words(CheckpointReason::RunEnd, Some("good"), prompt),
             "checkpoint \"good\""
         );
-        assert_eq!(words(CheckpointReason::Manual, None, None), "checkpoint c81f0000");
+        assert_eq!(
+            words(CheckpointReason::Manual, None, None),
+            "checkpoint c81f0000"
+        );
         let escape = Some("\u{1b}]0;x\u{7}");
         assert_eq!(
             words(CheckpointReason::TurnEnd, None, escape),

@@ -1,6 +1,6 @@
 //! Who works in the files that move.
 
-use backtrail::{Activity, Timestamp, CheckpointReason, Workspace};
+use backtrail::{Activity, CheckpointReason, Timestamp, Workspace};
 
 use crate::text::{one_line, visible};
 use crate::when;

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use backtrail::verify::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions};
 use backtrail::Store;
+use backtrail::verify::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions};
 use serde_json::{Value, json};
 
 use crate::args::Global;

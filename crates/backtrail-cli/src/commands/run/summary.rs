@@ -20,7 +20,7 @@ pub(super) struct Summary {
     /// The workspace, as a person writes it.
     pub(super) place: String,
     pub(super) changes: Changes,
-    pub(super) skipped: Skipped,
+    pub(super) skipped: SkippedFiles,
     /// What was captured before the command and is not after it.
     pub(super) lost: Vec<Entry>,
     pub(super) took: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Changes {
 
 /// What was seen and not captured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Skipped {
+pub(super) struct SkippedFiles {
     pub(super) count: u64,
     /// The first few of them, those worth knowing first.
     pub(super) first: Vec<Entry>,
@@ -90,7 +90,7 @@ impl Summary {
                 renamed: counts.renamed,
                 mode: counts.modes,
             },
-            skipped: Skipped {
+            skipped: SkippedFiles {
                 count: skipped.count,
                 first: skipped.first.iter().map(Entry::from).collect(),
             },
@@ -163,7 +163,7 @@ impl Summary {
     }
 
     fn skipped(&self, width: usize) -> Option<String> {
-        let Skipped { count, first } = &self.skipped;
+        let SkippedFiles { count, first } = &self.skipped;
         name("not captured", *count, first, width)
     }
 }

@@ -9,7 +9,7 @@ fn summary() -> Summary {
             deleted: 1,
             ..Changes::default()
         },
-        skipped: Skipped {
+        skipped: SkippedFiles {
             count: 2,
             first: vec![
                 entry("target/", SkippedReason::Ignored, 0),
@@ -58,7 +58,7 @@ fn three_lines_tell_what_changed_what_was_not_captured_and_how_to_go_on() {
 fn nothing_changed_is_one_line() {
     let mut summary = summary();
     summary.changes = Changes::default();
-    summary.skipped = Skipped::default();
+    summary.skipped = SkippedFiles::default();
     summary.took = Duration::from_millis(420);
     assert_eq!(
         plain(&summary, None),
@@ -80,7 +80,7 @@ fn nothing_changed_says_that_not_all_was_captured() {
 #[test]
 fn counts_are_in_words_and_only_those_that_there_are() {
     let mut summary = summary();
-    summary.skipped = Skipped::default();
+    summary.skipped = SkippedFiles::default();
     summary.changes = Changes {
         mode: 1,
         ..Changes::default()
@@ -106,7 +106,7 @@ fn counts_are_in_words_and_only_those_that_there_are() {
 fn at_most_three_names_are_told_and_how_many_more_there_are() {
     let mut summary = summary();
     let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, SkippedReason::Special, 0));
-    summary.skipped = Skipped {
+    summary.skipped = SkippedFiles {
         count: 1_234,
         first: names.to_vec(),
     };

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use backtrail::trash::{EmptyOptions, EmptyPlan, KeptEntry, TrashEntry};
 use backtrail::Store;
+use backtrail::trash::{EmptyOptions, EmptyPlan, KeptEntry, TrashEntry};
 use serde_json::{Value, json};
 
 use super::list::{entry_json, warn_unknown};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use backtrail::verify::LostState;
 use backtrail::ObjectId;
+use backtrail::verify::LostState;
 use serde_json::{Value, json};
 
 use crate::error::full_text;

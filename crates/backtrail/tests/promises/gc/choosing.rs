@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{Attempt, CheckpointOptions, ErrorKind, DropReason, Message, Point, Rewind, SessionOptions, CheckpointReason};
+use backtrail::{
+    Attempt, CheckpointOptions, CheckpointReason, DropReason, ErrorKind, Message, Point, Rewind,
+    SessionOptions,
+};
 
 use super::kit::{Bench, DAY, START, noise, packs};
 
@@ -192,7 +195,11 @@ fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
     bench.keep(CheckpointReason::Manual);
     let start = bench.keep_with(of_session().reason(CheckpointReason::TurnStart));
     bench.write("agents", "after");
-    bench.keep_with(of_session().reason(CheckpointReason::TurnEnd).begun_by(start.id()));
+    bench.keep_with(
+        of_session()
+            .reason(CheckpointReason::TurnEnd)
+            .begun_by(start.id()),
+    );
     bench.clock.advance(100 * DAY);
     let report = bench
         .store

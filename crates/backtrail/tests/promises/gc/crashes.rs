@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{CheckpointOptions, ObjectId, Reason, Store, StoreOptions, CheckpointReason};
+use backtrail::{CheckpointOptions, CheckpointReason, ObjectId, Reason, Store, StoreOptions};
 use backtrail_testkit::{
     Count, Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When,
 };

@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use backtrail::gc::{GcOptions, GcReport};
-use backtrail::{Checkpoint, CheckpointOptions, FileKind, LocalStorage, ObjectId, Snapshot, Storage, Store, StoreOptions, CheckpointReason, Workspace};
+use backtrail::{
+    Checkpoint, CheckpointOptions, CheckpointReason, FileKind, LocalStorage, ObjectId, Snapshot,
+    Storage, Store, StoreOptions, Workspace,
+};
 use backtrail_testkit::{ManualClock, SeededRandomness};
 use tempfile::TempDir;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{CheckpointOptions, ErrorKind, StoreOptions, CheckpointReason};
+use backtrail::{CheckpointOptions, CheckpointReason, ErrorKind, StoreOptions};
 use backtrail_testkit::{ManualClock, SeededRandomness};
 
 use super::kit::{Bench, DAY, START, noise, packs, read_whole};

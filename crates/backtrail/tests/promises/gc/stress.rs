@@ -15,7 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{Attempt, CheckpointOptions, ErrorKind, Point, Rewind, Store, StoreOptions, CheckpointReason, Workspace};
+use backtrail::{
+    Attempt, CheckpointOptions, CheckpointReason, ErrorKind, Point, Rewind, Store, StoreOptions,
+    Workspace,
+};
 
 use super::kit::{assert_verifies, noise, read_all, read_whole};
 use crate::rewind::kit::{quick_dir, setting};

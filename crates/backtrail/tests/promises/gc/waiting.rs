@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{CheckpointOptions, LocalStorage, Storage, StorageFile, StoreOptions, CheckpointReason};
+use backtrail::{
+    CheckpointOptions, CheckpointReason, LocalStorage, Storage, StorageFile, StoreOptions,
+};
 
 use backtrail_testkit::SeededRandomness;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{CheckpointOptions, ErrorKind, DropReason, Point, CheckpointReason};
+use backtrail::{CheckpointOptions, CheckpointReason, DropReason, ErrorKind, Point};
 
 use super::kit::{Bench, DAY, noise, packs};
 

@@ -8,8 +8,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use backtrail::{
-    Checkpoint, CheckpointOptions, ErrorKind, KeptBecause, Message, PlannedKind, Point, Rewind,
-    RewindReport, StoreOptions, Verb, CheckpointReason,
+    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, KeptBecause, Message, PlannedKind,
+    Point, Rewind, RewindReport, StoreOptions, Verb,
 };
 
 use super::kit::{

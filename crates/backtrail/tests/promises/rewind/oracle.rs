@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use backtrail::{
-    Attempt, CheckpointOptions, FileKind, OnConflict, Point, Rewind, RewindReport, Store, Touch,
-    TouchHook, CheckpointReason, Workspace,
+    Attempt, CheckpointOptions, CheckpointReason, FileKind, OnConflict, Point, Rewind,
+    RewindReport, Store, Touch, TouchHook, Workspace,
 };
 use backtrail_testkit::MemoryStorage;
 
@@ -223,7 +223,9 @@ impl Case {
                 change(&self.root(), &mut self.dice, &mut self.words);
             }
             let options = match (&start, n % 2) {
-                (Some(start), 1) => CheckpointOptions::new().reason(CheckpointReason::RunEnd).begun_by(*start),
+                (Some(start), 1) => CheckpointOptions::new()
+                    .reason(CheckpointReason::RunEnd)
+                    .begun_by(*start),
                 (_, 0) => CheckpointOptions::new().reason(CheckpointReason::RunStart),
                 _ => CheckpointOptions::new(),
             };

@@ -6,8 +6,8 @@
 use std::fs;
 
 use backtrail::{
-    Block, ChangedBy, ErrorKind, ForkOptions, KeptBecause, Message, Point, Rewind, Session,
-    SessionId, SessionOptions, Step, StepKind, Store, ToolUse, Verb, CheckpointReason,
+    Block, ChangedBy, CheckpointReason, ErrorKind, ForkOptions, KeptBecause, Message, Point,
+    Rewind, Session, SessionId, SessionOptions, Step, StepKind, Store, ToolUse, Verb,
 };
 
 use super::kit::{Lab, begin, done, end, is_tree, run, run_end, run_start, stopped, turn};

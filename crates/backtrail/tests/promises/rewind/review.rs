@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use backtrail::{
-    Attempt, Block, CheckpointOptions, Compaction, ErrorKind, Message, Point, Rewind, RewindReport,
-    Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Touch, TouchHook, CheckpointReason,
-    Workspace,
+    Attempt, Block, CheckpointOptions, CheckpointReason, Compaction, ErrorKind, Message, Point,
+    Rewind, RewindReport, Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Touch,
+    TouchHook, Workspace,
 };
 use backtrail_testkit::{Fault, FaultyStorage, ManualClock, MemoryStorage, SeededRandomness};
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fs;
 
 use backtrail::{
-    ChangeKind, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store, StoreOptions,
-    Usage, CheckpointReason,
+    ChangeKind, CheckpointOptions, CheckpointReason, ErrorKind, Message, Point, SessionOptions,
+    Store, StoreOptions, Usage,
 };
 use backtrail_testkit::ManualClock;
 

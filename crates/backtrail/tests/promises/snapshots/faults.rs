@@ -11,7 +11,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use backtrail::verify::SnapshotsReport;
-use backtrail::{CheckpointId, CheckpointOptions, Message, Reason, Result, SessionOptions, Store, StoreOptions, Workspace};
+use backtrail::{
+    CheckpointId, CheckpointOptions, Message, Reason, Result, SessionOptions, Store, StoreOptions,
+    Workspace,
+};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 use tempfile::TempDir;
 

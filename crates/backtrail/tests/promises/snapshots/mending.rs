@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backtrail::verify::{LostState, SnapshotsRepairOptions, SnapshotsRepairPlan, SnapshotsReport, VerifyOptions};
+use backtrail::verify::{
+    LostState, SnapshotsRepairOptions, SnapshotsRepairPlan, SnapshotsReport, VerifyOptions,
+};
 use backtrail::{CheckpointId, Store};
 use backtrail_testkit::{Randomness as _, SeededRandomness};
 

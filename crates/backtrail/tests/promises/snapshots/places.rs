@@ -4,7 +4,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use backtrail::{CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store, CheckpointReason};
+use backtrail::{
+    CheckpointOptions, CheckpointReason, ErrorKind, Message, Point, SessionOptions, Store,
+};
 
 use super::desk::Desk;
 
@@ -101,7 +103,10 @@ fn a_run_that_deletes_its_directory_leaves_an_empty_state() {
     let desk = Desk::new();
     desk.write("a", "1");
     let why = |reason| CheckpointOptions::new().reason(reason);
-    let start = desk.workspace.checkpoint(why(CheckpointReason::RunStart)).unwrap();
+    let start = desk
+        .workspace
+        .checkpoint(why(CheckpointReason::RunStart))
+        .unwrap();
     fs::remove_dir_all(desk.root()).unwrap();
     let end = why(CheckpointReason::RunEnd).begun_by(start.id());
     let end = desk.workspace.checkpoint(end).unwrap();

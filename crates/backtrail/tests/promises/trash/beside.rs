@@ -1,6 +1,6 @@
 //! Whoever reads while sessions are deleted, restored and purged comes upon no damage.
 
-use backtrail::{Checkpoint, CheckpointOptions, Checkpoints, CheckpointReason};
+use backtrail::{Checkpoint, CheckpointOptions, CheckpointReason, Checkpoints};
 
 use super::purge::Desk;
 use super::{delete, name, said, session};
@@ -24,7 +24,9 @@ fn readers_of_a_workspace_go_on_in_what_a_purge_wrote_anew() {
     for n in 0..4 {
         desk.write("work.txt", &format!("{n}"));
         let session = if n % 2 == 0 { &one } else { &two };
-        let options = CheckpointOptions::new().session(session).reason(CheckpointReason::RunEnd);
+        let options = CheckpointOptions::new()
+            .session(session)
+            .reason(CheckpointReason::RunEnd);
         desk.workspace.checkpoint(options).unwrap();
     }
     let before = rest(desk.workspace.checkpoints().unwrap());

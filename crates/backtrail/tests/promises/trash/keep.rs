@@ -2,7 +2,10 @@
 //! the trash, and history says where it begins.
 
 use backtrail::trash::{EmptyOptions, TrashKind};
-use backtrail::{Compaction, ForkOptions, GapReason, Message, Result, Session, SessionId, SessionOptions, SessionReader, Shape, Store};
+use backtrail::{
+    Compaction, ForkOptions, GapReason, Message, Result, Session, SessionId, SessionOptions,
+    SessionReader, Shape, Store,
+};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
 use super::{HOME, fork, options, said};

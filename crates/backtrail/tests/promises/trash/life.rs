@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use backtrail::trash::{DeleteScope, DeletionReason, EmptyOptions};
-use backtrail::{Block, CheckpointOptions, ErrorKind, ForkOptions, Message, Note, Role, SessionOptions, ToolUse, CheckpointReason};
+use backtrail::{
+    Block, CheckpointOptions, CheckpointReason, ErrorKind, ForkOptions, Message, Note, Role,
+    SessionOptions, ToolUse,
+};
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
 use super::{HOME, delete, empty, fork, name, options, said, session, store_on};
@@ -299,7 +302,9 @@ fn a_session_in_which_a_command_runs_is_not_deleted() {
         .unwrap();
     let id = made.id().clone();
     made.close().unwrap();
-    let start = CheckpointOptions::new().session(&id).reason(CheckpointReason::RunStart);
+    let start = CheckpointOptions::new()
+        .session(&id)
+        .reason(CheckpointReason::RunStart);
     let start = workspace.checkpoint(start).unwrap();
     let active = workspace.activate(&start).unwrap();
     let error = delete(&store, &id).unwrap_err();

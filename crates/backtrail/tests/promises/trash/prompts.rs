@@ -10,7 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use backtrail::trash::DeleteScope;
-use backtrail::{About, CheckpointOptions, LogEntry, LogKind, Message, Rewind, Session, SessionId, SessionOptions, Store, ToolResult, ToolUse, Workspace};
+use backtrail::{
+    About, CheckpointOptions, LogEntry, LogKind, Message, Rewind, Session, SessionId,
+    SessionOptions, Store, ToolResult, ToolUse, Workspace,
+};
 use tempfile::TempDir;
 
 use super::purge::{Desk, SECRET};

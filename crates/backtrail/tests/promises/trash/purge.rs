@@ -11,7 +11,11 @@ use std::path::Path;
 
 use backtrail::gc::GcOptions;
 use backtrail::trash::DeleteScope;
-use backtrail::{About, Attempt, Block, CheckpointOptions, ErrorKind, ForkOptions, GapReason, DropReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store, Timestamp, ToolResult, ToolUse, CheckpointReason, Workspace};
+use backtrail::{
+    About, Attempt, Block, CheckpointOptions, CheckpointReason, DropReason, ErrorKind, ForkOptions,
+    GapReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store,
+    Timestamp, ToolResult, ToolUse, Workspace,
+};
 use tempfile::TempDir;
 
 use super::{delete, said, session};
@@ -73,12 +77,16 @@ impl Desk {
         session.append(Message::new(Role::User, [image])).unwrap();
         let id = session.id().clone();
         session.close().unwrap();
-        let run = CheckpointOptions::new().session(&id).reason(CheckpointReason::RunStart);
+        let run = CheckpointOptions::new()
+            .session(&id)
+            .reason(CheckpointReason::RunStart);
         let start = self
             .workspace
             .checkpoint(run.about(&format!("sh {SECRET}")))
             .unwrap();
-        let end = CheckpointOptions::new().session(&id).reason(CheckpointReason::RunEnd);
+        let end = CheckpointOptions::new()
+            .session(&id)
+            .reason(CheckpointReason::RunEnd);
         let end = end.begun_by(start.id()).label(SECRET);
         let end = self.workspace.checkpoint(end).unwrap();
         let run = Run {
@@ -223,7 +231,11 @@ fn what_others_hold_of_its_files_is_named() {
     let id = desk.leak();
     let ids = std::slice::from_ref(&id);
     let plan = desk.store.purge_plan(ids, DeleteScope::Named).unwrap();
-    assert!(plan.remaining_files().is_empty(), "{:?}", plan.remaining_files());
+    assert!(
+        plan.remaining_files().is_empty(),
+        "{:?}",
+        plan.remaining_files()
+    );
 }
 
 #[test]

@@ -10,17 +10,24 @@ use std::path::Path;
 
 use backtrail::gc::GcOptions;
 use backtrail::trash::{DeleteScope, EmptyOptions};
-use backtrail::{Checkpoint, CheckpointOptions, ErrorKind, ForkOptions, Note, SessionId, CheckpointReason, Workspace};
+use backtrail::{
+    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, ForkOptions, Note, SessionId,
+    Workspace,
+};
 
 use super::purge::{Desk, SECRET};
 use super::{delete, session};
 
 /// A command of a session that writes a file; returns its end.
 fn ran(workspace: &Workspace, id: &SessionId, about: &str, name: &str) -> Checkpoint {
-    let start = CheckpointOptions::new().session(id).reason(CheckpointReason::RunStart);
+    let start = CheckpointOptions::new()
+        .session(id)
+        .reason(CheckpointReason::RunStart);
     let start = workspace.checkpoint(start.about(about)).unwrap();
     fs::write(workspace.root().join(name), format!("{SECRET} of {name}")).unwrap();
-    let end = CheckpointOptions::new().session(id).reason(CheckpointReason::RunEnd);
+    let end = CheckpointOptions::new()
+        .session(id)
+        .reason(CheckpointReason::RunEnd);
     let end = end.about(about).begun_by(start.id());
     workspace.checkpoint(end).unwrap()
 }
@@ -37,7 +44,9 @@ fn a_session_at_work_in_any_workspace_is_neither_deleted_nor_purged() {
     let id = session(&desk.store, &["one"]);
     ran(&desk.workspace, &id, "first", "a.txt");
     let other = elsewhere(&desk);
-    let start = CheckpointOptions::new().session(&id).reason(CheckpointReason::RunStart);
+    let start = CheckpointOptions::new()
+        .session(&id)
+        .reason(CheckpointReason::RunStart);
     let start = other.checkpoint(start.about("make")).unwrap();
     let active = other.activate(&start).unwrap();
     let ids = std::slice::from_ref(&id);
