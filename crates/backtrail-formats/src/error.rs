@@ -62,7 +62,7 @@ impl Error {
 impl From<backtrail::Error> for Error {
     fn from(error: backtrail::Error) -> Self {
         Self {
-            what: error.to_string(),
+            what: error.message(),
             path: error.path().map(Path::to_owned),
             cause: Some(Cause::Store(error)),
         }

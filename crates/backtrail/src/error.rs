@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 use crate::ids::SessionId;
 use crate::log::Holder;
 use crate::snapshot::TooMuch;
@@ -209,6 +211,15 @@ impl Error {
         self.0.kind
     }
 
+    /// Returns what was attempted and the reason, without the path and line that
+    /// [`Display`](fmt::Display) adds.
+    pub fn message(&self) -> String {
+        match &self.0.reason {
+            Some(reason) => format!("{}: {reason}", self.0.message),
+            None => self.0.message.clone(),
+        }
+    }
+
     /// Returns the file or directory that the error is about, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
@@ -333,12 +344,19 @@ fn duplicate_io(error: &io::Error) -> io::Error {
 }
 
 impl fmt::Display for Error {
+    /// Writes the [message](Error::message) with the path and the line or byte.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)?;
-        if let Some(reason) = &self.0.reason {
-            write!(f, ": {reason}")?;
+        let message = self.message();
+        f.write_str(&message)?;
+        let Some(path) = self.path().map(|path| path.display().to_string()) else {
+            return Ok(());
+        };
+        match (self.line(), self.byte()) {
+            (Some(line), _) => write!(f, " (in {path}, line {line})"),
+            (None, Some(byte)) => write!(f, " (in {path}, byte {byte})"),
+            (None, None) if message.contains(&path) => Ok(()),
+            (None, None) => write!(f, " (in {path})"),
         }
-        Ok(())
     }
 }
 
@@ -346,7 +364,7 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Error");
         debug.field("kind", &self.0.kind);
-        debug.field("message", &self.to_string());
+        debug.field("message", &self.message());
         if let Some(path) = &self.0.path {
             debug.field("path", path);
         }
@@ -369,6 +387,27 @@ impl StdError for Error {
             .source
             .as_ref()
             .map(|error| error as &(dyn StdError + 'static))
+    }
+}
+
+impl Serialize for Error {
+    /// Writes `{"kind","message","path","line","byte","causes"}`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let causes: Vec<String> = self.0.source.iter().map(io::Error::to_string).collect();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", &self.kind())?;
+        map.serialize_entry("message", &self.message())?;
+        map.serialize_entry("path", &self.path().map(Path::to_string_lossy))?;
+        map.serialize_entry("line", &self.line())?;
+        map.serialize_entry("byte", &self.byte())?;
+        map.serialize_entry("causes", &causes)?;
+        map.end()
+    }
+}
+
+impl Serialize for ErrorKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -468,6 +507,13 @@ impl fmt::Display for Reason {
     }
 }
 
+impl Serialize for Reason {
+    /// Writes the text of the reason.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// Quotes external text for a message: short, on one line, without control characters.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 60;
@@ -485,4 +531,33 @@ pub(crate) fn quoted(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_prints_what_was_attempted_with_the_path_and_line() {
+        let path = Path::new("/store/sessions/a/0000.jsonl");
+        let error = Error::new(ErrorKind::Corrupt, "cannot read record 4")
+            .with_reason(Reason::BadSum)
+            .at_path(path);
+        assert_eq!(error.message(), "cannot read record 4: checksum mismatch");
+        assert_eq!(
+            error.to_string(),
+            "cannot read record 4: checksum mismatch (in /store/sessions/a/0000.jsonl)"
+        );
+        let error = error.at_byte(812);
+        assert!(error.to_string().ends_with("0000.jsonl, byte 812)"));
+        let error = error.at_line(Some(7));
+        assert!(error.to_string().ends_with("0000.jsonl, line 7)"));
+        let json = serde_json::to_value(&error).unwrap();
+        assert_eq!(
+            (&json["kind"], &json["line"]),
+            (&"corrupt".into(), &7.into())
+        );
+        let named = Error::invalid("there is no /store").at_path(Path::new("/store"));
+        assert_eq!(named.to_string(), "there is no /store");
+    }
 }

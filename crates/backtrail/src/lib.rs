@@ -240,8 +240,8 @@ pub use log::{
     Records, SetAside, TrailRecord, TrailRecords,
 };
 pub use message::{
-    Block, Compaction, Draft, InputLine, Media, Message, Role, StoredCompaction, TextBlock,
-    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, Draft, Media, Message, Role, StoredCompaction, TextBlock, Thinking,
+    ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
@@ -252,9 +252,9 @@ pub use rewind::{
 };
 pub use session::{
     Answer, Answers, CallUsage, Compacted, ForkOptions, History, HistoryItem, Import,
-    ImportOutcome, Intake, IntakeOptions, KeptSource, MessageCounts, Move, Note, Prompt, Prompts,
-    Session, SessionInfo, SessionOptions, SessionReader, Spawned, Stats, Step, StepKind, Steps,
-    Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
+    ImportOutcome, InputLine, Intake, IntakeOptions, KeptSource, MessageCounts, Move, Note, Prompt,
+    Prompts, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Stats, Step, StepKind,
+    Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,

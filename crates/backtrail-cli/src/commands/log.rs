@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         if ui.json() {
             ui.print_json(&Value::Array(Vec::new()))?;
         } else {
-            args.here.nothing_kept(ui);
+            args.here.report_no_checkpoints(ui);
         }
         return Ok(Answer::Done);
     };

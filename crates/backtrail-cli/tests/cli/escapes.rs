@@ -107,7 +107,7 @@ fn an_export_is_data_and_what_is_said_of_it_is_not() {
     let ran = cli.run(&["export", &id, "--to", "markdown", "-o", name]);
     assert_eq!(ran.code, 0);
     assert_clean(&ran, "the name of a file");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert!(!cli.work().join(name).exists());
 }
 

@@ -56,33 +56,34 @@ fn packs(cli: &Cli) -> Vec<(PathBuf, u64)> {
 }
 
 #[test]
-fn nothing_to_do_is_said() {
+fn nothing_to_do_is_reported() {
     let cli = Cli::new();
     five_states(&cli);
     let before = packs(&cli);
     let ran = ok(cli.run(&["gc"]));
     assert!(
         ran.stdout
-            .starts_with("nothing to free: all that is stored is needed\n"),
+            .starts_with("nothing to free: everything stored is needed\n"),
         "{ran:#?}"
     );
     assert!(
-        ran.stdout
-            .contains("with 5 file states; always kept: 1 labelled, 1 newest"),
+        ran.stdout.contains(
+            "with 5 file states; always kept: labelled checkpoints (1), the latest of each"
+        ),
         "{ran:#?}"
     );
     assert_eq!(packs(&cli), before);
 }
 
 #[test]
-fn files_are_let_go_and_everything_says_so() {
+fn dropped_files_are_reported_everywhere() {
     let cli = Cli::new();
     let ids = five_states(&cli);
     let before = packs(&cli);
     let dry = ok(cli.run(&["gc", "--older-than", "0s", "--dry-run"]));
     assert!(
         dry.stdout
-            .contains("would let go of the files of 3 checkpoints in"),
+            .contains("would drop the files of 3 checkpoints in"),
         "{dry:#?}"
     );
     assert!(dry.stdout.contains("would free"), "{dry:#?}");
@@ -117,7 +118,7 @@ fn files_are_let_go_and_everything_says_so() {
         assert_ne!(ran.code, 0, "{args:?} {ran:#?}");
         assert!(ran.stderr.contains("were let go"), "{args:?} {ran:#?}");
         assert!(
-            ran.stderr.contains("nearest that have their files: mine"),
+            ran.stderr.contains("nearest with files: mine"),
             "{args:?} {ran:#?}"
         );
     }
@@ -128,16 +129,16 @@ fn files_are_let_go_and_everything_says_so() {
 }
 
 #[test]
-fn a_size_that_cannot_be_kept_is_said() {
+fn a_limit_that_cannot_be_met_is_reported() {
     let cli = Cli::new();
     five_states(&cli);
     let ran = cli.run(&["gc", "--max-size", "1K"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
-        ran.stdout.contains("let go of the files of 3 checkpoints"),
+        ran.stdout.contains("dropped the files of 3 checkpoints"),
         "{ran:#?}"
     );
-    assert!(ran.stderr.contains("larger than asked for"), "{ran:#?}");
+    assert!(ran.stderr.contains("over the limit"), "{ran:#?}");
     let ran = ok(cli.run(&["gc", "--max-size", "20G"]));
     assert!(ran.stdout.contains("nothing to free"), "{ran:#?}");
 }

@@ -194,7 +194,7 @@ fn f2_an_imported_session_is_gone_on_with_in_a_fork_and_its_file_stays_as_it_was
         assert_eq!(ran.code, 0, "{ran:#?}");
         let fork = ran.json()["session"].as_str().unwrap().to_owned();
         let says = format!(
-            "session {} belongs to claw-code; this goes on in a fork of it: {fork}\n",
+            "session {} belongs to claw-code; continuing in a fork: {fork}\n",
             if id == ID { id } else { &id[..8] }
         );
         assert_eq!(ran.stderr, says);
@@ -683,7 +683,7 @@ err: hint: name another file, or remove this one first
             )
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), to_stdout);
-        cli.take_back(&ran);
+        cli.reverse(&ran);
         assert!(!path.exists());
         let ran = cli.run(&["export", &id, "--to", format, &output, "--json"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
@@ -703,7 +703,7 @@ exit 0
 out: <id> written to x.jsonl ({size} bytes)
 err: note: title, tags or agent were left out
 err: note: model, response id, duration or cost were left out in 2 messages (3, 4)
-err: take this back: rm x.jsonl
+err: to reverse: rm x.jsonl
 "
         )
     );

@@ -503,7 +503,7 @@ fn going_on_with_one_makes_a_fork_and_says_so() {
     assert_eq!(all(&cli), sessions + 1);
     assert_eq!(
         normal(&ran.stderr, &cli, &[&fork]),
-        "session 0b1c2d3e belongs to claude-code; this goes on in a fork of it: <session>\n"
+        "session 0b1c2d3e belongs to claude-code; continuing in a fork: <session>\n"
     );
     assert_eq!(run(&cli, &["show", CLAUDE, "--json"]).stdout, before);
     let shown = run(&cli, &["show", &fork, "--json"]).json();

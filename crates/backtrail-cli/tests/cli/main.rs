@@ -34,7 +34,7 @@ mod man;
 mod mending;
 mod moves;
 mod notes;
-mod page;
+mod overview;
 mod prices;
 mod processes;
 mod pty;

@@ -12,7 +12,7 @@ use super::sessions::full_text;
 use super::{failed, known_trail};
 use crate::error::Result;
 use crate::projects::{Project, remote_of};
-use crate::survey::{Known, KnownTrail, Seen, TrailSeen};
+use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile};
 
 /// The workspaces of the catalogue, as far as they were asked for.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ fn root_bytes(root: &Path) -> Option<&[u8]> {
 }
 
 /// Returns what was read of workspaces.
-pub(super) fn known(db: &Connection) -> Result<Known> {
+pub(super) fn known(db: &Connection) -> Result<KnownDirs> {
     let reading = failed("cannot read the catalogue");
     let mut all = db
         .prepare_cached(
@@ -106,7 +106,7 @@ pub(super) fn known(db: &Connection) -> Result<Known> {
              ORDER BY w.key, t.number",
         )
         .map_err(&reading)?;
-    let mut known = Known::new();
+    let mut known = KnownDirs::new();
     let mut rows = all.query([]).map_err(&reading)?;
     while let Some(row) = rows.next().map_err(&reading)? {
         let id: String = row.get(0).map_err(&reading)?;
@@ -118,8 +118,8 @@ pub(super) fn known(db: &Connection) -> Result<Known> {
 }
 
 /// Returns whether workspaces are other than they were at the last look.
-pub(super) fn have_changed(known: &Known, seen: &[Seen]) -> bool {
-    let same = |seen: &Seen| {
+pub(super) fn have_changed(known: &KnownDirs, seen: &[TrailDir]) -> bool {
+    let same = |seen: &TrailDir| {
         let before = known.get(&seen.id);
         before.is_some_and(|before| is_same(&before.trails, seen))
     };
@@ -127,13 +127,17 @@ pub(super) fn have_changed(known: &Known, seen: &[Seen]) -> bool {
     known.len() != readable.clone().count() || !readable.all(same)
 }
 
-fn is_same(known: &[KnownTrail], seen: &Seen) -> bool {
+fn is_same(known: &[KnownTrail], seen: &TrailDir) -> bool {
     known.iter().map(|known| &known.seen).eq(seen.trails.iter())
 }
 
 /// Brings the workspaces up to date; returns the sessions whose changes of files differ
 /// from before.
-pub(super) fn catch_up(db: &Connection, store: &Store, seen: &[Seen]) -> Result<BTreeSet<String>> {
+pub(super) fn catch_up(
+    db: &Connection,
+    store: &Store,
+    seen: &[TrailDir],
+) -> Result<BTreeSet<String>> {
     let mut sessions = BTreeSet::new();
     let mut all = known(db)?;
     let mut workspaces = Workspaces::new(db);
@@ -169,7 +173,7 @@ fn take_in(
     db: &Connection,
     key: i64,
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &TrailDir,
     known: &[KnownTrail],
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {
@@ -223,7 +227,7 @@ fn take_in(
 }
 
 /// Returns whether all trails that were read are still there, as far as they were read.
-fn goes_on(workspace: &Workspace, seen: &Seen, known: &[KnownTrail]) -> bool {
+fn goes_on(workspace: &Workspace, seen: &TrailDir, known: &[KnownTrail]) -> bool {
     known.iter().all(|known| {
         let mut trails = seen.trails.iter();
         let Some(now) = trails.find(|trail| trail.number == known.seen.number) else {
@@ -295,7 +299,7 @@ fn read_trail(
     db: &Connection,
     key: i64,
     workspace: &Workspace,
-    trail: &TrailSeen,
+    trail: &TrailFile,
     from: u64,
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {

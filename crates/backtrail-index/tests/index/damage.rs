@@ -1,4 +1,4 @@
-//! Derived data that is gone, cut, overwritten or of another version: the answers stay.
+//! Missing, truncated, overwritten or foreign derived data never changes an answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use backtrail_index::{
 use crate::kit::{Home, call_tool, respond};
 use crate::random::Random;
 
-/// All that can be asked.
+/// The answers to all kinds of queries.
 #[derive(Debug, PartialEq)]
 struct Answers {
     sessions: Vec<SessionRow>,
@@ -23,16 +23,14 @@ fn ask(index: &Index) -> Answers {
     let words = ["refund", "\"lost a cent\"", "round*", "output or nothing"];
     Answers {
         sessions: index.sessions(&Filter::default()).unwrap(),
-        spending: index
-            .spending(&Filter::default(), Some(Group::Model))
-            .unwrap(),
+        spending: index.spending_by(&Filter::default(), Group::Model).unwrap(),
         found: words
             .map(|words| index.search(&SearchQuery::new(words)).unwrap())
             .to_vec(),
     }
 }
 
-/// A store with something to find, all of it indexed.
+/// A store with indexed sessions.
 fn indexed() -> Home {
     let home = Home::new();
     for n in 0..6 {
@@ -60,7 +58,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Ways to harm a file.
+/// Damages a file in a random way.
 fn harms(path: &Path, random: &mut Random) {
     let mut bytes = fs::read(path).unwrap();
     let noise = |random: &mut Random, n: usize| -> Vec<u8> {

@@ -48,7 +48,7 @@ fn part(out: &mut Writer, part: &TurnPart<'_>) {
             out.value(&Block::text(text.as_ref()));
         }
         TurnPart::Thought { text, signature } => {
-            out.value(&Block::thinking(*text, Some(signature)));
+            out.value(&Block::signed_thinking(*text, *signature));
         }
     }
 }

@@ -36,11 +36,20 @@ impl Block {
         })
     }
 
-    /// Creates a thinking block.
-    pub fn thinking(thinking: impl Into<Text>, signature: Option<&str>) -> Self {
+    /// Creates a thinking block without a signature.
+    pub fn thinking(thinking: impl Into<Text>) -> Self {
         Self::Thinking(Thinking {
             thinking: thinking.into(),
-            signature: signature.map(Text::from),
+            signature: None,
+            extra: Fields::default(),
+        })
+    }
+
+    /// Creates a thinking block with the provider's signature.
+    pub fn signed_thinking(thinking: impl Into<Text>, signature: impl Into<Text>) -> Self {
+        Self::Thinking(Thinking {
+            thinking: thinking.into(),
+            signature: Some(signature.into()),
             extra: Fields::default(),
         })
     }

@@ -4,10 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::draft::{self, DraftFields};
 use super::usage::Usage;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, Reason, Result};
 use crate::json::{Fields, Text, write_fields};
 use crate::time::Timestamp;
-use crate::trail::{RecordKind, RecordRef};
 
 /// A summary that replaces earlier messages in the context.
 ///
@@ -206,7 +205,7 @@ pub(crate) struct Covered {
     pub(crate) keeps_from: u64,
 }
 
-/// A recorded compaction; see [`RecordRef::compaction`].
+/// A recorded compaction; see [`RecordRef::compaction`](crate::RecordRef::compaction).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StoredCompaction {
@@ -222,24 +221,4 @@ pub struct StoredCompaction {
     pub keeps_from: Option<u64>,
     /// The summary.
     pub summary: Text,
-}
-
-impl RecordRef<'_> {
-    /// Parses the compaction; `None` for other kinds of records.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) if the record is not a valid
-    /// compaction.
-    pub fn compaction(&self) -> Result<Option<StoredCompaction>> {
-        if self.kind() != RecordKind::Compaction {
-            return Ok(None);
-        }
-        serde_json::from_slice(self.bytes())
-            .map(Some)
-            .map_err(|error| {
-                let what = format!("cannot read the compaction of record {}", self.seq());
-                Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
-            })
-    }
 }

@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn what_is_all_text_has_no_parts_whatever_it_quotes() {
-        let text = |text: &str| [Block::text(text), Block::thinking(text, Some(text))];
+        let text = |text: &str| [Block::text(text), Block::signed_thinking(text, text)];
         let result = ToolResult::ok(QUOTED).answers(QUOTED, QUOTED);
         for message in [
             Message::user_text(QUOTED),
@@ -456,7 +456,7 @@ mod tests {
             extra: fields.clone(),
             ..Usage::default()
         });
-        let mut blocks = [Block::text("a"), Block::thinking("a", None)];
+        let mut blocks = [Block::text("a"), Block::thinking("a")];
         for block in &mut blocks {
             match block {
                 Block::Text(block) => block.extra = fields.clone(),

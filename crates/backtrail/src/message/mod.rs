@@ -7,7 +7,6 @@
 mod block;
 mod compaction;
 mod draft;
-mod input_line;
 pub(crate) mod parts;
 mod usage;
 
@@ -27,7 +26,6 @@ pub(crate) use compaction::Covered;
 pub use compaction::{Compaction, StoredCompaction};
 pub use draft::Draft;
 pub(crate) use draft::{read_object, take};
-pub use input_line::InputLine;
 pub use usage::Usage;
 
 /// The role of a message's author.

@@ -255,7 +255,7 @@ impl Objects {
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let damaged = || {
-            let what = format!("object {} is damaged: its chunks are not it", list.id);
+            let what = format!("object {} is damaged: its chunks do not match", list.id);
             Error::new(ErrorKind::Corrupt, what).at_path(&self.0.pack_set.dir)
         };
         let depth = depth.checked_sub(1).ok_or_else(damaged)?;
@@ -308,7 +308,7 @@ impl Objects {
             return Ok(entry);
         }
         Err(worst.or_else(|| pack_set.newer()).unwrap_or_else(|| {
-            let what = format!("object {id} is not there");
+            let what = format!("object {id} is missing");
             Error::new(ErrorKind::Corrupt, what).at_path(&pack_set.dir)
         }))
     }
@@ -364,7 +364,10 @@ fn part_of(id: &ObjectId, error: Error) -> Error {
     if error.kind() != ErrorKind::Corrupt {
         return error;
     }
-    let mut whole = Error::new(ErrorKind::Corrupt, format!("object {id}: {error}"));
+    let mut whole = Error::new(
+        ErrorKind::Corrupt,
+        format!("object {id}: {}", error.message()),
+    );
     if let Some(path) = error.path() {
         whole = whole.at_path(path);
     }

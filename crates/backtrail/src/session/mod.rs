@@ -8,6 +8,7 @@ mod gather;
 mod history;
 pub(crate) mod import;
 mod info;
+mod input_line;
 mod intake;
 mod moves;
 mod note;
@@ -41,6 +42,7 @@ pub use history::{
 };
 pub use import::{Import, ImportOutcome};
 pub use info::SessionInfo;
+pub use input_line::InputLine;
 pub use intake::{CallUsage, Intake, IntakeOptions};
 pub use moves::Move;
 pub use note::Note;

@@ -45,6 +45,7 @@ pub(crate) struct Dir {
 
 /// Totals for a directory and everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Totals {
     /// The number of captured files and links.
     pub files: u64,

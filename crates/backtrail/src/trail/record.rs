@@ -17,7 +17,7 @@ use super::opener::WORKSPACE_META;
 use super::source::piece_references;
 use super::sum::{HEX, Sum};
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::message::{Message, MessageOf, parts};
+use crate::message::{Message, MessageOf, StoredCompaction, parts};
 use crate::time::Timestamp;
 
 /// The longest line that the writer makes.
@@ -331,6 +331,26 @@ impl<'a> RecordRef<'a> {
 
     fn slow(&self) -> Option<SlowEnvelope<'a>> {
         serde_json::from_slice(self.bytes).ok()
+    }
+}
+
+impl RecordRef<'_> {
+    /// Parses the compaction; `None` for other kinds of records.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) if the record is not a valid
+    /// compaction.
+    pub fn compaction(&self) -> Result<Option<StoredCompaction>> {
+        if self.kind() != RecordKind::Compaction {
+            return Ok(None);
+        }
+        serde_json::from_slice(self.bytes())
+            .map(Some)
+            .map_err(|error| {
+                let what = format!("cannot read the compaction of record {}", self.seq());
+                Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
+            })
     }
 }
 

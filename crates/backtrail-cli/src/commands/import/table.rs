@@ -1,12 +1,15 @@
 //! What an import found, for people.
 
+use std::io::Write;
+
 use backtrail_formats::{AgentReport, ImportReport};
 
 use super::own::Own;
 use super::{failed, many};
 use crate::error::{CommandError, Result};
-use crate::text::{clean, grouped, one_line, pad_end, pad_start};
-use crate::ui::Ui;
+use crate::layout::{Cell, Column, Line, Table, styled};
+use crate::text::{clean, grouped, one_line};
+use crate::ui::{Ui, unwritable};
 
 const HEADS: [&str; 7] = [
     "AGENT",
@@ -28,9 +31,12 @@ pub(super) fn tell(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) -> 
     if agents.is_empty() {
         nothing(report, own, ui);
     } else {
-        for line in lines(&agents, ui.width()) {
-            ui.print_line(line.trim_end())?;
-        }
+        let mut out = ui.out();
+        let mut lines = lines(&agents, ui.width()).into_iter();
+        lines
+            .try_for_each(|line| writeln!(out, "{}", styled(&line)))
+            .and_then(|()| out.flush())
+            .map_err(|error| unwritable(&error))?;
     }
     for agent in &agents {
         remarks(agent, ui);
@@ -68,28 +74,21 @@ fn nothing(report: &ImportReport, own: &Own, ui: &Ui) {
     }
 }
 
-/// Returns the lines of the table.
-fn lines(agents: &[&AgentReport], width: Option<usize>) -> Vec<String> {
-    let table = |heads: [&str; 7]| {
-        let heads = heads.map(str::to_owned);
-        let rows = std::iter::once(heads).chain(agents.iter().map(|agent| row(agent)));
-        let rows: Vec<[String; 7]> = rows.collect();
-        let wide = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..HEADS.len()).map(wide).collect();
-        let line = |row: &[String; 7]| {
-            let cells = row.iter().zip(&widths).enumerate();
-            let cells = cells.map(|(column, (cell, width))| match column {
-                0 => pad_end(cell, *width),
-                _ => pad_start(cell, *width),
-            });
-            cells.collect::<Vec<_>>().join("  ")
-        };
-        rows.iter().map(line).collect::<Vec<_>>()
+/// Returns the table, with shorter heads where the terminal is narrow.
+fn lines(agents: &[&AgentReport], width: Option<usize>) -> Vec<Line> {
+    let table = |heads: [&'static str; 7]| {
+        let [agent, numbers @ ..] = heads;
+        let columns = std::iter::once(Column::text(agent)).chain(numbers.map(Column::number));
+        let mut table = Table::new(columns.collect::<Vec<_>>());
+        for agent in agents {
+            table.push(row(agent).map(Cell::from));
+        }
+        table
     };
     let long = table(HEADS);
     match width {
-        Some(width) if long[0].len() > width => table(SHORT_HEADS),
-        _ => long,
+        Some(width) if long.width() > width => table(SHORT_HEADS).lines(Some(width)),
+        _ => long.lines(width),
     }
 }
 

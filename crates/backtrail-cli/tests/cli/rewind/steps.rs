@@ -123,7 +123,7 @@ fn files_and_conversation_are_undone_apart_where_asked() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(!ran.stdout.contains("The conversation"), "{ran:#?}");
     assert_eq!(files(&cli.work()), second);
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), third);
 }
 

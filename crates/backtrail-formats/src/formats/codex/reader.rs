@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         self.state.twins.thoughts.events = true;
-        self.say(record, Message::assistant([Block::thinking(text, None)]))
+        self.say(record, Message::assistant([Block::thinking(text)]))
     }
 
     /// Tells a message.

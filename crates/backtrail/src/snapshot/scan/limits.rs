@@ -6,6 +6,10 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::super::name::serialize_path;
 use super::read::Unread;
 use super::sys;
 use super::walk::{WalkedDir, split};
@@ -17,7 +21,8 @@ const SHARE: u64 = 100;
 const NAMED: usize = 5;
 
 /// How much a snapshot may store before it stops and asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SnapshotLimits {
     /// The limit for bytes that are not stored yet.
     pub bytes: u64,
@@ -38,7 +43,7 @@ impl Default for SnapshotLimits {
 }
 
 /// What a snapshot would have stored if its limits had not stopped it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TooMuch {
     /// The number of files.
@@ -64,6 +69,17 @@ pub struct LargeDir {
     pub files: u64,
     /// How many bytes would be stored.
     pub bytes: u64,
+}
+
+impl Serialize for LargeDir {
+    /// Writes `{"path","files","bytes"}`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        serialize_path(&mut map, ["path", "path_hex"], &self.path)?;
+        map.serialize_entry("files", &self.files)?;
+        map.serialize_entry("bytes", &self.bytes)?;
+        map.end()
+    }
 }
 
 impl LargeDir {

@@ -61,6 +61,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::Serialize;
+
 pub(crate) use cache::StatCache;
 pub(crate) use inspect::STAGING;
 pub use limits::{LargeDir, SnapshotLimits, TooMuch};
@@ -157,7 +159,7 @@ pub trait Progress: fmt::Debug + Send + Sync {
 }
 
 /// The progress of a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ScanProgress {
     /// The current stage.
@@ -173,7 +175,8 @@ pub struct ScanProgress {
 }
 
 /// A stage of a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ScanStage {
     /// Waiting for another snapshot of the workspace.

@@ -1,4 +1,4 @@
-//! Which trails are in an index, while records are added to it.
+//! The trails in an index, while records are added to it.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,30 @@ use super::commit::KnownTrail;
 use crate::error::{Error, Result};
 use crate::feed::{End, TrailPlace};
 
-/// Which trails are in an index, and which one is being read.
+/// The trails in an index, and the one being read.
 ///
-/// A trail that is read from its beginning gets a new number, and what had its old one
-/// is found no more, once the trail was read to its end. One that was not (its reading
-/// failed) stays what it was, or, where that is mixed up by then, is forgotten: the next
-/// one reads it from its beginning.
+/// A trail that is read from its beginning gets a new number, and once it was read
+/// completely, records under its old number are no longer found. If reading it fails, it
+/// stays as it was or, if old and new records are mixed by then, is forgotten, so that
+/// the next update reads it from its beginning.
 #[derive(Debug, Default)]
-pub(super) struct TrailBook {
+pub(super) struct TrailTable {
     trails: BTreeMap<(SessionId, u32), KnownTrail>,
     next_ordinal: u32,
-    open: Option<Open>,
+    open: Option<OpenTrail>,
 }
 
 /// The trail that is being read.
 #[derive(Debug)]
-struct Open {
+struct OpenTrail {
     trail: KnownTrail,
     goes_on: bool,
-    /// What stands before this was read already.
+    /// Everything before this was read already.
     from: u64,
 }
 
-impl TrailBook {
-    /// Goes on with what is known.
+impl TrailTable {
+    /// Continues with the known trails.
     pub(super) fn new(trails: &[KnownTrail], next_ordinal: u32) -> Self {
         let entry = |trail: &KnownTrail| ((trail.session.clone(), trail.number), trail.clone());
         Self {
@@ -41,7 +41,7 @@ impl TrailBook {
         }
     }
 
-    /// A trail begins, or goes on.
+    /// Begins or continues a trail.
     pub(super) fn begin(&mut self, place: &TrailPlace) -> Result<()> {
         self.give_up();
         let known = self.trails.get(&(place.session.clone(), place.number));
@@ -50,7 +50,7 @@ impl TrailBook {
             Some(known) => known.clone(),
             None => self.new_trail(place)?,
         };
-        self.open = Some(Open {
+        self.open = Some(OpenTrail {
             trail: KnownTrail {
                 bytes: place.bytes,
                 modified: place.modified,
@@ -66,7 +66,7 @@ impl TrailBook {
         let ordinal = self.next_ordinal;
         let next = ordinal.checked_add(1).ok_or(Error::Search {
             doing: "cannot add to the full-text index",
-            what: "it has had too many trails: delete it, and it is built anew".to_owned(),
+            what: "it has had too many trails; delete it to rebuild it".to_owned(),
         });
         self.next_ordinal = next?;
         Ok(KnownTrail {
@@ -81,23 +81,23 @@ impl TrailBook {
         })
     }
 
-    /// Returns the number of the trail that is being read, if a record at this byte of it
-    /// is new: those of version 1 are always told from the beginning.
+    /// Returns the number of the trail being read if a record at this byte is new. Trails
+    /// of version 1 are always read from the beginning.
     pub(super) fn ordinal(&self, byte: u64) -> Option<u32> {
         let open = self.open.as_ref()?;
         (byte >= open.from).then_some(open.trail.ordinal)
     }
 
-    /// A record of the trail went in.
+    /// Counts a record of the trail.
     pub(super) fn count(&mut self) {
         if let Some(open) = &mut self.open {
             open.trail.docs = open.trail.docs.saturating_add(1);
         }
     }
 
-    /// The trail was read to its end.
+    /// Ends a trail that was read completely.
     pub(super) fn end(&mut self, end: Option<End>) {
-        let Some(Open { mut trail, .. }) = self.open.take() else {
+        let Some(OpenTrail { mut trail, .. }) = self.open.take() else {
             return;
         };
         if let Some(end) = end {
@@ -108,9 +108,9 @@ impl TrailBook {
         self.trails.insert(key, trail);
     }
 
-    /// The trail that is being read is not read further.
+    /// Stops reading the current trail.
     pub(super) fn give_up(&mut self) {
-        if let Some(Open {
+        if let Some(OpenTrail {
             trail,
             goes_on: true,
             ..
@@ -134,7 +134,7 @@ impl TrailBook {
         }
     }
 
-    /// Returns the trails, by session and number, and the number that the next one gets.
+    /// Returns the trails by session and number, and the number for the next one.
     pub(super) fn known(&self) -> (Vec<KnownTrail>, u32) {
         (self.trails.values().cloned().collect(), self.next_ordinal)
     }

@@ -1,7 +1,7 @@
-//! Time and chance that repeat.
+//! Repeatable time and randomness.
 //!
-//! Both are handles: clones share one state, so a test keeps one and gives the
-//! other to the store.
+//! Both are handles: clones share one state, so a test keeps one and gives the other to
+//! the store.
 
 use std::io;
 use std::sync::Arc;
@@ -11,27 +11,28 @@ use backtrail::{Clock, Randomness, Timestamp};
 
 use crate::splitmix::{STEP, mix};
 
-/// A clock that moves only when it is read or told to.
+/// A clock that moves only when it is read or set.
 #[derive(Debug, Clone)]
-pub struct ManualClock(Arc<Hands>);
+pub struct ManualClock(Arc<ClockState>);
 
 #[derive(Debug)]
-struct Hands {
+struct ClockState {
     now_ms: AtomicI64,
     step_ms: AtomicI64,
 }
 
 impl ManualClock {
-    /// Returns a clock whose first reading is `start_ms` after 1970 began, and
-    /// which moves on by 1 ms with every reading.
+    /// Returns a clock whose first reading is `start_ms` after the start of 1970, and
+    /// which advances by 1 ms with every reading.
     pub fn new(start_ms: i64) -> Self {
-        Self(Arc::new(Hands {
+        Self(Arc::new(ClockState {
             now_ms: AtomicI64::new(start_ms),
             step_ms: AtomicI64::new(1),
         }))
     }
 
-    /// Sets how far every reading moves the clock; 0 stops it, less turns it back.
+    /// Sets how far every reading moves the clock; 0 stops it, a negative value turns it
+    /// back.
     pub fn set_step(&self, step_ms: i64) {
         self.0.step_ms.store(step_ms, Ordering::SeqCst);
     }
@@ -48,9 +49,9 @@ impl ManualClock {
 }
 
 impl Clock for ManualClock {
-    /// Returns the present moment, then moves on by a step.
+    /// Returns the current time, then advances by a step.
     ///
-    /// Panics if the clock was set to a moment that no calendar has.
+    /// Panics if the clock was set to an unrepresentable time.
     fn now(&self) -> Timestamp {
         let step_ms = self.0.step_ms.load(Ordering::SeqCst);
         let now_ms = self.0.now_ms.fetch_add(step_ms, Ordering::SeqCst);

@@ -1,8 +1,7 @@
-//! What of a record is found: the text of its blocks, piece by piece.
+//! The searchable text of a record, block by block.
 //!
-//! Text, thinking, the names of tools with what they were called with, what they gave
-//! back, the summary of a compaction, the arguments of a run. Media are left out, and of
-//! encoded data there is only the beginning.
+//! Text, thinking, tool names with their input, tool output, summaries of compactions,
+//! arguments of runs. Media are skipped, and of encoded data only the beginning is used.
 
 use std::borrow::Cow;
 
@@ -11,17 +10,17 @@ use serde::Deserialize;
 
 use super::tokens::LONGEST;
 
-/// Whoever takes in the pieces of a record.
-pub(super) trait Pieces {
-    /// Takes in a piece that is there as it is.
+/// Receives the pieces of a record's text.
+pub(super) trait TextSink {
+    /// Adds a piece.
     fn add(&mut self, text: &str);
 
-    /// Takes in a piece that is written by `write`.
+    /// Adds a piece that `write` writes.
     fn add_written(&mut self, write: impl FnOnce(&mut String));
 }
 
 /// The pieces as a list.
-impl Pieces for Vec<String> {
+impl TextSink for Vec<String> {
     fn add(&mut self, text: &str) {
         self.push(text.to_owned());
     }
@@ -33,12 +32,12 @@ impl Pieces for Vec<String> {
     }
 }
 
-/// Adds the pieces of a record, be it a message or not.
+/// Adds the pieces of any record.
 pub(super) fn add_record(
     kind: RecordKind<'_>,
     message: Option<&Message>,
     bytes: &[u8],
-    out: &mut impl Pieces,
+    out: &mut impl TextSink,
 ) {
     match (kind, message) {
         (_, Some(message)) => add_message(message, out),
@@ -56,8 +55,8 @@ pub(super) fn add_record(
     }
 }
 
-/// Adds the pieces of a message, one for each block that has text.
-pub(super) fn add_message(message: &Message, out: &mut impl Pieces) {
+/// Adds the pieces of a message, one for each block with text.
+pub(super) fn add_message(message: &Message, out: &mut impl TextSink) {
     for block in &message.blocks {
         match block {
             Block::Text(block) => out.add(block.text.as_str()),
@@ -69,7 +68,8 @@ pub(super) fn add_message(message: &Message, out: &mut impl Pieces) {
             }),
             Block::ToolResult(result) => {
                 out.add_written(|text| add_strings(result.output.as_str(), Keys::Left, text));
-                // What the agent kept apart, because it was too long for its model.
+                // The full output, which the agent kept separately because it was too
+                // long for its model.
                 if let Some(full) = result.extra.get("full_output") {
                     out.add_written(|text| add_strings(full.as_str(), Keys::Left, text));
                 }
@@ -82,7 +82,7 @@ pub(super) fn add_message(message: &Message, out: &mut impl Pieces) {
     }
 }
 
-/// A compaction's record. One that cannot be read has no text.
+/// A compaction's record. An invalid one has no text.
 #[derive(Deserialize)]
 struct Summary<'a> {
     #[serde(borrow)]
@@ -99,18 +99,18 @@ fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
     serde_json::from_slice(bytes).ok()
 }
 
-/// What happens to the names of fields.
+/// How field names are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keys {
     Taken,
     Left,
 }
 
-/// Adds the strings and numbers of JSON, each on a line of its own.
+/// Adds the strings and numbers of JSON, each on its own line.
 pub(super) fn add_strings(json: &str, keys: Keys, out: &mut String) {
     let bytes = json.as_bytes();
     let mut at = 0;
-    // Whether the next string says only what kind of thing this is.
+    // Whether the next string only names a kind.
     let mut is_kind = false;
     while let Some(&byte) = bytes.get(at) {
         match byte {
@@ -140,7 +140,7 @@ pub(super) fn add_strings(json: &str, keys: Keys, out: &mut String) {
     }
 }
 
-/// Ends a string that was added, or takes it out again.
+/// Ends a string that was added, or removes it again.
 fn end_string(begin: usize, is_left: bool, out: &mut String) {
     let added = out.get(begin..).unwrap_or_default();
     if is_left || added.is_empty() {
@@ -153,7 +153,7 @@ fn end_string(begin: usize, is_left: bool, out: &mut String) {
     out.push('\n');
 }
 
-/// Returns whether a string is data in letters rather than text.
+/// Returns whether a string is encoded data rather than text.
 fn is_encoded(text: &str) -> bool {
     const ENOUGH: usize = 512;
     let Some(begin) = text.as_bytes().get(..ENOUGH) else {
@@ -167,8 +167,8 @@ fn next_is_colon(rest: &[u8]) -> bool {
     rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
 }
 
-/// Adds the string whose first character is at `from`; returns where it ends, quote
-/// included.
+/// Adds the string whose first character is at `from`; returns its end, including the
+/// quote.
 fn add_string(json: &str, from: usize, out: &mut String) -> usize {
     let bytes = json.as_bytes();
     let mut at = from;
@@ -186,7 +186,7 @@ fn add_string(json: &str, from: usize, out: &mut String) -> usize {
     }
 }
 
-/// Adds the character whose escape goes on at `at`; returns where the escape ends.
+/// Adds the character of the escape at `at`; returns where the escape ends.
 fn add_escaped(bytes: &[u8], at: usize, out: &mut String) -> usize {
     let plain = match bytes.get(at) {
         Some(b'n') => '\n',
@@ -202,7 +202,7 @@ fn add_escaped(bytes: &[u8], at: usize, out: &mut String) -> usize {
     at + 1
 }
 
-/// Adds the character of a `\u` escape, or of two; what is none shows as U+FFFD.
+/// Adds the character of one or two `\u` escapes; invalid ones become U+FFFD.
 fn add_code(bytes: &[u8], at: usize, out: &mut String) -> usize {
     let code = |at: usize| {
         let digits = std::str::from_utf8(bytes.get(at..at + 4)?).ok()?;

@@ -1,4 +1,6 @@
-//! `backtrail` alone: a short page about this workspace.
+//! `backtrail` alone: an overview of this workspace, and what to do next.
+
+mod agents;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,8 +9,8 @@ use backtrail::{
     Activity, CheckpointReason, LogEntry, LogKind, SessionInfo, Store, Timestamp, Workspace,
 };
 use serde_json::{Value, json};
-use unicode_width::UnicodeWidthStr;
 
+use self::agents::FoundAgent;
 use super::here::Here;
 use super::log::{about, kind};
 use super::recovery::Finish;
@@ -17,30 +19,34 @@ use super::{Answer, open_files_store, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::{tilde, workspace_root};
+use crate::layout::{Cell, Column, Table, hanging, styled};
 use crate::progress;
 use crate::text::{count, one_line, path_json, size, visible};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
 
 pub(crate) fn run(global: &Global, ui: &Ui) -> Result<Answer> {
-    let page = match open_files_store(global)? {
+    let overview = match open_files_store(global)? {
         Some(store) => {
             let workspace = Here::default().find(global, ui, Finish::ToRead)?;
-            Page::look(&store, workspace, ui)?
+            Overview::new(&store, workspace, ui)?
         }
-        None => Page::default(),
+        None => Overview {
+            agents: agents::found(),
+            ..Overview::default()
+        },
     };
     if ui.json() {
-        ui.print_json(&page.to_json(ui))?;
+        ui.print_json(&overview.to_json(ui))?;
     } else {
-        page.print(ui).map_err(|error| unwritable(&error))?;
+        overview.print(ui).map_err(|error| unwritable(&error))?;
     }
     Ok(Answer::Done)
 }
 
-/// How things stand here, as far as that is known.
+/// The state of this workspace.
 #[derive(Default)]
-struct Page {
+struct Overview {
     root: Option<PathBuf>,
     workspace: Option<Workspace>,
     since: Option<Timestamp>,
@@ -54,50 +60,58 @@ struct Page {
     /// How many paths changed since the last checkpoint.
     changed: Option<u64>,
     running: Vec<Activity>,
-    /// The store, and how many bytes it takes.
+    /// The store and its size in bytes.
     store: Option<(PathBuf, u64)>,
+    /// The agents that have sessions on this machine; not looked for once some were
+    /// imported.
+    agents: Vec<FoundAgent>,
 }
 
-impl Page {
-    fn look(store: &Store, workspace: Option<Workspace>, ui: &Ui) -> Result<Self> {
+impl Overview {
+    fn new(store: &Store, workspace: Option<Workspace>, ui: &Ui) -> Result<Self> {
         let root = match &workspace {
             Some(workspace) => Some(workspace.root().to_owned()),
             None => workspace_root(store),
         };
-        let mut page = Self {
+        let mut overview = Self {
             store: Some((store.root().to_owned(), bytes_in(store.root()))),
             root,
             ..Self::default()
         };
         let infos = store.infos()?;
-        page.all_sessions = infos.len() as u64;
+        overview.all_sessions = infos.len() as u64;
+        let is_imported = |info: &SessionInfo| info.belongs_to.is_some();
+        let mut readable = infos.iter().filter_map(|(_, info)| info.as_ref().ok());
+        if !readable.any(is_imported) {
+            overview.agents = agents::found();
+        }
         let id = workspace.as_ref().map(Workspace::id);
         let is_here = |info: &SessionInfo| match &info.workspace_id {
             Some(its) => Some(its) == id,
-            None => page.root.is_some() && info.workspace_root == page.root,
+            None => overview.root.is_some() && info.workspace_root == overview.root,
         };
         let here = infos.into_iter().filter_map(|(_, info)| info.ok());
         let here: Vec<SessionInfo> = here.filter(is_here).collect();
-        page.sessions = here.len() as u64;
-        page.since = here.iter().filter_map(|info| info.created_at).min();
+        overview.sessions = here.len() as u64;
+        overview.since = here.iter().filter_map(|info| info.created_at).min();
         let newest = here.into_iter().max_by_key(|info| info.updated_at);
-        page.latest = newest;
+        overview.latest = newest;
         if let Some(workspace) = workspace {
-            page.look_at_files(&workspace, ui);
-            page.workspace = Some(workspace);
+            overview.read_files(&workspace, ui);
+            overview.workspace = Some(workspace);
         }
-        Ok(page)
+        Ok(overview)
     }
 
-    /// Looks at the checkpoints and the files. What cannot be found out is not told: there
-    /// are verbs that say why.
-    fn look_at_files(&mut self, workspace: &Workspace, ui: &Ui) {
+    /// Reads the checkpoints and compares the files. Errors are left to the verbs that need
+    /// these.
+    fn read_files(&mut self, workspace: &Workspace, ui: &Ui) {
         let Ok(checkpoints) = workspace.checkpoints() else {
             return;
         };
         let mut last = None;
         for checkpoint in checkpoints.filter_map(backtrail::Result::ok) {
-            // What is kept before files move is there for undo alone.
+            // A checkpoint made before a rewind serves undo alone.
             self.checkpoints += u64::from(*checkpoint.reason() != CheckpointReason::BeforeRewind);
             let at = checkpoint.at();
             self.since = Some(self.since.map_or(at, |since| since.min(at)));
@@ -121,36 +135,43 @@ impl Page {
         self.sessions > 0 || self.checkpoints > 0
     }
 
-    /// Returns what makes sense now, and what it is for.
+    /// Returns the commands that make sense now, and what each does.
     fn commands(&self) -> Vec<(&'static str, &'static str)> {
+        let import = ("import", "import those sessions");
+        let mut commands = Vec::new();
         if !self.is_known() {
-            let mut commands = vec![
-                ("run -- COMMAND", "run it, and keep what it changes"),
-                ("checkpoint", "keep the files here as they are now"),
-            ];
-            if self.all_sessions > 0 {
-                commands.push(("list", "what was recorded elsewhere"));
+            commands.push(("run -- COMMAND", "run a command, undoably"));
+            if self.agents.is_empty() {
+                commands.push(("import", "import sessions from other agents"));
+            } else {
+                commands.push(import);
             }
-            commands.push(("--help", "everything else"));
+            commands.push(("checkpoint", "save the files as they are now"));
+            if self.all_sessions > 0 {
+                commands.push(("list", "sessions in other directories"));
+            }
+            commands.push(("help", "everything else"));
             return commands;
         }
-        let mut commands = Vec::new();
         let happened = self.last.as_ref().is_some_and(|it| it.before().is_some());
         if happened || self.changed.is_some_and(|changed| changed > 0) {
             commands.push(("diff", "what changed"));
         }
         if happened {
-            commands.push(("undo", "take the last step back"));
+            commands.push(("undo", "undo the last step"));
         }
         match self.checkpoints {
-            0 => commands.push(("run -- COMMAND", "keep what a command changes")),
+            0 => commands.push(("run -- COMMAND", "run a command, undoably")),
             _ => commands.push(("log", "the whole timeline")),
         }
         if self.sessions > 0 {
             commands.push(("show latest", "read the last conversation"));
             commands.push(("search", "find anything said or done"));
         }
-        commands.push(("--help", "everything else"));
+        if !self.agents.is_empty() {
+            commands.push(import);
+        }
+        commands.push(("help", "everything else"));
         commands
     }
 
@@ -178,6 +199,7 @@ impl Page {
             "store": self.store.as_ref().map(|(path, bytes)| {
                 json!({"path": path_json(path), "bytes": bytes})
             }),
+            "agents": self.agents,
             "commands": self.commands().into_iter().map(command).collect::<Vec<_>>(),
         })
     }
@@ -185,12 +207,13 @@ impl Page {
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
         let width = ui.width().unwrap_or(80).clamp(20, 100);
         let mut out = ui.out();
-        let lines = match self.is_known() {
-            true => self.known(),
-            false => self.unknown(),
+        let mut lines = match self.is_known() {
+            true => self.summary(),
+            false => self.introduction(),
         };
-        for line in lines.iter().flat_map(|line| filled(line, width)) {
-            writeln!(out, "{line}")?;
+        lines.extend(self.found_agents());
+        for line in lines {
+            writeln!(out, "{}", hanging(0, &line, Some(width)))?;
         }
         writeln!(out)?;
         for row in rows(&self.commands(), ui, width) {
@@ -199,128 +222,114 @@ impl Page {
         out.flush()
     }
 
-    fn unknown(&self) -> Vec<String> {
-        let mut lines = vec![
-            "Backtrail keeps what AI agents say and do, and takes back what they did.".to_owned(),
-        ];
-        let here = self
-            .root
-            .as_deref()
-            .map_or("here".to_owned(), |root| format!("in {}", tilde(root)));
-        lines.push(match self.all_sessions {
-            0 => format!("Nothing was kept {here} yet."),
-            n => format!(
-                "Nothing was kept {here} yet; {} elsewhere.",
-                count(n, "session")
-            ),
-        });
-        lines
+    /// Returns what Backtrail is, where nothing is recorded yet.
+    fn introduction(&self) -> Vec<String> {
+        let root = self.root.as_deref();
+        let here = root.map_or("here".to_owned(), |root| format!("in {}", tilde(root)));
+        let elsewhere = match self.all_sessions {
+            0 => String::new(),
+            n => format!("; {} elsewhere", count(n, "session")),
+        };
+        vec![
+            "Backtrail keeps what AI agents say and do, and undoes what they did to your files."
+                .to_owned(),
+            format!("Nothing is recorded {here} yet{elsewhere}."),
+        ]
     }
 
-    fn known(&self) -> Vec<String> {
+    fn summary(&self) -> Vec<String> {
         let root = self.root.as_deref().unwrap_or(Path::new("."));
         let since = self.since.map_or_else(String::new, |since| {
             format!(" since {}", when::brief(since))
         });
         let bytes = self.store.as_ref().map_or(0, |(_, bytes)| *bytes);
         let mut lines = vec![format!(
-            "{} is watched over{since}: {}, {}; the store takes {}.",
+            "{} · {}, {}{since} · store {}",
             tilde(root),
             count(self.sessions, "session"),
             count(self.checkpoints, "checkpoint"),
             size(bytes)
         )];
-        lines.extend(self.last_words());
+        lines.extend(self.last_step());
         for activity in &self.running {
             lines.push(format!("Running: {}.", running(activity)));
         }
         lines
     }
 
-    /// Says what happened last, and what changed since.
-    fn last_words(&self) -> Option<String> {
+    /// Returns the last step and how much changed after it.
+    fn last_step(&self) -> Option<String> {
         let since = match self.changed {
-            Some(0) => "; nothing changed since".to_owned(),
-            Some(n) => format!("; {} changed since", count(n, "file")),
+            Some(0) => " No changes since.".to_owned(),
+            Some(n) => format!(" {} changed since.", count(n, "file")),
             None => String::new(),
         };
         if let Some(entry) = &self.last {
-            let about = match one_line(&visible(&about(entry)), 50).as_str() {
-                "" => String::new(),
-                about => format!(" \"{about}\""),
+            let about = one_line(&visible(&about(entry)), 50);
+            let step = match (kind(entry), about.as_str()) {
+                (kind, "") => kind.to_owned(),
+                ("undo", about) => format!("undid {about}"),
+                ("redo", about) => format!("redid {about}"),
+                ("restore", about) => format!("restored {about}"),
+                ("rewind", about) => format!("rewind {about}"),
+                (kind, about) => format!("{kind} \"{about}\""),
             };
             let session = entry
                 .after()
                 .session()
                 .map_or_else(String::new, |place| format!(" in {}", short(&place.id)));
             let at = when::brief(entry.at());
-            return Some(format!(
-                "Last: {}{about}{session}, {at}{since}.",
-                kind(entry)
-            ));
+            return Some(format!("Last step: {step}{session} ({at}).{since}"));
         }
         let info = self.latest.as_ref()?;
         let title = info.title.as_deref().or(info.begins.as_deref());
         let title = title.map_or_else(String::new, |title| format!(" \"{}\"", one_line(title, 50)));
         let at = info
             .updated_at
-            .map_or_else(String::new, |at| format!(", {}", when::brief(at)));
+            .map_or_else(String::new, |at| format!(" ({})", when::brief(at)));
         Some(format!(
-            "Last: session {}{title}{at}{since}.",
+            "Last session: {}{title}{at}.{since}",
             short(&info.id)
         ))
     }
-}
 
-/// Breaks a line where it is too wide.
-fn filled(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is one from the beginning");
-        if !line.is_empty() && line.width() + 1 + word.width() > width {
-            lines.push(word.to_owned());
-            continue;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
+    /// Returns how many sessions of which agents are on this machine.
+    fn found_agents(&self) -> Option<String> {
+        let found = self
+            .agents
+            .iter()
+            .map(|agent| format!("{} of {}", count(agent.sessions, "session"), agent.title));
+        let found = found.collect::<Vec<_>>();
+        (!found.is_empty()).then(|| format!("Found on this machine: {}.", found.join(", ")))
     }
-    lines
 }
 
-/// Writes commands and what they are for, two in a row where there is room.
+/// Lays out commands and what each does, two in a row where there is room.
 fn rows(commands: &[(&str, &str)], ui: &Ui, width: usize) -> Vec<String> {
-    const GAP: usize = 3;
-    let commands: Vec<(String, &str)> = commands
-        .iter()
-        .map(|(verb, what)| (format!("{} {verb}", ui.program()), *what))
-        .collect();
-    let widest = |n: usize, each: usize| {
-        let column = commands.iter().skip(n).step_by(each);
-        let parts = column.map(|(command, what)| (command.width(), what.width()));
-        parts.fold((0, 0), |(a, b), (c, d)| (a.max(c), b.max(d)))
-    };
-    let cells = |each: usize| {
-        let columns: Vec<(usize, usize)> = (0..each).map(|n| widest(n, each)).collect();
-        let whole: usize = columns.iter().map(|(a, b)| a + 2 + b + GAP).sum();
-        (columns, 2 + whole.saturating_sub(GAP))
-    };
-    let (columns, whole) = cells(2);
-    let columns = if whole <= width { columns } else { cells(1).0 };
-    let mut rows = Vec::new();
-    for row in commands.chunks(columns.len()) {
-        let mut line = " ".to_owned();
-        for (n, ((command, what), (wide, what_wide))) in row.iter().zip(&columns).enumerate() {
-            let pad = " ".repeat(wide.saturating_sub(command.width()));
-            let gap = if n == 0 { 1 } else { GAP };
-            line += &" ".repeat(gap);
-            line += &format!("{BOLD}{command}{BOLD:#}{pad}  {DIM}{what}{DIM:#}");
-            if n + 1 < row.len() {
-                line += &" ".repeat(what_wide.saturating_sub(what.width()));
-            }
+    const INDENT: &str = "  ";
+    let column = || [Column::text("").style(BOLD), Column::text("").style(DIM)];
+    let table = |each: usize| {
+        let columns: Vec<Column> = (0..each).flat_map(|_| column()).collect();
+        let mut table = Table::new(columns);
+        for row in commands.chunks(each) {
+            let cells = row.iter().flat_map(|(verb, what)| {
+                [
+                    Cell::from(format!("{} {verb}", ui.program())),
+                    Cell::from(*what),
+                ]
+            });
+            table.push(cells.collect::<Vec<_>>());
         }
-        rows.push(line);
-    }
-    rows
+        table
+    };
+    let in_pairs = table(2);
+    let table = match in_pairs.width() + INDENT.len() <= width {
+        true => in_pairs,
+        false => table(1),
+    };
+    let lines = table.lines(None);
+    lines
+        .iter()
+        .map(|line| format!("{INDENT}{}", styled(line)))
+        .collect()
 }

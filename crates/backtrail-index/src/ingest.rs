@@ -1,38 +1,38 @@
-//! One reading of what is new in the trails, for catalogue and search together.
+//! Reads new records of the trails once, for the catalogue and the search index together.
 
 use std::collections::BTreeMap;
 
 use backtrail::SessionId;
 
-use crate::catalogue::{Intake, full_text};
+use crate::catalogue::{CatalogueUpdate, full_text};
 use crate::error::{Error, Result};
 use crate::feed::{Sink, TrailPlace, feed};
 use crate::index::{CatchUp, Index, Progress};
-use crate::plan::{Changed, Plan};
+use crate::plan::{ChangedSession, Plan};
 use crate::search::{SearchDir, SearchWriter};
-use crate::survey::Seen;
+use crate::trail_dirs::TrailDir;
 
-/// A reading of trails, for all who want something of them.
-pub(crate) struct Work<'a> {
+/// A pass over the new records.
+pub(crate) struct Ingest<'a> {
     index: &'a Index,
-    intake: Option<(Intake<'a>, &'a Plan)>,
+    intake: Option<(CatalogueUpdate<'a>, &'a Plan)>,
     pub(crate) search: Option<(SearchWriter, &'a Plan)>,
     done: u64,
     total: u64,
     sessions: u64,
 }
 
-/// What somebody wants of one session.
+/// What is to be read of one session.
 #[derive(Default)]
-struct Wish<'a> {
-    catalogue: Option<&'a Changed>,
-    search: Option<&'a Changed>,
+struct SessionIngest<'a> {
+    catalogue: Option<&'a ChangedSession>,
+    search: Option<&'a ChangedSession>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> Ingest<'a> {
     pub(crate) fn new(
         index: &'a Index,
-        intake: Option<(Intake<'a>, &'a Plan)>,
+        intake: Option<(CatalogueUpdate<'a>, &'a Plan)>,
         search: Option<(SearchWriter, &'a Plan)>,
     ) -> Self {
         let bytes = |plan: Option<&Plan>| plan.map_or(0, |plan| plan.bytes);
@@ -48,9 +48,9 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Reads all that is new, session by session.
+    /// Reads everything new, session by session.
     pub(crate) fn feed(&mut self) -> Result<()> {
-        let mut wishes: BTreeMap<&'a str, Wish<'a>> = BTreeMap::new();
+        let mut wishes: BTreeMap<&'a str, SessionIngest<'a>> = BTreeMap::new();
         if let Some((intake, plan)) = &mut self.intake {
             let plan: &'a Plan = plan;
             for id in &plan.gone {
@@ -79,7 +79,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn feed_session(&mut self, wish: &Wish<'a>) -> Result<()> {
+    fn feed_session(&mut self, wish: &SessionIngest<'a>) -> Result<()> {
         let Some(changed) = wish.catalogue.or(wish.search) else {
             return Ok(());
         };
@@ -96,7 +96,7 @@ impl<'a> Work<'a> {
             writer.forget_session(id);
         }
         match self.feed_trails(wish, id) {
-            // It is listed as what it is, and hides no other.
+            // It is listed as unreadable and hides no other session.
             Err(Error::Store(error)) => {
                 if let Some((writer, _)) = &mut self.search {
                     writer.forget_session(id);
@@ -110,7 +110,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn feed_trails(&mut self, wish: &Wish<'_>, id: &SessionId) -> Result<()> {
+    fn feed_trails(&mut self, wish: &SessionIngest<'_>, id: &SessionId) -> Result<()> {
         let reader = self.index.store.read_session(id)?;
         let mut trails: BTreeMap<u32, [Option<&TrailPlace>; 2]> = BTreeMap::new();
         for (who, changed) in [wish.catalogue, wish.search].into_iter().enumerate() {
@@ -150,7 +150,7 @@ impl<'a> Work<'a> {
 
     pub(crate) fn end_catalogue(
         &mut self,
-        workspaces: &[Seen],
+        workspaces: &[TrailDir],
         fresh: bool,
         before_commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
@@ -166,8 +166,8 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Lists the sessions that cannot be looked into as such, and no longer those that can.
-fn list_unreadable(intake: &mut Intake<'_>, plan: &Plan) -> Result<()> {
+/// Marks the sessions that are unreadable, and unmarks those that no longer are.
+fn list_unreadable(intake: &mut CatalogueUpdate<'_>, plan: &Plan) -> Result<()> {
     for id in intake.were_unreadable()? {
         if !plan.unreadable.iter().any(|(bad, _)| *bad == id) {
             intake.settle(&id.parse()?, 0)?;

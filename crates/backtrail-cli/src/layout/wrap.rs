@@ -1,79 +1,59 @@
-//! Text in styles, wrapped to a width.
+//! Text wrapped to a width.
 //!
-//! Columns are counted as a terminal does: wide characters take two, combining ones
-//! none. A line breaks at spaces and between wide characters; a word that is wider than
-//! the line is cut, unless it is an address that somebody may want to follow.
+//! A line breaks at spaces and between wide characters.
 
 use anstyle::Style;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
-use crate::text::clean;
+use super::span::{Line, Span, clusters, styled, width_of};
 
-/// A piece of text in one style, with nothing in it that could command a terminal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) style: Style,
-    pub(super) text: String,
+/// What becomes of a word that is wider than a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LongWords {
+    /// It is cut, unless it is an address that somebody may want to open.
+    Cut,
+    /// It stays whole, so that it can be pasted.
+    Keep,
 }
 
-impl Span {
-    /// Makes a piece of text that came from anywhere.
-    pub(super) fn new(style: Style, text: &str) -> Self {
-        Self {
-            style,
-            text: clean(text).replace('\t', "    "),
-        }
-    }
-
-    /// Makes a piece in no style.
-    pub(super) fn plain(text: &str) -> Self {
-        Self::new(Style::new(), text)
-    }
+/// Wraps spans; newlines in them end a line. The spaces at the start of a line indent what
+/// is wrapped of it, too.
+pub(crate) fn wrap(spans: &[Span], width: usize) -> Vec<Line> {
+    wrapped(words(spans), width.max(4), LongWords::Cut)
 }
 
-/// Pieces that stand side by side.
-pub(super) type Line = Vec<Span>;
-
-/// Returns how many columns pieces take.
-pub(super) fn width_of(line: &[Span]) -> usize {
-    line.iter().map(|span| span.text.width()).sum()
+/// Wraps a text of many lines in one style.
+pub(crate) fn wrap_plain(text: &str, style: Style, width: usize) -> Vec<Line> {
+    wrap(&[Span::new(style, text.trim_end())], width)
 }
 
-/// Cuts pieces so that they take at most `width` columns, with a sign that they were.
-pub(super) fn cut(line: &[Span], width: usize) -> Line {
-    if width_of(line) <= width {
-        return line.to_vec();
-    }
-    let mut room = width.saturating_sub(1);
-    let mut kept = Line::new();
-    for span in line {
-        let mut text = String::new();
-        for cluster in clusters(&span.text) {
-            if cluster.width() > room {
-                text.push('…');
-                kept.push(Span {
-                    style: span.style,
-                    text,
-                });
-                return kept;
-            }
-            room -= cluster.width();
-            text.push_str(cluster);
-        }
-        kept.push(Span {
-            style: span.style,
-            text,
-        });
-    }
-    kept
+/// Wraps words that are never broken, whatever is in them.
+pub(crate) fn wrap_words(words: &[Line], width: usize) -> Vec<Line> {
+    let word = |(n, word): (usize, &Line)| Word::Text {
+        spaces: usize::from(n > 0),
+        pieces: word.clone(),
+    };
+    let words = words.iter().enumerate().map(word).collect();
+    wrapped(words, width, LongWords::Keep)
 }
 
-/// Wraps pieces of text; newlines in them end a line. The spaces that a line begins with
-/// stay, and those are put before what is wrapped of it, too.
-pub(super) fn wrap(spans: &[Span], width: usize) -> Vec<Line> {
-    let width = width.max(10);
-    let mut wrapping = Wrapping::new(width);
-    for word in words(spans) {
+/// Wraps a clean text that begins at column `indent`; the lines after the first are indented
+/// as far. Long words stay whole. Without a width nothing is wrapped.
+pub(crate) fn hanging(indent: usize, text: &str, width: Option<usize>) -> String {
+    /// With less room than this, wrapping only makes it worse.
+    const ROOM: usize = 20;
+    let Some(room) = width.and_then(|width| width.checked_sub(indent)) else {
+        return text.to_owned();
+    };
+    let words = words(&[Span::plain(text)]);
+    let lines = wrapped(words, room.max(ROOM), LongWords::Keep);
+    let lines: Vec<String> = lines.iter().map(|line| styled(line)).collect();
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
+fn wrapped(words: Vec<Word>, width: usize, long: LongWords) -> Vec<Line> {
+    let mut wrapping = Wrapping::new(width, long);
+    for word in words {
         match word {
             Word::Newline => wrapping.end_line(true),
             Word::Text { spaces, pieces } => wrapping.put(spaces, pieces),
@@ -83,26 +63,23 @@ pub(super) fn wrap(spans: &[Span], width: usize) -> Vec<Line> {
     wrapping.lines
 }
 
-/// Wraps a text of many lines that is no Markdown.
-pub(super) fn wrap_plain(text: &str, style: Style, width: usize) -> Vec<Line> {
-    wrap(&[Span::new(style, text.trim_end())], width)
-}
-
 struct Wrapping {
     width: usize,
+    long: LongWords,
     lines: Vec<Line>,
     line: Line,
     used: usize,
-    /// What the lines that are wrapped begin with.
+    /// The indent of the lines that are wrapped.
     hanging: usize,
     /// Whether the line has a word.
     begun: bool,
 }
 
 impl Wrapping {
-    fn new(width: usize) -> Self {
+    fn new(width: usize, long: LongWords) -> Self {
         Self {
             width,
+            long,
             lines: Vec::new(),
             line: Line::new(),
             used: 0,
@@ -113,12 +90,12 @@ impl Wrapping {
 
     fn put(&mut self, spaces: usize, pieces: Line) {
         let wide = width_of(&pieces);
-        // What fits in no line begins where it stands, if only a bit of it can.
-        let is_cut = wide > self.width - self.hanging
-            && self.used + spaces + 2 <= self.width
-            && !is_address(&pieces);
+        let is_whole = self.long == LongWords::Keep || is_address(&pieces);
+        // A word that fits in no line begins on this one, if there is room for a bit of it.
+        let is_cut =
+            wide > self.width - self.hanging && self.used + spaces + 2 <= self.width && !is_whole;
         if !self.begun && self.used == 0 {
-            // The first word of a source line says how deep it stands.
+            // The first word of a source line sets the indent.
             self.hanging = spaces.min(self.width / 2);
             self.indent(self.hanging);
         } else if self.begun && self.used + spaces + wide > self.width && !is_cut {
@@ -128,7 +105,7 @@ impl Wrapping {
             self.push(Span::plain(&" ".repeat(spaces)));
         }
         self.begun = true;
-        if self.used + wide <= self.width || is_address(&pieces) {
+        if self.used + wide <= self.width || is_whole {
             pieces.into_iter().for_each(|piece| self.push(piece));
             return;
         }
@@ -162,7 +139,7 @@ impl Wrapping {
         }
     }
 
-    /// Ends a line; `of_source` where the text itself does so.
+    /// Ends a line; `of_source` if the text has a newline there.
     fn end_line(&mut self, of_source: bool) {
         self.lines.push(std::mem::take(&mut self.line));
         self.used = 0;
@@ -175,14 +152,14 @@ impl Wrapping {
 
 enum Word {
     Newline,
-    /// What cannot be broken, and the spaces before it.
+    /// Text that is not broken, and the spaces before it.
     Text {
         spaces: usize,
         pieces: Line,
     },
 }
 
-/// Splits text into what a line may be broken between.
+/// Splits text where a line may be broken.
 fn words(spans: &[Span]) -> Vec<Word> {
     let mut words = Vec::new();
     let mut spaces = 0;
@@ -228,8 +205,8 @@ fn words(spans: &[Span]) -> Vec<Word> {
     words
 }
 
-/// Returns whether a line may be broken between two characters where no space is: beside
-/// a wide one, but not before what closes something.
+/// Returns whether a line may be broken between two characters without a space: beside a
+/// wide one, but not before a closing mark.
 fn may_break(before: &str, after: &str) -> bool {
     const CLOSING: &str = "、。，．：；！？）」』】〉》〕’”)]}.,:;!?…";
     const OPENING: &str = "（「『【〈《〔‘“([{";
@@ -246,39 +223,6 @@ fn is_address(pieces: &[Span]) -> bool {
     pieces.iter().any(|piece| piece.text.contains("://"))
 }
 
-/// Splits text into characters with what is drawn upon them.
-fn clusters(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        // Nearly all text is plain, and two plain characters never join.
-        if let [first, second, ..] = rest.as_bytes()
-            && first.is_ascii()
-            && second.is_ascii()
-        {
-            let (cluster, after) = rest.split_at(1);
-            rest = after;
-            return Some(cluster);
-        }
-        let mut chars = rest.char_indices();
-        let (_, first) = chars.next()?;
-        let mut last = first;
-        let mut end = rest.len();
-        for (at, c) in chars {
-            let joins = (c.width() == Some(0) && c != '\n')
-                || last == '\u{200d}'
-                || ('\u{1f3fb}'..='\u{1f3ff}').contains(&c);
-            if !joins || first == '\n' {
-                end = at;
-                break;
-            }
-            last = c;
-        }
-        let (cluster, after) = rest.split_at(end);
-        rest = after;
-        Some(cluster)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_it_may_be_and_nothing_is_lost() {
+    fn no_line_is_too_wide_and_nothing_is_lost() {
         let text = "fix the rounding of refunds, please — and averyveryverylongwordindeed too";
         for width in 10..80 {
             let lines = wrapped(text, width);
@@ -321,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_indented_stays_so_and_an_address_stays_whole() {
+    fn indents_stay_and_an_address_stays_whole() {
         let lines = wrapped("  one two three four\n\nfive", 12);
         assert_eq!(lines, ["  one two", "  three four", "", "five"]);
         let address = "https://example.org/a/very/long/address";
@@ -332,10 +276,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_says_so() {
-        let line = [Span::plain("one "), Span::plain("漢字漢字")];
-        let text = |line: Line| line.into_iter().map(|span| span.text).collect::<String>();
-        assert_eq!(text(cut(&line, 12)), "one 漢字漢字");
-        assert_eq!(text(cut(&line, 8)), "one 漢…");
+    fn long_words_stay_whole_where_they_may_be_pasted() {
+        let text = "others may read 漢字 and much more of it";
+        assert_eq!(hanging(2, text, None), text);
+        assert_eq!(hanging(4, text, Some(200)), text);
+        let wrapped = hanging(4, text, Some(27));
+        assert_eq!(wrapped, "others may read 漢字\n    and much more of it");
+        let word = "a-word-that-is-far-too-long-for-it";
+        assert_eq!(
+            hanging(0, &format!("{word} b"), Some(20)),
+            format!("{word}\nb")
+        );
+        let words = ["a b,".to_owned(), "c d".to_owned()].map(|it| vec![Span::plain(&it)]);
+        let lines = wrap_words(&words, 6);
+        assert_eq!(
+            lines.iter().map(|it| styled(it)).collect::<Vec<_>>(),
+            ["a b,", "c d"]
+        );
     }
 }

@@ -1,15 +1,14 @@
-//! No arguments at all: a short page about this workspace, and what helps on from a
-//! wrong word.
+//! No arguments at all: an overview of this workspace; and the hint after a wrong word.
 
 use std::fs;
 
 use crate::kit::{Cli, snapshot};
 
 #[test]
-fn where_nothing_is_known_it_says_what_this_is_and_how_to_begin() {
+fn a_new_user_sees_what_this_is_and_how_to_begin() {
     let cli = Cli::new();
-    snapshot("page-new", &cli, &[], &[]);
-    assert!(!cli.store().exists(), "to look makes nothing");
+    snapshot("overview-new", &cli, &[], &[]);
+    assert!(!cli.store().exists(), "looking creates nothing");
     let page = cli.run(&["--json"]).json();
     assert_eq!(page["workspace"], serde_json::Value::Null);
     assert_eq!(
@@ -19,7 +18,7 @@ fn where_nothing_is_known_it_says_what_this_is_and_how_to_begin() {
 }
 
 #[test]
-fn where_something_happened_it_says_what_and_what_to_do() {
+fn the_overview_shows_the_last_step_and_what_to_do_next() {
     let cli = Cli::new();
     fs::write(cli.work().join("a"), "1\n").unwrap();
     let ran = cli.run(&["run", "--", "sh", "-c", "echo 2 > a"]);
@@ -39,16 +38,19 @@ fn where_something_happened_it_says_what_and_what_to_do() {
     let page = cli.run(&[]).stdout;
     let shown = page.replace('\n', " ");
     assert!(
-        shown.contains("1 session, 2 checkpoints; the store takes "),
+        shown.contains(" · 1 session, 2 checkpoints since ") && shown.contains(" · store "),
         "{shown}"
     );
-    let last = format!("Last: run \"sh -c 'echo 2 > a'\" in {}, ", &session[..8]);
+    let last = format!(
+        "Last step: run \"sh -c 'echo 2 > a'\" in {} (",
+        &session[..8]
+    );
     assert!(shown.contains(&last), "{shown}");
-    assert!(shown.contains("; 2 files changed since."), "{shown}");
+    assert!(shown.contains("). 2 files changed since."), "{shown}");
     for line in page.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    // What it names is understood.
+    // Every command it suggests exists.
     for command in data["commands"].as_array().unwrap() {
         let command = command["command"].as_str().unwrap();
         let words: Vec<&str> = command.split(' ').skip(1).collect();
@@ -63,14 +65,14 @@ fn a_session_without_checkpoints_is_known_too() {
     let id = cli.talk();
     let shown = cli.run(&[]).stdout;
     assert!(shown.contains("1 session, 0 checkpoints"), "{shown}");
-    let last = format!("Last: session {} \"a talk\", ", &id[..8]);
+    let last = format!("Last session: {} \"a talk\" (", &id[..8]);
     assert!(shown.contains(&last), "{shown}");
     assert!(shown.contains("backtrail show latest"), "{shown}");
     assert!(
         !shown.contains("backtrail undo"),
-        "nothing to take back: {shown}"
+        "nothing to undo: {shown}"
     );
-    // Elsewhere, it is known that there is something.
+    // Another directory hears of the session.
     let elsewhere = cli.work().join("elsewhere");
     fs::create_dir_all(elsewhere.join(".git")).unwrap();
     let mut command = cli.command(&[]);
@@ -80,7 +82,32 @@ fn a_session_without_checkpoints_is_known_too() {
 }
 
 #[test]
-fn a_store_that_is_named_is_named_in_what_helps_on() {
+fn sessions_of_other_agents_are_counted_by_their_names() {
+    let cli = Cli::new();
+    let home = cli.work().join("home");
+    let dir = home.join(".codex/sessions/2026/11/16");
+    fs::create_dir_all(&dir).unwrap();
+    for n in 1..=3 {
+        let name =
+            format!("rollout-2026-11-16T06-40-0{n}-0199a213-81a0-7800-8aa1-bbab2a035a5{n}.jsonl");
+        fs::write(dir.join(name), "never read").unwrap();
+    }
+    let run = |args: &[&str]| {
+        let mut command = cli.command(args);
+        crate::kit::finish(command.env("HOME", &home), b"")
+    };
+    let ran = run(&[]);
+    let found = "Found on this machine: 3 sessions of Codex.\n";
+    assert!(ran.stdout.contains(found), "{ran:#?}");
+    assert!(ran.stdout.contains("backtrail import"), "{ran:#?}");
+    let data = run(&["--json"]).json();
+    assert_eq!(data["agents"][0]["agent"], "codex", "{data}");
+    assert_eq!(data["agents"][0]["sessions"], 3, "{data}");
+    assert!(!cli.store().exists(), "looking creates nothing");
+}
+
+#[test]
+fn suggested_commands_name_the_store() {
     let cli = Cli::new();
     let other = cli.work().join("other store");
     let ran = cli.run(&["--store", other.to_str().unwrap()]);
@@ -104,7 +131,7 @@ fn hostile_titles_and_prompts_stay_off_the_screen() {
     cli.run(&["run", "--", "sh", "-c", &hostile]);
     let shown = cli.run(&[]);
     assert!(!shown.stdout.contains(is_unsafe), "{shown:#?}");
-    assert!(shown.stdout.contains("Last: run"), "{shown:#?}");
+    assert!(shown.stdout.contains("Last step: run"), "{shown:#?}");
 }
 
 #[test]

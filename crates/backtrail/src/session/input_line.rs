@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::{Compaction, Draft};
 use crate::error::Result;
+use crate::message::{Compaction, Draft};
 use crate::workspace::CheckpointOptions;
 
 /// A parsed line of input.

@@ -1,9 +1,9 @@
-//! Which trails there are, and how long they are.
+//! Lists the trails and their lengths.
 //!
-//! This is what every question begins with, so it does no more than it must: one look
-//! at each trail. A session's directory is listed where its own time says that something
-//! came or went; a change within the last moments may not show in that time, and such a
-//! directory is listed in any case.
+//! Every query begins with this, so it does as little as possible: one `stat` per trail.
+//! A session's directory is only listed if its own time says that something was added or
+//! removed. A recent change may not show in that time, so such a directory is always
+//! listed.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,55 +19,55 @@ use crate::error::{Error, Result};
 
 /// A directory of trails: a session's or a workspace's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct TrailDir {
     /// The name of the directory, which is the id.
     pub(crate) id: String,
-    /// When names in it last changed; 0 where that was so recent that it says nothing.
+    /// When names in it last changed; 0 if that is too recent to be reliable.
     pub(crate) settled: i64,
-    /// Its trails, the lowest number first.
-    pub(crate) trails: Vec<TrailSeen>,
-    /// Why it could not be looked into.
+    /// Its trails by number.
+    pub(crate) trails: Vec<TrailFile>,
+    /// The reason why it could not be read.
     pub(crate) error: Option<String>,
 }
 
-/// A trail, from outside.
+/// A trail's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TrailSeen {
+pub(crate) struct TrailFile {
     pub(crate) number: u32,
     pub(crate) bytes: u64,
     /// When it was last written, in nanoseconds since 1970.
     pub(crate) modified: i64,
 }
 
-/// A trail as it was read last.
+/// A trail as it was last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KnownTrail {
-    pub(crate) seen: TrailSeen,
-    /// The byte behind the last record that was read.
+    pub(crate) seen: TrailFile,
+    /// The byte after the last record that was read.
     pub(crate) read_to: u64,
     /// The sum of that record.
     pub(crate) sum: [u8; 8],
 }
 
-/// A directory of trails as it was read last.
+/// A directory of trails as it was last read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownDir {
-    /// When names in it last changed; 0 where that is not known.
+    /// When names in it last changed; 0 if unknown.
     pub(crate) settled: i64,
-    /// Its trails, in the order of their numbers.
+    /// Its trails by number.
     pub(crate) trails: Vec<KnownTrail>,
 }
 
-/// The sessions or workspaces as they were read last, by their ids.
-pub(crate) type Known = HashMap<String, KnownDir>;
+/// The sessions or workspaces as they were last read, by id.
+pub(crate) type KnownDirs = HashMap<String, KnownDir>;
 
-/// How long ago a directory must have changed for its time to tell: more than the clocks
-/// of file systems are apart, and some of those count in seconds.
+/// How old a directory's time must be to be reliable: more than the clock differences of
+/// file systems, some of which count in seconds.
 const RECENT: i64 = 2_000_000_000;
 
-/// Looks at all directories of trails in a directory, and returns them by their ids. One
-/// without a trail is none.
-pub(crate) fn survey(dir: &Path, known: &Known) -> Result<Vec<Seen>> {
+/// Lists all directories of trails in a directory by id. A directory without trails does
+/// not count.
+pub(crate) fn list_trail_dirs(dir: &Path, known: &KnownDirs) -> Result<Vec<TrailDir>> {
     let failed = |error: Errno| Error::io("cannot list", dir, error.into());
     let top = match openat(CWD, dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
         Ok(top) => top,
@@ -89,7 +89,7 @@ fn trail_name(number: u32) -> String {
     format!("{number:04}.jsonl")
 }
 
-/// Returns the number that a file's name gives a trail.
+/// Returns the number of the trail with this file name.
 fn trail_number(name: &str) -> Option<u32> {
     let digits = name.strip_suffix(".jsonl")?;
     let is_number = digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -97,14 +97,14 @@ fn trail_number(name: &str) -> Option<u32> {
     (trail_name(number) == name).then_some(number)
 }
 
-/// Returns whether a name can be an id: others are left alone.
+/// Returns whether a name can be an id; other names are ignored.
 fn is_id(name: &str) -> bool {
     name.parse::<backtrail::SessionId>().is_ok()
 }
 
-/// Looks at all, a part of them on each core.
-fn in_parallel(ids: &[String], look: &(impl Fn(&String) -> Seen + Sync)) -> Vec<Seen> {
-    /// Fewer than this are looked at before another thread has begun.
+/// Inspects all directories, a part of them on each core.
+fn in_parallel(ids: &[String], look: &(impl Fn(&String) -> TrailDir + Sync)) -> Vec<TrailDir> {
+    /// Fewer than this are done before another thread has started.
     const WORTH: usize = 512;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(4).min(ids.len().div_ceil(WORTH)).max(1);
@@ -135,8 +135,8 @@ fn in_parallel(ids: &[String], look: &(impl Fn(&String) -> Seen + Sync)) -> Vec<
     })
 }
 
-fn look(top: &impl std::os::fd::AsFd, id: &str, known: Option<&KnownDir>, now: i64) -> Seen {
-    let mut seen = Seen {
+fn look(top: &impl std::os::fd::AsFd, id: &str, known: Option<&KnownDir>, now: i64) -> TrailDir {
+    let mut seen = TrailDir {
         id: id.to_owned(),
         settled: 0,
         trails: Vec::new(),
@@ -153,7 +153,7 @@ fn look(top: &impl std::os::fd::AsFd, id: &str, known: Option<&KnownDir>, now: i
 
 fn look_into(
     top: &impl std::os::fd::AsFd,
-    seen: &mut Seen,
+    seen: &mut TrailDir,
     known: Option<&KnownDir>,
     now: i64,
 ) -> Result<(), Errno> {
@@ -175,12 +175,12 @@ fn look_into(
         path.push('/');
         path.push_str(&trail_name(number));
         match statat(top, path.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => seen.trails.push(TrailSeen {
+            Ok(stat) => seen.trails.push(TrailFile {
                 number,
                 bytes: u64::try_from(stat.st_size).unwrap_or(0),
                 modified: nanos(stat.st_mtime, stat.st_mtime_nsec as i64),
             }),
-            // It went while we looked.
+            // It was removed meanwhile.
             Err(Errno::NOENT) => seen.settled = 0,
             Err(error) => return Err(error),
         }
@@ -197,7 +197,7 @@ fn list_trails(top: &impl std::os::fd::AsFd, id: &str) -> Result<Vec<u32>, Errno
     Ok(numbers)
 }
 
-/// Returns the names in a directory that are UTF-8: ours are.
+/// Returns the names in a directory that are UTF-8, as Backtrail's are.
 fn names_in(dir: &impl std::os::fd::AsFd) -> Result<Vec<String>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir)? {

@@ -1,33 +1,34 @@
-//! A search, from the words to the messages.
+//! A search, from the query to the messages.
 
 use std::collections::{HashMap, HashSet};
 
 use backtrail::{Block, LinePart, Record, SessionId, SessionReader, Timestamp};
 
-use crate::catch_up::State;
+use crate::catch_up::IndexState;
 use crate::error::{Error, Result};
 use crate::feed::{Sink, TrailPlace, feed};
 use crate::index::Index;
-use crate::plan::{Changed, Plan};
+use crate::plan::{ChangedSession, Plan};
 use crate::search::{
-    Allowed, Found, Hit, KnownTrail, MemoryIndex, MemoryWriter, ParsedQuery, RawHit, SearchAnswer,
-    SearchQuery, Source, Wanted, check_roles, find, snippet_of_record,
+    AllowedTrails, FoundRecords, Hit, IndexSource, KnownTrail, MemoryIndex, MemoryWriter,
+    ParsedQuery, RawHit, SearchAnswer, SearchQuery, SearchRequest, check_roles, find,
+    snippet_of_record,
 };
 
-/// How much of what is not indexed is held in memory at a time.
+/// How many bytes of unindexed trails are held in memory at a time.
 const CHUNK: u64 = 64 << 20;
 
-/// What is looked for, understood.
+/// A parsed search.
 #[derive(Debug)]
-pub(crate) struct Look<'a> {
+pub(crate) struct MessageSearch<'a> {
     query: &'a SearchQuery,
-    wanted: Wanted,
+    wanted: SearchRequest,
 }
 
-impl<'a> Look<'a> {
+impl<'a> MessageSearch<'a> {
     pub(crate) fn new(query: &'a SearchQuery) -> Result<Self> {
         check_roles(&query.roles)?;
-        let wanted = Wanted {
+        let wanted = SearchRequest {
             query: ParsedQuery::parse(&query.words)?,
             roles: query.roles.clone(),
             tools: query.tools.clone(),
@@ -40,8 +41,8 @@ impl<'a> Look<'a> {
         Ok(Self { query, wanted })
     }
 
-    /// Looks in all that there is, indexed or not.
-    pub(crate) fn look(&self, index: &Index, state: &mut State) -> Result<SearchAnswer> {
+    /// Searches all records, indexed or not.
+    pub(crate) fn look(&self, index: &Index, state: &mut IndexState) -> Result<SearchAnswer> {
         let fitting = state.catalogue()?.fitting(&self.query.filter)?;
         let fits = |session: &SessionId| {
             let fitting = fitting.as_ref();
@@ -62,19 +63,20 @@ impl<'a> Look<'a> {
     fn find(
         &self,
         index: &Index,
-        state: &State,
+        state: &IndexState,
         fits: &impl Fn(&SessionId) -> bool,
-    ) -> Result<Found> {
+    ) -> Result<FoundRecords> {
         let backlog = &state.backlog;
-        // What is on disk of these is old.
+        // The index on disk has old records of these.
         let replaced = |trail: &KnownTrail| {
             let id = trail.session.as_str();
-            let anew = |changed: &Changed| changed.anew && changed.id.as_str() == id;
+            let anew = |changed: &ChangedSession| changed.anew && changed.id.as_str() == id;
             backlog.changed.iter().any(anew) || backlog.gone.iter().any(|gone| gone == id)
         };
         let on_disk = state.search.as_ref().map(|dir| {
             let known = dir.known();
-            let allowed = Allowed::of(known, |trail| fits(&trail.session) && !replaced(trail));
+            let allowed =
+                AllowedTrails::of(known, |trail| fits(&trail.session) && !replaced(trail));
             (dir, allowed)
         });
         let mut chunks = Chunks::new(index, backlog, fits);
@@ -82,25 +84,30 @@ impl<'a> Look<'a> {
         let mut found = {
             let mut sources = Vec::new();
             if let Some((dir, allowed)) = &on_disk {
-                sources.push(Source::Dir(dir, allowed));
+                sources.push(IndexSource::Dir(dir, allowed));
             }
             if let Some((memory, allowed)) = &first {
-                sources.push(Source::Memory(memory, allowed));
+                sources.push(IndexSource::Memory(memory, allowed));
             }
             find(&self.wanted, &sources)?
         };
         while first.is_some() {
             first = chunks.next()?;
             if let Some((memory, allowed)) = &first {
-                let more = find(&self.wanted, &[Source::Memory(memory, allowed)])?;
+                let more = find(&self.wanted, &[IndexSource::Memory(memory, allowed)])?;
                 found.merge(more, &self.wanted);
             }
         }
         Ok(found)
     }
 
-    /// Makes a hit of what was found; `None` where it is gone since.
-    fn hit(&self, raw: &RawHit, sessions: &mut Sessions<'_>, state: &State) -> Result<Option<Hit>> {
+    /// Turns a raw hit into a hit; `None` if the record is gone.
+    fn hit(
+        &self,
+        raw: &RawHit,
+        sessions: &mut Sessions<'_>,
+        state: &IndexState,
+    ) -> Result<Option<Hit>> {
         let Some((reader, parts)) = sessions.open(&raw.session) else {
             return Ok(None);
         };
@@ -127,7 +134,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Returns who said it, also where that is a role that only the session knows.
+/// Returns the role, reading it from the session if it is not a known one.
 fn role_of(record: &Record, known: &str) -> String {
     if known != "other" {
         return known.to_owned();
@@ -138,7 +145,7 @@ fn role_of(record: &Record, known: &str) -> String {
     }
 }
 
-/// Returns the tools that a message calls, or whose results it has.
+/// Returns the tools that a message calls or has results of.
 fn tools_of(record: &Record, called: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let Ok(Some(message)) = record.as_ref().stored_message() else {
         return Vec::new();
@@ -158,7 +165,7 @@ fn tools_of(record: &Record, called: impl Fn(&str) -> Option<String>) -> Vec<Str
     tools
 }
 
-/// The sessions that hits are in, each opened once.
+/// The sessions of the hits, each opened once.
 struct Sessions<'a> {
     index: &'a Index,
     open: HashMap<SessionId, Option<(SessionReader, Vec<LinePart>)>>,
@@ -185,7 +192,7 @@ impl<'a> Sessions<'a> {
     }
 }
 
-/// What is not indexed yet, in pieces that fit into memory.
+/// The unindexed records, in chunks that fit into memory.
 struct Chunks<'a, F> {
     index: &'a Index,
     places: std::vec::IntoIter<&'a TrailPlace>,
@@ -203,7 +210,7 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
         }
     }
 
-    fn next(&mut self) -> Result<Option<(MemoryIndex, Allowed)>> {
+    fn next(&mut self) -> Result<Option<(MemoryIndex, AllowedTrails)>> {
         let mut writer = MemoryWriter::new()?;
         let mut bytes = 0;
         let mut is_empty = true;
@@ -217,7 +224,7 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
             is_empty = false;
             match self.read(place, &mut writer) {
                 Ok(read) => bytes += read,
-                // It is listed as unreadable, and hides no other.
+                // It is listed as unreadable and hides no other session.
                 Err(Error::Store(_)) => drop(unread.insert(place.session.clone())),
                 Err(error) => return Err(error),
             }
@@ -226,7 +233,7 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
             return Ok(None);
         }
         let memory = writer.finish()?;
-        let allowed = Allowed::of(memory.known(), |_| true);
+        let allowed = AllowedTrails::of(memory.known(), |_| true);
         Ok(Some((memory, allowed)))
     }
 

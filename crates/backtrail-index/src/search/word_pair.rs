@@ -1,5 +1,5 @@
-//! Two words that follow each other, be it as words or as parts of a name: what two
-//! phrases would find, in one go.
+//! Two words that follow each other, as words or as parts of a name: finds in one pass
+//! what two phrases would.
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings as _, SegmentPostings};
@@ -9,20 +9,20 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 
 use super::tokens::{APART, JOINED};
 
-/// How far the second word may be behind the first: no word is between them.
+/// The greatest distance between the words: no word is between them.
 const FARTHEST: u32 = APART as u32;
 
-/// How far it is behind it at least.
+/// The smallest distance.
 const NEAREST: u32 = JOINED as u32;
 
-/// Looks for two words, the second right behind the first.
+/// A query for two words, the second right after the first.
 #[derive(Debug, Clone)]
-pub(super) struct Pair {
+pub(super) struct WordPair {
     pub(super) first: Term,
     pub(super) second: Term,
 }
 
-impl Query for Pair {
+impl Query for WordPair {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let bm25 = match scoring {
             EnableScoring::Enabled {
@@ -35,21 +35,21 @@ impl Query for Pair {
             EnableScoring::Disabled { .. } => None,
         };
         let pair = self.clone();
-        Ok(Box::new(PairWeight { pair, bm25 }))
+        Ok(Box::new(WordPairWeight { pair, bm25 }))
     }
 }
 
-struct PairWeight {
-    pair: Pair,
+struct WordPairWeight {
+    pair: WordPair,
     bm25: Option<Bm25Weight>,
 }
 
-impl PairWeight {
+impl WordPairWeight {
     fn pair_scorer(
         &self,
         segment: &SegmentReader,
         boost: Score,
-    ) -> tantivy::Result<Option<PairScorer>> {
+    ) -> tantivy::Result<Option<WordPairScorer>> {
         let index = segment.inverted_index(self.pair.first.field())?;
         let read = |term| index.read_postings(term, IndexRecordOption::WithFreqsAndPositions);
         let (Some(first), Some(second)) = (read(&self.pair.first)?, read(&self.pair.second)?)
@@ -57,7 +57,7 @@ impl PairWeight {
             return Ok(None);
         };
         let norms = segment.get_fieldnorms_reader(self.pair.first.field())?;
-        let mut scorer = PairScorer {
+        let mut scorer = WordPairScorer {
             first,
             second,
             norms,
@@ -70,7 +70,7 @@ impl PairWeight {
     }
 }
 
-impl Weight for PairWeight {
+impl Weight for WordPairWeight {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         Ok(match self.pair_scorer(segment, boost)? {
             Some(scorer) => Box::new(scorer),
@@ -90,20 +90,20 @@ impl Weight for PairWeight {
     }
 }
 
-/// Goes through the records that have both words.
-struct PairScorer {
+/// Iterates over the records with both words.
+struct WordPairScorer {
     first: SegmentPostings,
     second: SegmentPostings,
     norms: FieldNormReader,
     bm25: Option<Bm25Weight>,
-    /// Where the words are in the record that is looked at.
+    /// The positions of the words in the current record.
     places: [Vec<u32>; 2],
     /// How often they follow each other there.
     count: u32,
 }
 
-impl PairScorer {
-    /// Goes to the next record that fits, unless the one that it is at does.
+impl WordPairScorer {
+    /// Advances to the next match, unless the current record is one.
     fn settle(&mut self) -> DocId {
         loop {
             let doc = self.first.doc();
@@ -143,7 +143,7 @@ impl PairScorer {
     }
 }
 
-impl DocSet for PairScorer {
+impl DocSet for WordPairScorer {
     fn advance(&mut self) -> DocId {
         self.first.advance();
         self.settle()
@@ -166,7 +166,7 @@ impl DocSet for PairScorer {
     }
 }
 
-impl Scorer for PairScorer {
+impl Scorer for WordPairScorer {
     fn score(&mut self) -> Score {
         let norm = self.norms.fieldnorm_id(self.doc());
         let bm25 = self.bm25.as_ref();
