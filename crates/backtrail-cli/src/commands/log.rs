@@ -322,7 +322,7 @@ fn now_row(
     }))
 }
 
-/// Makes a line of something whose files, or those that it began with, were let go.
+/// Makes a line of something whose files, or those that it began with, were dropped.
 fn dropped_row(line: &Line, is_gone: bool, id_length: usize) -> Row {
     Row {
         kind: line.kind.clone(),
@@ -330,7 +330,7 @@ fn dropped_row(line: &Line, is_gone: bool, id_length: usize) -> Row {
         about: line.about(),
         ended: line.ended,
         change: match is_gone {
-            true => "files let go".to_owned(),
+            true => "files dropped".to_owned(),
             // What it began with has none any more.
             false => count(line.after.files(), "file"),
         },

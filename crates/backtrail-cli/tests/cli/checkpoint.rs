@@ -180,12 +180,12 @@ fn wrong_points_and_paths_are_named_with_the_way_out() {
     let cases: [(&[&str], &str); 9] = [
         (&["cat", "mornin", "a"], "there is: morning"),
         (&["cat", "~1", "a"], "none begins with ~, # or -"),
-        (&["cat", "last~x", "a"], "needs a number behind last~"),
-        (&["diff", "last~1"], "no turn or run was made here yet"),
+        (&["cat", "last~x", "a"], "needs a number after last~"),
+        (&["diff", "last~1"], "there is no turn or run here yet"),
         (&["diff", ":3"], "no session works in"),
         (&["cat", "last", "b"], "b did not exist at last"),
         (&["cat", "last", "../b"], "is outside the workspace"),
-        (&["checkpoint", "last"], "means something else as a point"),
+        (&["checkpoint", "last"], "is reserved; choose another label"),
         (&["checkpoint", ""], "is blank"),
     ];
     for (args, words) in cases {
@@ -211,7 +211,7 @@ fn what_fits_two_things_is_refused_with_both_named() {
     assert_eq!(ran.code, 2);
     assert!(
         ran.stderr
-            .contains(&format!("2 things are meant by \"{prefix}\""))
+            .contains(&format!("\"{prefix}\" matches 2 checkpoints or records"))
     );
     assert_eq!(ran.stderr.matches("hint: ").count(), 2, "{}", ran.stderr);
     assert_eq!(cli.run(&["cat", &id, "a"]).code, 0);

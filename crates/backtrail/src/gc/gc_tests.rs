@@ -105,15 +105,15 @@ fn a_mark_keeps_its_state_until_it_is_cleared() {
 fn a_state_is_dropped_only_if_nothing_needs_it_when_its_turn_comes() {
     let (_dir, store, workspace, [first, _]) = two_states();
     let options = all();
-    let mut run = Run::begin(&store, &options).unwrap();
-    let mut chosen = run.states().unwrap();
-    chosen.retain(|state| state.never.is_none());
+    let mut collection = Collection::begin(&store, &options, Mode::Apply).unwrap();
+    let mut chosen = collection.states().unwrap();
+    chosen.retain(|state| state.kept_for.is_none());
     assert_eq!(chosen.len(), 1);
-    // The same files again, labelled, before the state is let go.
+    // The same files again, labelled, before the state is dropped.
     fs::write(workspace.root().join("file"), "first").unwrap();
     let again = workspace.checkpoint(CheckpointOptions::new().label("mine"));
     assert_eq!(again.unwrap().snapshot_id(), first.snapshot_id());
-    run.drop_states(chosen, DropReason::Age).unwrap();
-    assert!(run.report.dropped.is_empty());
+    collection.drop_states(chosen, DropReason::Age).unwrap();
+    assert!(collection.report.dropped.is_empty());
     assert!(first.dropped().unwrap().is_none());
 }

@@ -113,7 +113,11 @@ impl GoneTrails {
     pub(crate) fn read(files: &LogDir) -> Result<Self> {
         let failed = |error| {
             let path = files.path().join(GONE_TRAILS);
-            Error::io("cannot read which trails were let go of", &path, error)
+            Error::io(
+                "cannot read which trails were moved to the trash",
+                &path,
+                error,
+            )
         };
         let file = match files.find_read(GONE_TRAILS) {
             Ok((_, file)) => file,

@@ -415,7 +415,7 @@ impl FilePlanner<'_> {
         histories.follow(&intervals, &|id| match *id == present.id() {
             true => Ok(present.clone()),
             // A part of it may be there still: it tells nothing about the rest.
-            false if gone.contains(id) => Err(Error::new(ErrorKind::Dropped, "it was let go")),
+            false if gone.contains(id) => Err(Error::new(ErrorKind::Dropped, "it was dropped")),
             false => self.workspace.open_snapshot(id),
         })?;
         Ok(histories)

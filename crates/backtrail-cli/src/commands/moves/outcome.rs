@@ -392,8 +392,9 @@ mod tests {
 
     #[test]
     fn a_point_is_called_by_what_happened_there() {
-        let words =
-            |reason: CheckpointReason, label, about| target_words(&why, label, about, "c81f0000");
+        let words = |reason: CheckpointReason, label, about| {
+            target_words(&reason, label, about, "c81f0000")
+        };
         let prompt = Some("fix the\nbug");
         assert_eq!(
             words(CheckpointReason::TurnStart, None, prompt),

@@ -94,7 +94,7 @@ fn workspace_of(store: &Store, info: &SessionInfo) -> backtrail::Result<Option<W
 
 fn unknown(error: &backtrail::Error) -> String {
     match error.kind() {
-        ErrorKind::Dropped => "what it changed was let go".to_owned(),
+        ErrorKind::Dropped => "its files were dropped".to_owned(),
         _ => "what it changed cannot be read any more".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Which states are let go, in which order, and which never.
+//! Which states are dropped, in which order, and which never.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ fn days(n: u64) -> Duration {
 }
 
 #[test]
-fn the_store_is_brought_below_a_size_oldest_first_and_tool_calls_before_all_else() {
+fn the_store_shrinks_below_a_size_tool_calls_first_then_oldest_first() {
     let mut limit = None;
     let mut fewest_gone = usize::MAX;
-    // The order in which they go: tool calls, then the others.
+    // The order in which they are dropped: tool calls, then the others.
     let order = [1, 2, 5, 6, 0, 3, 4, 7];
     loop {
         let mut bench = Bench::new();
@@ -38,7 +38,7 @@ fn the_store_is_brought_below_a_size_oldest_first_and_tool_calls_before_all_else
             bench.clock.advance(DAY);
         }
         let all = bench.store.bytes();
-        // The clean-up leaves word in its lock.
+        // The clean-up writes to its lock file.
         let bytes = limit.unwrap_or(all + 1000);
         let report = bench.store.gc(&GcOptions::new().max_size(bytes)).unwrap();
         let gone = bench.check();
@@ -73,7 +73,7 @@ fn the_store_is_brought_below_a_size_oldest_first_and_tool_calls_before_all_else
 }
 
 #[test]
-fn labelled_ones_and_the_newest_of_each_session_and_workspace_and_what_is_under_way_stay() {
+fn labelled_newest_and_running_checkpoints_keep_their_files() {
     let mut bench = Bench::new();
     let sessions = [0, 1, 2].map(|_| {
         let options = SessionOptions::new().workspace(&bench.workspace);
@@ -104,7 +104,7 @@ fn labelled_ones_and_the_newest_of_each_session_and_workspace_and_what_is_under_
     let begun = CheckpointOptions::new().reason(CheckpointReason::TurnStart);
     let begun = next(&mut bench, begun, false);
     next(&mut bench, CheckpointOptions::new(), true);
-    // The same files as of a labelled one.
+    // The same files as in a labelled one.
     bench.write("file", noise(1, 2000));
     expected.push(false);
     bench.keep(CheckpointReason::ToolEnd);
@@ -154,7 +154,7 @@ fn a_clock_that_jumps_lets_nothing_go_that_is_not_old() {
         "dated 1970, and not old"
     );
     assert_eq!(bench.check(), [false; 3]);
-    // Ahead, and back again: what came after it is no older than that.
+    // The clock was ahead, and is back: later checkpoints are not older.
     bench.clock.set(START + 70 * 365 * DAY);
     bench.state(3, CheckpointReason::Manual);
     bench.clock.set(START + 11 * DAY);
@@ -178,10 +178,9 @@ fn nothing_expires_unasked() {
     assert_eq!(bench.check(), [false; 5]);
 }
 
-/// A session's point, then a person's work, then the session's; the states between are
-/// let go.
+/// A session's point, then your work, then the session's; the states between are dropped.
 #[test]
-fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
+fn a_change_without_a_known_author_is_a_conflict_and_never_overwritten() {
     let mut bench = Bench::new();
     let options = SessionOptions::new().workspace(&bench.workspace);
     let session = bench.store.create_session(options).unwrap();
@@ -222,7 +221,7 @@ fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
     assert!(paths.contains(&"persons".to_owned()), "{paths:?}");
     let file = bench.workspace.root().join("persons");
     assert_eq!(std::fs::read_to_string(file).unwrap(), "by hand");
-    // What was let go cannot be gone to, and an undo that needs it says so.
+    // Dropped files cannot be restored, and an undo that needs them says so.
     let gone = Point::checkpoint(start.id());
     for error in [
         bench

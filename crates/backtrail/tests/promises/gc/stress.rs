@@ -1,10 +1,9 @@
 //! The clean-up next to writers, readers, rewinds and kills: no kept state ever lacks
 //! an object.
 //!
-//! The test binary runs itself again for writers and clean-ups in processes of their
-//! own; some are killed as soon as they have done so many rounds. All workspaces get
-//! their files from the same few contents, so that what nothing names a moment ago is
-//! needed again the next. `BACKTRAIL_TEST_LIVES` multiplies the lives,
+//! The test binary runs itself again for writers and clean-ups in processes of their own;
+//! some are killed after a number of rounds. All workspaces get their files from the same
+//! few contents, so that an unreferenced content is soon needed again. `BACKTRAIL_TEST_LIVES` multiplies the lives,
 //! `BACKTRAIL_TEST_SEED` sets where the seeds begin.
 
 use std::fs;
@@ -51,7 +50,7 @@ fn workspace(dir: &Path, store: &Store, n: u64) -> Workspace {
     store.workspace(&root).unwrap()
 }
 
-/// Says on stdout that a round is over, for who wants to kill.
+/// Writes to stdout that a round is over, for the process that kills this one.
 fn round(n: u64, tells: bool) {
     if tells {
         println!("\nround {n}");
@@ -59,7 +58,7 @@ fn round(n: u64, tells: bool) {
     }
 }
 
-/// Changes files, keeps them, goes back; what is newest here is always whole.
+/// Changes files, keeps them, rewinds; the newest state here is always whole.
 fn write(dir: &Path, own: u64, seed: u64, tells: bool) {
     let store = open(dir);
     let workspace = workspace(dir, &store, own);
@@ -127,7 +126,7 @@ fn clean(dir: &Path, seed: u64, tells: bool, is_over: &dyn Fn() -> bool) {
     }
 }
 
-/// Reads what is kept, whichever state it is; only what was dropped may lack something.
+/// Reads all states; only dropped ones may be incomplete.
 fn read(dir: &Path, seed: u64, is_over: &AtomicBool) {
     let store = open(dir);
     let mut dice = Dice(seed);
@@ -162,8 +161,7 @@ fn child(dir: &Path, role: &str, own: u64, seed: u64) -> Child {
         .unwrap()
 }
 
-/// Kills a child when it has done so many rounds; returns whether it came to its end
-/// before.
+/// Kills a child after a number of rounds; returns whether it ended before.
 fn kill_after(mut child: Child, rounds: u64) {
     let stdout = child.stdout.take().unwrap();
     let mut lines = BufReader::new(stdout).lines().map(Result::unwrap);
@@ -184,7 +182,7 @@ fn kill_after(mut child: Child, rounds: u64) {
 fn life(seed: u64) {
     let place = quick_dir();
     let dir = place.path();
-    // There is something before anybody comes.
+    // There is something before they start.
     write(dir, 0, seed, false);
     let is_over = AtomicBool::new(false);
     let mut dice = Dice(seed);

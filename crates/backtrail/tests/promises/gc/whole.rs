@@ -1,4 +1,4 @@
-//! What nothing names goes, what is named stays, and a dry run says so beforehand.
+//! Unreferenced objects are removed, referenced ones stay, and a plan shows it before.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::kit::{Bench, DAY, noise, packs};
 
 const OLD: Duration = Duration::from_secs(30 * 86_400);
 
-/// Makes ten states, forty days apart from the last of them, with a large file of
-/// several chunks in some.
+/// Makes ten states, forty days before the last one, some with a large file of several
+/// chunks.
 fn ten_states() -> Bench {
     let mut bench = Bench::new();
     bench.write("same", noise(1, 5000));
@@ -27,7 +27,7 @@ fn ten_states() -> Bench {
 }
 
 #[test]
-fn nothing_to_do_is_said_and_nothing_is_touched() {
+fn nothing_is_touched_where_there_is_nothing_to_do() {
     let bench = ten_states();
     let before = packs(&bench.objects_dir());
     let report = bench.gc();
@@ -96,7 +96,7 @@ fn the_error_for_dropped_files_names_the_nearest_that_are_kept() {
 }
 
 #[test]
-fn two_cannot_clean_up_at_once_and_the_second_is_told_who_does() {
+fn a_second_clean_up_fails_with_the_process_of_the_first() {
     use backtrail::{LocalStorage, Storage};
     let bench = ten_states();
     bench.gc();

@@ -12,7 +12,7 @@ use backtrail_testkit::ManualClock;
 use super::desk::Desk;
 
 #[test]
-fn b3_a_change_tells_path_before_after_bytes_text_and_when() {
+fn b3_a_change_has_path_before_after_bytes_text_and_time() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("work");
     fs::create_dir(&root).unwrap();

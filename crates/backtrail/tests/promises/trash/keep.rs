@@ -1,5 +1,5 @@
-//! A13: with a keep count, older trails that lie wholly before the last compaction go to
-//! the trash, and history says where it begins.
+//! A13: with a keep count, older trails that are wholly before the last compaction go to
+//! the trash, and the history says where it begins.
 
 use backtrail::trash::{EmptyOptions, TrashKind};
 use backtrail::{
@@ -21,7 +21,7 @@ fn text(n: usize) -> String {
     format!("message {n} {}", "x".repeat(200))
 }
 
-/// Says much, with instructions first.
+/// Appends many messages, with instructions first.
 fn talk(session: &Session, range: std::ops::Range<usize>) -> Result<()> {
     for n in range {
         session.append(Message::user_text(text(n)))?;
@@ -56,7 +56,7 @@ fn context(store: &Store, id: &SessionId) -> String {
         .to_owned()
 }
 
-/// Compacts, and says enough for a rotation.
+/// Compacts, and appends enough for a rotation.
 fn compact_and_rotate(store: &Store, id: &SessionId) -> Result<()> {
     let session = store.open_session(id)?;
     session.compact(&Compaction::new("so far so good").keep(2))?;
@@ -88,7 +88,7 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     };
     assert_eq!((&entry.name.id, entry.name.what), (&id, TrashKind::Trails));
     assert!(trails(&store, &id) < many);
-    // As long as they are there they are read: nothing changes for anybody.
+    // As long as they are in the trash they are read: nothing changes.
     let told = said(&reader);
     assert_eq!(told[0], "be brief");
     assert_eq!(told[1..], all);
@@ -102,7 +102,7 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     assert!(before.contains("be brief") && before.contains("so far so good"));
     assert_eq!(reader.stats().unwrap().gone, 0);
 
-    // Emptied, they are gone, and that is said; the context is what it was.
+    // Emptied, they are gone, which is reported; the context is unchanged.
     let (from, until) = (gap.from, gap.until);
     let plan = store.empty_plan(&EmptyOptions::new()).unwrap();
     assert_eq!(plan.emptied().len(), 1);
@@ -124,7 +124,7 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     assert_eq!(reader.info().unwrap().created_at, created);
     assert!(reader.record(until).unwrap().is_none());
     assert!(reader.record(until + 1).unwrap().is_some());
-    // And the session goes on.
+    // And the session continues.
     compact_and_rotate(&store, &id).unwrap();
     assert!(reader.verify().unwrap().is_ok());
     assert!(
@@ -172,7 +172,7 @@ fn a13_trails_come_back_from_the_trash() {
 }
 
 #[test]
-fn a13_what_a_fork_reads_is_kept_and_named() {
+fn a13_trails_that_a_fork_reads_are_kept_and_named() {
     let memory = MemoryStorage::new();
     let store = store(memory);
     let id = begin(&store);
@@ -245,7 +245,7 @@ fn a13_a_crash_at_every_step_costs_no_message() {
     }
 }
 
-/// Returns what was said, whatever had to be passed over.
+/// Returns the messages, whatever the damage.
 fn said_in_part(reader: &SessionReader) -> Vec<String> {
     let records = reader.records().unwrap().owned().map(Result::unwrap);
     let messages = records.filter_map(|record| record.message().ok().flatten());

@@ -1,5 +1,5 @@
-//! What is purged is nowhere: every file of the store is searched for a secret that was
-//! said, shown, named, run and written.
+//! A purged session is nowhere: every file of the store is searched for a secret that was
+//! in messages, titles, tags, labels, commands and files.
 
 #![expect(
     clippy::disallowed_methods,
@@ -51,7 +51,7 @@ impl Desk {
         plan.apply().unwrap()
     }
 
-    /// A session that has the secret wherever something can be said.
+    /// A session that has the secret wherever there is text.
     pub(super) fn leak(&self) -> SessionId {
         self.write("before.txt", "before");
         let options = SessionOptions::new().workspace(&self.workspace);
@@ -109,8 +109,8 @@ impl Desk {
         found
     }
 
-    /// Checks that no byte of the secret is left after the clean-up, not even compressed:
-    /// then every object is part of a state that is kept, and all of those are read.
+    /// Asserts that no byte of the secret is left after the clean-up, not even compressed:
+    /// every object then belongs to a kept state, and all of those are read.
     pub(super) fn assert_clean(&self) {
         let report = self.store.gc(&GcOptions::new()).unwrap();
         assert!(report.skipped_packs.is_empty(), "{report:?}");
@@ -164,7 +164,7 @@ fn no_byte_of_a_purged_session_is_left() {
         let first = CheckpointOptions::new();
         desk.workspace.checkpoint(first).unwrap();
         let id = desk.leak();
-        // The person's own, with words of his own.
+        // Your own checkpoint, with a label of your own.
         fs::remove_file(desk.workspace.root().join("key.txt")).unwrap();
         let mine = CheckpointOptions::new().label("mine");
         desk.workspace.checkpoint(mine).unwrap();
@@ -187,7 +187,7 @@ fn no_byte_of_a_purged_session_is_left() {
         assert!(error.to_string().contains("was purged at 20"), "{error}");
         assert_eq!(error.in_trash(), None);
         assert!(desk.store.verify_snapshots().unwrap().is_ok());
-        // Which checkpoints there were is still told, in their order, and the rest works.
+        // The checkpoints themselves are still there, in order, and the rest works.
         let all: Vec<_> = desk
             .workspace
             .checkpoints()
@@ -213,7 +213,7 @@ fn no_byte_of_a_purged_session_is_left() {
 }
 
 #[test]
-fn what_others_hold_of_its_files_is_named() {
+fn files_of_the_session_in_other_checkpoints_are_named() {
     let desk = Desk::new();
     desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let id = desk.leak();
@@ -225,7 +225,7 @@ fn what_others_hold_of_its_files_is_named() {
     };
     assert_eq!((held.checkpoint, held.session.clone()), (mine.id(), None));
     assert_eq!(held.paths, [Path::new("key.txt")]);
-    // Without the person's checkpoint there is nothing to name.
+    // Without your checkpoint there is nothing to name.
     let desk = Desk::new();
     desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let id = desk.leak();
@@ -239,7 +239,7 @@ fn what_others_hold_of_its_files_is_named() {
 }
 
 #[test]
-fn forks_of_a_purged_session_say_what_is_gone_and_stay_readable() {
+fn forks_of_a_purged_session_report_the_gap_and_stay_readable() {
     let desk = Desk::new();
     let id = desk.leak();
     let fork = desk.store.fork_session(&id, &ForkOptions::new()).unwrap();
@@ -279,7 +279,7 @@ fn forks_of_a_purged_session_say_what_is_gone_and_stay_readable() {
     );
     assert_eq!(reader.context(Shape::Neutral).unwrap().skipped(), 0);
     assert!(desk.store.repair_plan(&child).unwrap().is_empty());
-    // It goes on, and can be forked.
+    // It continues, and can be forked.
     let opened = desk.store.open_session(&child).unwrap();
     assert_eq!(opened.append(Message::user_text("more")).unwrap(), last + 2);
     opened.close().unwrap();
@@ -289,7 +289,7 @@ fn forks_of_a_purged_session_say_what_is_gone_and_stay_readable() {
 }
 
 #[test]
-fn a_fork_that_keeps_inherited_words_is_named() {
+fn a_fork_that_keeps_an_inherited_title_is_named() {
     let desk = Desk::new();
     let id = session(&desk.store, &[SECRET]);
     let fork = desk.store.fork_session(&id, &ForkOptions::new()).unwrap();
@@ -297,7 +297,7 @@ fn a_fork_that_keeps_inherited_words_is_named() {
     assert_eq!(
         report.still_named,
         [fork.id().clone()],
-        "somebody speaks in it"
+        "a process is writing to it"
     );
     assert!(fork.append(Message::user_text("on and on")).is_ok());
 }
@@ -326,7 +326,7 @@ fn a_purge_with_cascade_takes_forks_along_also_from_the_trash() {
 }
 
 #[test]
-fn deleted_sessions_leave_their_work_on_the_files_to_be_taken_back() {
+fn the_file_changes_of_a_deleted_session_can_be_undone() {
     let desk = Desk::new();
     desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let id = desk.leak();
@@ -354,7 +354,7 @@ fn done(attempt: backtrail::Result<Option<Attempt>>) {
     assert!(matches!(attempt, Some(Attempt::Done(_))), "{attempt:?}");
 }
 
-/// F21: a trail that is written anew would hide what was damaged on it.
+/// F21: a rewritten trail would hide its damage.
 #[test]
 fn f21_a_purge_leaves_a_damaged_trail_alone_and_names_it() {
     let desk = Desk::new();
@@ -371,7 +371,7 @@ fn f21_a_purge_leaves_a_damaged_trail_alone_and_names_it() {
     assert_eq!(report.unread, [desk.workspace.root()]);
     assert!(!desk.store.verify_snapshots().unwrap().is_ok());
     assert!(desk.store.gc(&GcOptions::new()).is_err());
-    // Repaired, it can be asked for again, and nothing is left.
+    // Once it is repaired, the same purge removes the rest.
     let options = SnapshotsRepairOptions::new();
     let plan = desk.store.repair_snapshots_plan(options).unwrap();
     plan.apply().unwrap();
