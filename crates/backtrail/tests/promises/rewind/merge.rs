@@ -100,7 +100,7 @@ impl Desk {
     }
 }
 
-fn reason(conflict: &Conflict) -> &str {
+fn why(conflict: &Conflict) -> &str {
     match &conflict.merge {
         Some(Merge::Stopped(unmerged)) => &unmerged.why,
         merge => panic!("{merge:?}"),

@@ -86,7 +86,7 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     let [entry] = contents.entries.as_slice() else {
         panic!("{contents:?}");
     };
-    assert_eq!((&entry.name.id, entry.name.what), (&id, TrashKind::Trails));
+    assert_eq!((&entry.name.id, entry.name.kind), (&id, TrashKind::Trails));
     assert!(trails(&store, &id) < many);
     // As long as they are in the trash they are read: nothing changes.
     let told = said(&reader);

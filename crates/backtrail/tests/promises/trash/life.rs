@@ -134,7 +134,7 @@ fn cascade_takes_forks_and_sub_agents_along_the_deepest_first() {
     let at = |id| order.iter().position(|known| known == id).unwrap();
     assert_eq!(order.len(), 4);
     assert!(at(&grandchild) < at(&child) && at(&child) < at(&id) && at(&agent_id) < at(&id));
-    let because = &plan.deletions()[at(&agent_id)].because;
+    let because = &plan.deletions()[at(&agent_id)].reason;
     assert_eq!(*because, DeletionReason::SubAgent { of: id.clone() });
     plan.apply().unwrap();
     assert_eq!(store.sessions().unwrap(), [stranger]);

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use backtrail::gc::GcOptions;
 use backtrail::trash::DeleteScope;
+use backtrail::verify::SnapshotsRepairOptions;
 use backtrail::{
     About, Attempt, Block, CheckpointOptions, CheckpointReason, DropReason, ErrorKind, ForkOptions,
     GapReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store,
