@@ -26,7 +26,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "derived data are files of its own, and no part of what the engine promises"
+    reason = "derived data is in files of its own, not part of what the engine promises"
 )]
 
 mod catalogue;

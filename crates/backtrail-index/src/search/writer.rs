@@ -142,7 +142,8 @@ impl SearchWriter {
     fn seal(&self, meta: &IndexMeta) -> Result<Seal> {
         let files = meta.list_segment_files();
         let names: Vec<&str> = files.iter().filter_map(|path| path.to_str()).collect();
-        Seal::of(&self.dir, &names).map_err(|error| Error::io("cannot look at", &self.dir, error))
+        Seal::of(&self.dir, &names)
+            .map_err(|error| Error::io("cannot inspect the files in", &self.dir, error))
     }
 }
 
