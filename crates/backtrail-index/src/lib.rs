@@ -49,7 +49,7 @@ mod trail_dirs;
 pub use error::{Error, Result};
 pub use filter::{Filter, WorkspaceFilter};
 pub use index::{CatchUp, Index, IndexOptions, Progress};
-pub use prices::{Price, Prices};
+pub use prices::{Price, Prices, SessionPrices};
 pub use projects::{Project, remote_of};
 pub use rows::{Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow};
 pub use search::{Hit, Order, SearchAnswer, SearchQuery, Snippet};

@@ -95,20 +95,34 @@ impl Spending {
 
     /// Adds another spending.
     pub fn add(&mut self, other: &Self) {
-        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        add(&mut self.calls, other.calls);
-        add(&mut self.input_tokens, other.input_tokens);
-        add(&mut self.output_tokens, other.output_tokens);
-        add(&mut self.cache_write_tokens, other.cache_write_tokens);
-        add(&mut self.cache_write_1h_tokens, other.cache_write_1h_tokens);
-        add(&mut self.cache_read_tokens, other.cache_read_tokens);
-        add(&mut self.reasoning_tokens, other.reasoning_tokens);
         self.cost = self.cost.plus(other.cost);
-        add(&mut self.reported_calls, other.reported_calls);
-        add(&mut self.unpriced_calls, other.unpriced_calls);
-        add(&mut self.estimated_calls, other.estimated_calls);
-        add(&mut self.estimated_tokens, other.estimated_tokens);
-        add(&mut self.lower_bound_calls, other.lower_bound_calls);
+        self.combine(other, u64::saturating_add);
+    }
+
+    /// Removes what was added before.
+    pub fn remove(&mut self, other: &Self) {
+        self.cost = self.cost.plus(Money(other.cost.0.saturating_neg()));
+        self.combine(other, u64::saturating_sub);
+    }
+
+    fn combine(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
+        let counters = [
+            (&mut self.calls, other.calls),
+            (&mut self.input_tokens, other.input_tokens),
+            (&mut self.output_tokens, other.output_tokens),
+            (&mut self.cache_write_tokens, other.cache_write_tokens),
+            (&mut self.cache_write_1h_tokens, other.cache_write_1h_tokens),
+            (&mut self.cache_read_tokens, other.cache_read_tokens),
+            (&mut self.reasoning_tokens, other.reasoning_tokens),
+            (&mut self.reported_calls, other.reported_calls),
+            (&mut self.unpriced_calls, other.unpriced_calls),
+            (&mut self.estimated_calls, other.estimated_calls),
+            (&mut self.estimated_tokens, other.estimated_tokens),
+            (&mut self.lower_bound_calls, other.lower_bound_calls),
+        ];
+        for (counter, other) in counters {
+            *counter = with(*counter, other);
+        }
     }
 }
 

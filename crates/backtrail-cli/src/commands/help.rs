@@ -14,7 +14,7 @@ use crate::verbs::{GROUPS, MORE, suggest};
 
 /// Show help for Backtrail or for one verb
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HelpArgs {
     /// The verb to show help for
     #[arg(value_name = "VERB", num_args = 0..=2)]
     verb: Vec<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     all: bool,
 }
 
-pub(crate) fn run(args: &Args, _global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &HelpArgs, _global: &Global, ui: &Ui) -> Result<Answer> {
     let mut whole = args::command();
     if args.all {
         let template = template(&whole, Shown::All);

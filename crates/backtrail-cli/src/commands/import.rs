@@ -30,7 +30,7 @@ use own::Own;
 ///
 /// A session that was taken in belongs to its agent. Going on with one here makes a fork.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ImportArgs {
     /// Files, and directories with files in them [default: where agents keep their sessions]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -48,7 +48,7 @@ fn agents() -> PossibleValuesParser {
     PossibleValuesParser::new(formats().map(Format::name))
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ImportArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = match args.dry_run {
         true => open_files_store(global)?,
         false => Some(open_or_create_store(global)?),
@@ -131,7 +131,7 @@ pub(super) fn failed(error: &backtrail_formats::Error) -> CommandError {
     }
 }
 
-fn as_json(args: &Args, report: &ImportReport, own: &Own) -> Value {
+fn as_json(args: &ImportArgs, report: &ImportReport, own: &Own) -> Value {
     let error = |error: &backtrail_formats::Error| {
         let told = failed(error);
         json!({

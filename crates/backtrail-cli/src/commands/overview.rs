@@ -11,10 +11,10 @@ use backtrail::{
 use serde_json::{Value, json};
 
 use self::agents::FoundAgent;
-use super::here::Here;
 use super::log::{about, kind};
 use super::recovery::Finish;
 use super::status::{bytes_in, running};
+use super::workspace::WorkspaceArgs;
 use super::{Answer, open_files_store, short};
 use crate::args::Global;
 use crate::error::Result;
@@ -28,7 +28,7 @@ use crate::when;
 pub(crate) fn run(global: &Global, ui: &Ui) -> Result<Answer> {
     let overview = match open_files_store(global)? {
         Some(store) => {
-            let workspace = Here::default().find(global, ui, Finish::ToRead)?;
+            let workspace = WorkspaceArgs::default().find(global, ui, Finish::ToRead)?;
             Overview::new(&store, workspace, ui)?
         }
         None => Overview {

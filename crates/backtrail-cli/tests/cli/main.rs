@@ -34,6 +34,7 @@ mod man;
 mod mending;
 mod moves;
 mod notes;
+mod old_store;
 mod overview;
 mod prices;
 mod processes;

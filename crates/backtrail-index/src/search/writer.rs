@@ -16,7 +16,7 @@ use super::files::Files;
 use super::segments::{SegmentBuilder, SegmentBuilders, merge_small, settings};
 use super::trail_table::TrailTable;
 use crate::error::{Error, Result};
-use crate::feed::{End, Said, Sink, TrailPlace};
+use crate::feed::{End, FedRecord, Sink, TrailPlace};
 use crate::seal::Seal;
 
 /// How much text is sent to a thread at once.
@@ -152,11 +152,11 @@ impl Sink for SearchWriter {
         self.trails.begin(place)
     }
 
-    fn record(&mut self, said: &Said<'_>) -> Result<()> {
-        let Some(trail) = self.trails.ordinal(said.byte) else {
+    fn record(&mut self, record: &FedRecord<'_>) -> Result<()> {
+        let Some(trail) = self.trails.ordinal(record.byte) else {
             return Ok(());
         };
-        if self.batch.add_record(trail, said) {
+        if self.batch.add_record(trail, record) {
             self.trails.count();
         }
         if self.batch.bytes() >= BATCH {
