@@ -6,7 +6,8 @@ mod steps;
 use std::path::PathBuf;
 
 use backtrail::{
-    Checkpoint, Checkpoints, DamageReport, Diff, ErrorKind, LogEntry, LogKind, Why, Workspace,
+    Checkpoint, CheckpointReason, Checkpoints, DamageReport, Diff, ErrorKind, LogEntry, LogKind,
+    Workspace,
 };
 use serde_json::Value;
 
@@ -99,12 +100,15 @@ fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui)
 
 /// Returns whether a checkpoint is part of a turn, or was made before a rewind.
 fn is_minor(checkpoint: &Checkpoint) -> bool {
-    matches!(checkpoint.why(), Why::ToolEnd | Why::BeforeRewind)
+    matches!(
+        checkpoint.reason(),
+        CheckpointReason::ToolEnd | CheckpointReason::BeforeRewind
+    )
 }
 
 /// Returns whether a checkpoint counts: those before a rewind exist only for undo.
 fn is_counted(checkpoint: &backtrail::Result<Checkpoint>) -> bool {
-    let is_own = |checkpoint: &Checkpoint| *checkpoint.why() == Why::BeforeRewind;
+    let is_own = |checkpoint: &Checkpoint| *checkpoint.reason() == CheckpointReason::BeforeRewind;
     !checkpoint.as_ref().is_ok_and(is_own)
 }
 
@@ -117,10 +121,10 @@ fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> b
     let touched = checkpoint
         .changes_before()
         .and_then(|diff| diff.only(paths));
-    let is_let_go = touched
+    let is_dropped = touched
         .as_ref()
-        .is_err_and(|error| error.kind() == ErrorKind::LetGo);
-    is_let_go || damage.note(touched).is_none_or(|diff| !diff.is_empty())
+        .is_err_and(|error| error.kind() == ErrorKind::Dropped);
+    is_dropped || damage.note(touched).is_none_or(|diff| !diff.is_empty())
 }
 
 /// What is damaged in the log.
@@ -193,7 +197,7 @@ fn every_checkpoint(workspace: &Workspace) -> Result<Vec<Line>> {
     for after in workspace.checkpoints()? {
         let after = after?;
         lines.push(Line {
-            kind: after.why().to_string(),
+            kind: after.reason().to_string(),
             entry: None,
             ended: true,
             before: lines.last().map(|line| line.after.clone()),
@@ -250,12 +254,12 @@ fn print(
             break;
         }
         looked_at += 1;
-        let is_gone = line.after.let_go()?.is_some();
+        let is_gone = line.after.dropped()?.is_some();
         let changes = line.changes(paths);
-        let is_let_go = changes
+        let is_dropped = changes
             .as_ref()
-            .is_err_and(|error| error.kind() == ErrorKind::LetGo);
-        if is_gone || is_let_go {
+            .is_err_and(|error| error.kind() == ErrorKind::Dropped);
+        if is_gone || is_dropped {
             rows.push(dropped_row(line, is_gone, ids));
             continue;
         }
@@ -373,7 +377,7 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
         LogKind::Checkpoint => "checkpoint",
         LogKind::Person => "you",
         // A rewind is named by its verb.
-        _ => entry.after().why().as_str(),
+        _ => entry.after().reason().as_str(),
     }
 }
 

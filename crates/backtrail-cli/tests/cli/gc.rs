@@ -116,7 +116,7 @@ fn dropped_files_are_reported_everywhere() {
     ] {
         let ran = cli.run(&args);
         assert_ne!(ran.code, 0, "{args:?} {ran:#?}");
-        assert!(ran.stderr.contains("were let go"), "{args:?} {ran:#?}");
+        assert!(ran.stderr.contains("were dropped"), "{args:?} {ran:#?}");
         assert!(
             ran.stderr.contains("nearest with files: mine"),
             "{args:?} {ran:#?}"

@@ -29,7 +29,7 @@ fn outcome(verb: &str, session: Option<&str>, done: Value) -> Value {
     let mut outcome = json!({
         "verb": verb, "stage": "done", "step": null, "session": session, "from": null, "to": null,
         "now": null, "changes": [], "kept": [], "not_restored": [], "conflicts": [],
-        "on_conflict": "stop", "unchanged": 0, "not_captured": {"count": 0, "first": []},
+        "on_conflict": "stop", "unchanged": 0, "skipped": {"count": 0, "first": []},
         "tool_calls": [], "other_sessions": [], "chat": null, "belongs_to": null, "active": [],
     });
     for (name, value) in done.as_object().unwrap() {

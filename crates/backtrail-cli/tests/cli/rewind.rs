@@ -215,7 +215,7 @@ fn a_rewind_is_printed_as_json() {
                 {"path": "src/x", "kind": "create", "is_dir": false},
             ],
             "kept": [], "not_restored": [], "conflicts": [], "on_conflict": "stop",
-            "unchanged": 1, "not_captured": {"count": 0, "first": []}, "tool_calls": [],
+            "unchanged": 1, "skipped": {"count": 0, "first": []}, "tool_calls": [],
             "other_sessions": [], "chat": null, "belongs_to": null, "active": [],
         })
     );

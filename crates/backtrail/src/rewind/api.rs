@@ -14,7 +14,7 @@ use crate::objects::ObjectId;
 use crate::session::{Session, SessionReader, Steps};
 use crate::snapshot::Progress;
 use crate::store::Store;
-use crate::workspace::making::State;
+use crate::workspace::create::CapturedState;
 use crate::workspace::{Checkpoint, Point, Workspace};
 
 impl Workspace {
@@ -23,7 +23,7 @@ impl Workspace {
     /// # Errors
     ///
     /// [`NotFound`](ErrorKind::NotFound) and [`Ambiguous`](ErrorKind::Ambiguous) if the
-    /// point or a path does not exist or is not unique, [`LetGo`](ErrorKind::LetGo) if
+    /// point or a path does not exist or is not unique, [`Dropped`](ErrorKind::Dropped) if
     /// its files were dropped, and what reading the files and the store can fail with.
     pub fn rewind_plan(&self, point: &Point, options: Rewind) -> Result<RewindPlan> {
         self.recover()?;
@@ -53,7 +53,7 @@ impl Workspace {
     /// # Errors
     ///
     /// [`NotFound`](ErrorKind::NotFound) if no step changed the paths that are named,
-    /// [`LetGo`](ErrorKind::LetGo) if the files of the step were dropped, and what
+    /// [`Dropped`](ErrorKind::Dropped) if the files of the step were dropped, and what
     /// reading the files and the store can fail with.
     pub fn undo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
         self.recover()?;
@@ -137,7 +137,7 @@ impl Workspace {
         let present = match &target.files {
             Some(_) => {
                 let last = self.require_last()?.snapshot()?;
-                Some(self.look(&last, options.progress.clone())?.0)
+                Some(self.scan_present(&last, options.progress.clone())?.0)
             }
             None => None,
         };
@@ -228,7 +228,7 @@ impl Workspace {
         &self,
         progress: &Option<Arc<dyn Progress>>,
         expected: Option<ObjectId>,
-    ) -> Result<(State, Checkpoint)> {
+    ) -> Result<(CapturedState, Checkpoint)> {
         let last = self.require_last()?;
         let state = self.store_present(&last, progress.clone())?;
         if expected.is_some_and(|expected| expected != state.id) {
@@ -310,7 +310,7 @@ fn apply_chat(
         None => Session::open(store, &chat.session, None)?,
     };
     must_stand(Some(&writer), outcome.chat.as_ref())?;
-    let because = because(&target.verb.why());
+    let because = because(&target.verb.reason());
     let trail = writer.alone(|| writer.go_to(because, (chat.to.trail, chat.to.seq)))?;
     Ok(outcome.into_done(Executed { files: None, trail }))
 }

@@ -22,11 +22,11 @@ use crate::snapshot::entry::{Node, Skipped};
 use crate::snapshot::scan::ScanProgress;
 use crate::snapshot::scan::sys::Root;
 use crate::snapshot::{Progress, SkippedReason, Snapshot, Totals, shown};
-use crate::store::Keeping;
-use crate::workspace::making::State;
-use crate::workspace::outside::Outside;
+use crate::store::ObjectsLock;
+use crate::workspace::create::CapturedState;
+use crate::workspace::new_directory::NewDirectory;
 use crate::workspace::{
-    Checkpoint, CheckpointOptions, NotCaptured, Point, SessionPlace, Workspace,
+    Checkpoint, CheckpointOptions, Point, SessionPlace, SkippedFiles, Workspace,
 };
 
 /// Options of a fork into a directory of its own.
@@ -70,7 +70,7 @@ impl ForkInto {
 pub struct ForkIntoPlan {
     options: ForkInto,
     workspace: Workspace,
-    place: Outside,
+    place: NewDirectory,
     checkpoint: Checkpoint,
     target: TargetPoint,
     snapshot: Snapshot,
@@ -106,7 +106,7 @@ impl Workspace {
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the point does not exist,
-    /// [`LetGo`](crate::ErrorKind::LetGo) if its files were dropped, and
+    /// [`Dropped`](crate::ErrorKind::Dropped) if its files were dropped, and
     /// [`Invalid`](crate::ErrorKind::Invalid) if the directory cannot be used.
     pub fn fork_into_plan(
         &self,
@@ -117,7 +117,7 @@ impl Workspace {
         self.recover()?;
         let moment = self.locate(point)?;
         let snapshot = moment.checkpoint.snapshot()?;
-        let place = Outside::find(self.store(), dir)?;
+        let place = NewDirectory::find(self.store(), dir)?;
         let (session, lost) = match moment.session {
             // A session that cannot be read does not keep files from being written.
             Some(place) if self.store().session_place(&place.id).is_err() => (None, Some(place.id)),
@@ -185,12 +185,12 @@ impl ForkIntoPlan {
     }
 
     /// Returns what the checkpoint skipped, which is not copied.
-    pub fn not_captured(&self) -> &NotCaptured {
-        self.checkpoint.not_captured()
+    pub fn skipped(&self) -> &SkippedFiles {
+        self.checkpoint.skipped()
     }
 
     /// Returns how many paths were skipped for each reason.
-    pub fn not_captured_by_reason(&self) -> &BTreeMap<&'static str, u64> {
+    pub fn skipped_by_reason(&self) -> &BTreeMap<&'static str, u64> {
         &self.skipped
     }
 
@@ -213,7 +213,7 @@ impl ForkIntoPlan {
         }
         session.check()?;
         // Nothing is dropped from the first look until the new checkpoint names it.
-        let objects = self.workspace.store().keep_objects()?;
+        let objects = self.workspace.store().share_objects()?;
         let (all, skipped) = self.new_entries()?;
         let first = self.first_state(&skipped)?;
         let reflinked = self.write(&all)?;
@@ -236,14 +236,14 @@ impl ForkIntoPlan {
     }
 
     /// Stores the state of the new directory: without what was skipped.
-    fn first_state(&self, skipped: &BTreeMap<PathBuf, Edit>) -> Result<State> {
+    fn first_state(&self, skipped: &BTreeMap<PathBuf, Edit>) -> Result<CapturedState> {
         if skipped.is_empty() {
-            return Ok(State::whole(self.snapshot.id(), self.totals()));
+            return Ok(CapturedState::whole(self.snapshot.id(), self.totals()));
         }
         let writer = self.workspace.objects().writer()?;
         let (id, root) = edit(&self.snapshot, skipped, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
-        Ok(State::whole(id, root.totals))
+        Ok(CapturedState::whole(id, root.totals))
     }
 
     /// Writes the files and renames their directory. After an error nothing is left of them.
@@ -310,8 +310,8 @@ impl ForkIntoPlan {
     fn begin(
         &self,
         empty: SessionOptions,
-        first: State,
-        objects: Keeping,
+        first: CapturedState,
+        objects: ObjectsLock,
     ) -> Result<(Workspace, Checkpoint, Session)> {
         let store = self.workspace.store();
         let workspace = store.workspace(&self.dir())?;

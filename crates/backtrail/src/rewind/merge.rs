@@ -304,7 +304,7 @@ impl Merger<'_> {
                 Ok(Err(unmerged("it is not text")))
             }
             Ok(texts) => Ok(Ok(texts)),
-            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LetGo) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Dropped) => {
                 Ok(Err(unmerged("a state in between cannot be read")))
             }
             Err(error) => Err(error),

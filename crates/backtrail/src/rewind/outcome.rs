@@ -15,7 +15,7 @@ use crate::ids::{CheckpointId, SessionId};
 use crate::session::Step;
 use crate::snapshot::shown;
 use crate::time::Timestamp;
-use crate::workspace::{Activity, NotCaptured, SessionPlace};
+use crate::workspace::{Activity, SessionPlace, SkippedFiles};
 
 /// What a rewind, restore, undo or redo does, did, or would do.
 ///
@@ -54,7 +54,7 @@ pub struct Outcome {
     /// The number of files and links that need no change.
     pub unchanged: u64,
     /// What the point's snapshot skipped.
-    pub not_captured: NotCaptured,
+    pub skipped: SkippedFiles,
     /// The names of the tool calls between the checkpoint and the point. The checkpoint
     /// does not have what they did to files.
     pub tool_calls: Vec<String>,
@@ -303,7 +303,7 @@ impl Outcome {
             conflicts: Vec::new(),
             on_conflict: OnConflict::Stop,
             unchanged: 0,
-            not_captured: NotCaptured::default(),
+            skipped: SkippedFiles::default(),
             tool_calls: Vec::new(),
             other_sessions: Vec::new(),
             chat: None,
@@ -338,7 +338,7 @@ impl Outcome {
             outcome.unchanged = files.unchanged;
             outcome.other_sessions.clone_from(&files.others);
             let to = target.to.as_ref();
-            outcome.not_captured = to.map(|to| to.not_captured().clone()).unwrap_or_default();
+            outcome.skipped = to.map(|to| to.skipped().clone()).unwrap_or_default();
         }
         outcome
     }

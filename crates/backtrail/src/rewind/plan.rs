@@ -21,7 +21,7 @@ use crate::snapshot::entry::Node;
 use crate::snapshot::scan::capture;
 use crate::snapshot::{Difference, Snapshot, shown};
 use crate::store::Store;
-use crate::workspace::journal::Begun;
+use crate::workspace::journal::StepRecord;
 use crate::workspace::timeline::{FileStepKind, Timeline};
 use crate::workspace::{Checkpoint, Workspace};
 
@@ -449,7 +449,7 @@ impl FilePlanner<'_> {
             true => Ok(present.clone()),
             // A part of it may still exist, but says nothing about the rest.
             false if gone.contains(id) => {
-                Err(Error::new(ErrorKind::LetGo, "its files were dropped"))
+                Err(Error::new(ErrorKind::Dropped, "its files were dropped"))
             }
             false => self.workspace.open_snapshot(id),
         })?;
@@ -458,10 +458,10 @@ impl FilePlanner<'_> {
 
     /// Returns the states whose files were dropped.
     fn dropped_states(&self) -> Result<HashSet<ObjectId>> {
-        let let_go = self.workspace.all_let_go()?;
+        let dropped = self.workspace.all_dropped()?;
         let checkpoints = self.timeline.checkpoints.iter();
         let (gone, kept): (Vec<&Checkpoint>, Vec<&Checkpoint>) =
-            checkpoints.partition(|kept| let_go.contains_key(&kept.id()));
+            checkpoints.partition(|kept| dropped.contains_key(&kept.id()));
         // The same state may occur again.
         let kept: HashSet<ObjectId> = kept.into_iter().map(Checkpoint::snapshot_id).collect();
         let gone = gone.into_iter().map(Checkpoint::snapshot_id);
@@ -469,7 +469,7 @@ impl FilePlanner<'_> {
     }
 
     /// Returns the step with files that led to a state.
-    fn move_to(&self, n: usize) -> Option<&Begun> {
+    fn move_to(&self, n: usize) -> Option<&StepRecord> {
         let checkpoint = self.timeline.checkpoints.get(n)?;
         self.timeline.moves.get(&checkpoint.id())
     }

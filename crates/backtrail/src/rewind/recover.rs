@@ -11,9 +11,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Session, opener_of};
 use crate::snapshot::Snapshot;
-use crate::workspace::journal::{Begun, BegunChat, Ending};
+use crate::workspace::journal::{ChatMoveRecord, Ending, StepRecord};
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{NotCaptured, SessionPlace, Why, Workspace};
+use crate::workspace::{CheckpointReason, SessionPlace, SkippedFiles, Workspace};
 
 impl Workspace {
     /// Finishes a rewind, restore, undo or redo that a crash interrupted. `None` if there
@@ -89,7 +89,7 @@ impl Workspace {
         let outcome = work(self, &begun, &items).resume()?;
         let mut recovered = Recovered {
             not_restored: outcome.left,
-            ..Recovered::new(verb(&begun.why), begun.at)
+            ..Recovered::new(verb(&begun.reason), begun.at)
         };
         if outcome.rolled_back.is_some() {
             self.give_up_step(&begun)?;
@@ -98,7 +98,7 @@ impl Workspace {
         let ending = Ending {
             snapshot: begun.after,
             totals: after.totals(),
-            not_captured: self.not_captured_at(&begun)?,
+            skipped: self.skipped_at(&begun)?,
             changed: items.len() as u64,
             session: None,
         };
@@ -114,7 +114,7 @@ impl Workspace {
     }
 
     /// Returns the states before and after a step, and the changes between them.
-    fn work_of(&self, begun: &Begun) -> Result<(Snapshot, Snapshot, Vec<PathChange>)> {
+    fn work_of(&self, begun: &StepRecord) -> Result<(Snapshot, Snapshot, Vec<PathChange>)> {
         let before = self.open_snapshot(&begun.before)?;
         let after = self.open_snapshot(&begun.after)?;
         let items = items(begun, &before, &after)?;
@@ -123,7 +123,7 @@ impl Workspace {
 
     /// Gives up a step whose states are damaged, so that its changes are unknown. The
     /// files stay as they are.
-    fn abandon(&self, begun: &Begun, error: &Error) -> Result<Recovered> {
+    fn abandon(&self, begun: &StepRecord, error: &Error) -> Result<Recovered> {
         let saved = work(self, begun, &[]).abandon()?;
         self.give_up_step(begun)?;
         let staged = saved.map(|path| NotRestored {
@@ -134,7 +134,7 @@ impl Workspace {
             not_restored: staged.into_iter().collect(),
             chat_continued: begun.chat.is_some(),
             abandoned: Some(error.to_string()),
-            ..Recovered::new(verb(&begun.why), begun.at)
+            ..Recovered::new(verb(&begun.reason), begun.at)
         })
     }
 
@@ -156,17 +156,17 @@ impl Workspace {
         Ok(())
     }
 
-    fn not_captured_at(&self, begun: &Begun) -> Result<NotCaptured> {
+    fn skipped_at(&self, begun: &StepRecord) -> Result<SkippedFiles> {
         let from = self.checkpoint_by_id(begun.from)?;
-        Ok(from.map_or_else(NotCaptured::default, |from| from.not_captured().clone()))
+        Ok(from.map_or_else(SkippedFiles::default, |from| from.skipped().clone()))
     }
 
     /// Moves the conversation, unless it moved already. `None` if it continued meanwhile,
     /// or another process is writing to it.
     fn recover_chat(
         &self,
-        begun: &Begun,
-        chat: &BegunChat,
+        begun: &StepRecord,
+        chat: &ChatMoveRecord,
         writer: Option<&Session>,
     ) -> Result<Option<SessionPlace>> {
         let moved = |place| Ok(Some(place));
@@ -177,7 +177,7 @@ impl Workspace {
         };
         if head >= chat.trail {
             let opener = opener_of(self.store(), &chat.session, chat.trail)?;
-            let is_it = opener.is_some_and(|opener| opener.because == because(&begun.why));
+            let is_it = opener.is_some_and(|opener| opener.because == because(&begun.reason));
             return if is_it { moved(chat.place()) } else { Ok(None) };
         }
         let session = match writer.filter(|writer| *writer.id() == chat.session) {
@@ -192,7 +192,7 @@ impl Workspace {
             if stands.trail != chat.from.trail || session.is_spoken_after(chat.from.seq)? {
                 return Ok(None);
             }
-            match session.go_to(because(&begun.why), (chat.to.trail, chat.to.seq)) {
+            match session.go_to(because(&begun.reason), (chat.to.trail, chat.to.seq)) {
                 Err(error) if is_lost(&error) => Ok(None),
                 gone => gone.and_then(|_| moved(chat.place())),
             }
@@ -209,11 +209,11 @@ impl Workspace {
     }
 }
 
-fn verb(why: &Why) -> Verb {
+fn verb(why: &CheckpointReason) -> Verb {
     match why {
-        Why::Restore => Verb::Restore,
-        Why::Undo => Verb::Undo,
-        Why::Redo => Verb::Redo,
+        CheckpointReason::Restore => Verb::Restore,
+        CheckpointReason::Undo => Verb::Undo,
+        CheckpointReason::Redo => Verb::Redo,
         _ => Verb::Rewind,
     }
 }

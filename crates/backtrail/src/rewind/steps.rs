@@ -20,9 +20,9 @@ use crate::session::{
 };
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::journal::{Begun, TrailPlace};
+use crate::workspace::journal::{StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Checkpoint, Description, Why, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, Workspace};
 
 /// A step of a conversation alone.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl<'a> StepFinder<'a> {
         let before = self.timeline.checkpoints[step.before].snapshot()?;
         let after = match step.after {
             Some(after) => self.timeline.checkpoints[after].snapshot()?,
-            None => self.workspace.look(&before, None)?.0,
+            None => self.workspace.scan_present(&before, None)?.0,
         };
         Ok(!before.differences(&after, Some(only))?.is_empty())
     }
@@ -225,7 +225,12 @@ impl<'a> StepFinder<'a> {
     }
 
     /// Reverses exactly what an undo did.
-    fn redo_of(&self, step: &FileStep, undo: &Begun, options: &Rewind) -> Result<RewindTarget> {
+    fn redo_of(
+        &self,
+        step: &FileStep,
+        undo: &StepRecord,
+        options: &Rewind,
+    ) -> Result<RewindTarget> {
         let undone = self.timeline.index_of(undo.id);
         let after = undone.map(|at| self.timeline.checkpoints[at].snapshot_id());
         let files = FileTarget {
@@ -317,7 +322,7 @@ impl<'a> StepFinder<'a> {
     }
 
     /// Returns whether the conversation continued since a step moved it.
-    fn continued(&self, begun: &Begun) -> Result<bool> {
+    fn continued(&self, begun: &StepRecord) -> Result<bool> {
         let Some(chat) = &begun.chat else {
             return Ok(false);
         };
@@ -347,7 +352,7 @@ impl<'a> StepFinder<'a> {
     fn description(&self, step: &FileStep) -> Description {
         let begun = self.timeline.moves.get(&step.id);
         match (step.kind, begun) {
-            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+            (FileStepKind::Move, Some(begun)) if begun.reason == CheckpointReason::Restore => {
                 begun.description().prefixed("the restore of ")
             }
             (FileStepKind::Move, Some(begun)) => begun.description().prefixed("the rewind "),
@@ -366,7 +371,7 @@ impl<'a> StepFinder<'a> {
         let kind = match (step.kind, begun) {
             (FileStepKind::Turn, _) => StepKind::Turn { about: start() },
             (FileStepKind::Run, _) => StepKind::Run { about: start() },
-            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+            (FileStepKind::Move, Some(begun)) if begun.reason == CheckpointReason::Restore => {
                 StepKind::Restore { about: moved() }
             }
             (FileStepKind::Move, _) => StepKind::FileRewind { about: moved() },
@@ -472,7 +477,7 @@ pub(super) fn chat_to_redo(store: &Store, session: &SessionId) -> Result<Option<
 
 /// Returns whether a step of a conversation came after a step with files. Where both
 /// moved the same conversation, the trails say so; clocks may go backwards.
-fn came_after(chat: &ChatStep, begun: &Begun) -> bool {
+fn came_after(chat: &ChatStep, begun: &StepRecord) -> bool {
     match &begun.chat {
         Some(moved) if moved.session == chat.session => chat.place >= (moved.trail, 0),
         _ => chat.at > Some(begun.at),

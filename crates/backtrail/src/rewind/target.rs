@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::trail::Because;
 use crate::workspace::journal::{MergedWork, TrailPlace};
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Checkpoint, Description, Point, SessionPlace, Why, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, Point, SessionPlace, Workspace};
 
 /// Where a rewind goes.
 #[derive(Debug)]
@@ -116,21 +116,21 @@ impl AuthorScope {
 
 impl Verb {
     /// Returns the reason of the checkpoint at its end.
-    pub(super) fn why(self) -> Why {
+    pub(super) fn reason(self) -> CheckpointReason {
         match self {
-            Self::Rewind => Why::Rewind,
-            Self::Restore => Why::Restore,
-            Self::Undo => Why::Undo,
-            Self::Redo => Why::Redo,
+            Self::Rewind => CheckpointReason::Rewind,
+            Self::Restore => CheckpointReason::Restore,
+            Self::Undo => CheckpointReason::Undo,
+            Self::Redo => CheckpointReason::Redo,
         }
     }
 }
 
 /// Returns the reason why a step begins a trail.
-pub(super) fn because(why: &Why) -> Because {
+pub(super) fn because(why: &CheckpointReason) -> Because {
     match why {
-        Why::Undo => Because::Undo,
-        Why::Redo => Because::Redo,
+        CheckpointReason::Undo => Because::Undo,
+        CheckpointReason::Redo => Because::Redo,
         _ => Because::Rewind,
     }
 }
@@ -340,20 +340,20 @@ fn describe(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<Descriptio
     if let Some(label) = checkpoint.label() {
         return Ok(format!("checkpoint \"{label}\"").into());
     }
-    if checkpoint.why().begins() {
+    if checkpoint.reason().begins() {
         return Ok(Description::of_start(checkpoint).prefixed("before "));
     }
     if let Some(start) = checkpoint.begun_by()
         && let Some(start) = workspace.checkpoint_by_id(start)?
     {
-        let when = match checkpoint.why() {
-            Why::Interrupted => "the end of ",
+        let when = match checkpoint.reason() {
+            CheckpointReason::Interrupted => "the end of ",
             why if why.ends() => "after ",
             _ => "within ",
         };
         return Ok(Description::of_start(&start).prefixed(when));
     }
-    Ok(match checkpoint.why() {
+    Ok(match checkpoint.reason() {
         why if why.moved() => format!("after the {why}").into(),
         _ => format!("checkpoint {}", checkpoint.id().prefix(8)).into(),
     })

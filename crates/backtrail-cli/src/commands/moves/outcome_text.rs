@@ -4,10 +4,10 @@ use std::path::Path;
 
 use backtrail::rewind::{ChangedBy, ChatMove, KeptReason, PathOutcome, PathOutcomeKind, Stage};
 use backtrail::rewind::{TargetPoint, Verb};
-use backtrail::{Activity, Outcome, Timestamp, Why, Workspace};
+use backtrail::{Activity, CheckpointReason, Outcome, Timestamp, Workspace};
 
 use super::lists::{Item, lines, shortened};
-use crate::commands::checkpoint::not_captured;
+use crate::commands::checkpoint::skipped;
 use crate::commands::short;
 use crate::text::{clean, count, grouped, one_line, visible, visible_path};
 use crate::when;
@@ -137,7 +137,7 @@ impl OutcomeText<'_> {
         }
         if self.is_planned()
             && outcome.moves_files()
-            && let Some(text) = not_captured(&outcome.not_captured)
+            && let Some(text) = skipped(&outcome.skipped)
         {
             items.push(Item::text("not protected", text));
         }
@@ -310,7 +310,7 @@ pub(super) fn running_warnings(active: &[Activity], workspace: &Workspace) -> Ve
             .checkpoint_by_id(activity.checkpoint)
             .ok()
             .flatten();
-        let name = match start.is_some_and(|start| *start.why() == Why::RunStart) {
+        let name = match start.is_some_and(|start| *start.reason() == CheckpointReason::RunStart) {
             true => activity.about.as_deref(),
             false => activity.holder.program.as_deref(),
         };

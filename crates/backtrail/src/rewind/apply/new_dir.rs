@@ -29,7 +29,7 @@ use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::sys::{self, Names, Root};
-use crate::workspace::outside::Outside;
+use crate::workspace::new_directory::NewDirectory;
 
 /// Distinguishes these directories from the staging directories of steps.
 const FORK: &[u8] = b"fork-";
@@ -49,7 +49,7 @@ pub(in crate::rewind) fn new_dir_name(id: Uuid) -> OsString {
 pub(in crate::rewind) struct NewDir<'a> {
     /// The directory that it is in.
     parent: OwnedFd,
-    place: &'a Outside,
+    place: &'a NewDirectory,
     /// Shows others that it is in use.
     _lock: OwnedFd,
     pub(super) root_dir: RootDir<'a>,
@@ -59,7 +59,7 @@ impl<'a> NewDir<'a> {
     /// Creates it at `path`, beside its final path.
     pub(in crate::rewind) fn create(
         path: &'a Path,
-        place: &'a Outside,
+        place: &'a NewDirectory,
         hook: Option<&'a dyn TouchHook>,
     ) -> Result<Self> {
         let failed = |call: &str, error: Errno| {

@@ -226,9 +226,9 @@ fn skipped_files_are_named_and_captured_ignored_files_are_copied() {
         .fork_into_plan(&Point::last(), &dir, ForkInto::new())
         .unwrap();
     assert!(plan.has_git());
-    assert_eq!(plan.not_captured().count, 2);
+    assert_eq!(plan.skipped().count, 2);
     let reasons: Vec<(&str, u64)> = plan
-        .not_captured_by_reason()
+        .skipped_by_reason()
         .iter()
         .map(|(reason, count)| (*reason, *count))
         .collect();
@@ -243,7 +243,7 @@ fn skipped_files_are_named_and_captured_ignored_files_are_copied() {
         .collect();
     assert_eq!(names, [".", ".env", ".gitignore", "src", "src/a"]);
     assert!(!dir.join(".git").exists());
-    assert_eq!(forked.checkpoint.not_captured().count, 0);
+    assert_eq!(forked.checkpoint.skipped().count, 0);
 }
 
 #[test]

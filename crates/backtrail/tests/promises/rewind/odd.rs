@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use backtrail::rewind::{KeptReason, PathOutcomeKind, Verb};
 use backtrail::{
-    Checkpoint, CheckpointOptions, ErrorKind, Message, Outcome, Point, Rewind, StoreOptions, Why,
+    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, Message, Outcome, Point, Rewind,
+    StoreOptions,
 };
 
 use super::kit::{
@@ -520,7 +521,7 @@ fn undo_of_a_run_whose_process_died_undoes_what_was_captured() {
     let start = run_start(&lab, None);
     lab.write("file", "2");
     let why = CheckpointOptions::new()
-        .why(Why::ToolEnd)
+        .reason(CheckpointReason::ToolEnd)
         .begun_by(start.id());
     lab.workspace.checkpoint(why).unwrap();
     undo(&lab);

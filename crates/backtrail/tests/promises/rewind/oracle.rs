@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use backtrail::rewind::{OnConflict, Touch, TouchHook};
-use backtrail::{CheckpointOptions, FileKind, Point, Rewind, Store, Why, Workspace};
+use backtrail::{CheckpointOptions, CheckpointReason, FileKind, Point, Rewind, Store, Workspace};
 use backtrail_testkit::MemoryStorage;
 
 use super::actors::Dice;
@@ -221,8 +221,10 @@ impl Case {
                 change(&self.root(), &mut self.dice, &mut self.words);
             }
             let options = match (&start, n % 2) {
-                (Some(start), 1) => CheckpointOptions::new().why(Why::RunEnd).begun_by(*start),
-                (_, 0) => CheckpointOptions::new().why(Why::RunStart),
+                (Some(start), 1) => CheckpointOptions::new()
+                    .reason(CheckpointReason::RunEnd)
+                    .begun_by(*start),
+                (_, 0) => CheckpointOptions::new().reason(CheckpointReason::RunStart),
                 _ => CheckpointOptions::new(),
             };
             start = Some(workspace.checkpoint(options).map_err(told)?.id());

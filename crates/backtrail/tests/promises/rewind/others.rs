@@ -7,8 +7,8 @@ use std::fs;
 
 use backtrail::rewind::{ChangedBy, KeptReason, Verb};
 use backtrail::{
-    Block, ErrorKind, ForkOptions, Message, Point, Rewind, Session, SessionId, SessionOptions,
-    Step, StepKind, Store, ToolUse, Why,
+    Block, CheckpointReason, ErrorKind, ForkOptions, Message, Point, Rewind, Session, SessionId,
+    SessionOptions, Step, StepKind, Store, ToolUse,
 };
 
 use super::kit::{Lab, begin, done, end, is_tree, run, run_end, run_start, stopped, turn};
@@ -456,7 +456,7 @@ fn a_run_of_a_session_is_a_step_like_a_turn() {
     let lab = Lab::new(13);
     let session = lab.session();
     let ended = run(&lab, Some(&session), || lab.write("file", "1"));
-    assert_eq!(*ended.why(), Why::RunEnd);
+    assert_eq!(*ended.reason(), CheckpointReason::RunEnd);
     let steps = lab.workspace.steps().unwrap();
     assert!(matches!(
         steps.to_undo[..],

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use backtrail::rewind::{Touch, TouchHook};
 use backtrail::{
-    Block, CheckpointOptions, Compaction, ErrorKind, Message, Outcome, Point, Rewind, Session,
-    SessionId, SessionOptions, StepKind, Store, StoreOptions, Why, Workspace,
+    Block, CheckpointOptions, CheckpointReason, Compaction, ErrorKind, Message, Outcome, Point,
+    Rewind, Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Workspace,
 };
 use backtrail_testkit::{Fault, FaultyStorage, ManualClock, MemoryStorage, SeededRandomness};
 
@@ -395,10 +395,10 @@ fn a_file_of_the_same_length_that_was_skipped_belongs_to_its_last_author() {
     let session = SessionOptions::new().workspace(&workspace);
     let session = store.create_session(session).unwrap();
     write(b"small");
-    let begins = CheckpointOptions::new().why(Why::RunStart);
+    let begins = CheckpointOptions::new().reason(CheckpointReason::RunStart);
     let start = session.checkpoint(begins).unwrap();
     write(&[b'.'; 1_700]);
-    let ends = CheckpointOptions::new().why(Why::RunEnd);
+    let ends = CheckpointOptions::new().reason(CheckpointReason::RunEnd);
     session.checkpoint(ends.begun_by(start.id())).unwrap();
     write(&[b'!'; 1_700]);
     let store = StoreOptions::new().open(&home).unwrap();
