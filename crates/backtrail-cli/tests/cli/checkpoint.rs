@@ -178,7 +178,10 @@ fn wrong_points_and_paths_get_a_hint() {
     checkpoint(&cli, "morning");
     checkpoint(&cli, "evening");
     let cases: [(&[&str], &str); 9] = [
-        (&["cat", "mornin", "a"], "did you mean morning? (all: backtrail log)"),
+        (
+            &["cat", "mornin", "a"],
+            "did you mean morning? (all: backtrail log)",
+        ),
         (&["cat", "~1", "a"], "none begins with ~, # or -"),
         (&["cat", "last~x", "a"], "needs a number behind last~"),
         (&["diff", "last~1"], "no turn or run was made here yet"),

@@ -289,8 +289,7 @@ fn keep_trails_is_a_setting() {
         let ran = cli.run(&["config"]);
         assert_eq!(ran.code, 2);
         assert!(
-            ran.stderr
-                .contains("keep_trails must be a whole number"),
+            ran.stderr.contains("keep_trails must be a whole number"),
             "{ran:#?}"
         );
     }
