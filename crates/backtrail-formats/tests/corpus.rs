@@ -167,16 +167,16 @@ fn every_seed_is_recognised_by_its_reader_alone_and_read_without_damage() {
             }
             assert!(format.recognises(&source), "{}", seed.display());
             let bytes = std::fs::read(&seed).expect("it can be read");
-            let (told, gathered) = testing::read(format, &seed.to_string_lossy(), &bytes)
+            let (report, collected) = testing::read(format, &seed.to_string_lossy(), &bytes)
                 .unwrap_or_else(|error| panic!("{}: {error}", seed.display()));
             assert_eq!(
-                told.damage.count,
+                report.damage.count,
                 0,
                 "{}: {:?}",
                 seed.display(),
-                told.damage
+                report.damage
             );
-            assert!(gathered.messages().count() >= 2, "{}", seed.display());
+            assert!(collected.messages().count() >= 2, "{}", seed.display());
         }
     }
 }

@@ -1,40 +1,36 @@
-//! Files that somebody made to do harm end in a result, and soon.
+//! Malicious files end in a result, and soon.
 
 use std::collections::HashSet;
 
 use super::ClaudeCode;
 use super::tests::user;
 use crate::error::Result;
+use crate::event::{Details, Event, EventSink, Thread, ThreadId};
 use crate::format::Format;
 use crate::source::Source;
-use crate::told::{About, Item, Sink, Thread, Which};
 
-/// A sink that keeps nothing but what conversations there are.
+/// A sink that only keeps which conversations there are.
 #[derive(Default)]
-struct Threads(HashSet<Which>);
+struct Threads(HashSet<ThreadId>);
 
-impl Sink for Threads {
-    fn session(&mut self, _name: &str) -> Result<()> {
-        Ok(())
-    }
-
+impl EventSink for Threads {
     fn thread(&mut self, thread: &Thread) -> Result<()> {
-        self.0.insert(thread.which.clone());
+        self.0.insert(thread.id.clone());
         Ok(())
     }
 
-    fn about(&mut self, _about: About) -> Result<()> {
+    fn details(&mut self, _details: Details) -> Result<()> {
         Ok(())
     }
 
-    fn item(&mut self, item: Item) -> Result<()> {
-        let key = item.key();
+    fn event(&mut self, event: Event) -> Result<()> {
+        let key = event.key();
         let is_name = (1..=256).contains(&key.len()) && !key.chars().any(char::is_control);
         assert!(is_name, "{key:?}");
         Ok(())
     }
 
-    fn back_to(&mut self, _key: Option<&str>) -> Result<()> {
+    fn rewind_to(&mut self, _key: Option<&str>) -> Result<()> {
         Ok(())
     }
 }
@@ -43,7 +39,8 @@ impl Sink for Threads {
 fn threads(text: &str) -> usize {
     let source = Source::from_bytes("/p/s.jsonl", text);
     let mut sink = Threads::default();
-    ClaudeCode.read(&source, None, &mut sink).unwrap();
+    let file = ClaudeCode.open(&source).unwrap();
+    file.read(&mut sink).unwrap();
     sink.0.len()
 }
 

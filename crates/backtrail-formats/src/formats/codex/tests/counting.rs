@@ -26,13 +26,13 @@ fn a_count_that_comes_again_is_no_call() {
     let read = rollout.read();
     assert_eq!(read.inputs(), [100, 150]);
     let ids: Vec<_> = read
-        .used()
+        .usage()
         .iter()
         .map(|used| used.response_id.clone())
         .collect();
     assert_eq!(ids, [format!("{THREAD}#1"), format!("{THREAD}#2")]);
     let said: Vec<_> = read
-        .said()
+        .messages()
         .iter()
         .map(|said| said.response_id.clone())
         .collect();
@@ -54,7 +54,7 @@ fn cached_tokens_are_counted_apart() {
     let usage = |usage: Value| {
         let mut rollout = Rollout::plain();
         rollout.event(json!({"type": "token_count", "info": {"last_token_usage": usage}}));
-        let used = rollout.read().used()[0].usage.clone();
+        let used = rollout.read().usage()[0].usage.clone();
         let Usage {
             input_tokens,
             cache_read_input_tokens,
@@ -85,7 +85,7 @@ fn copy(rollout: &mut Rollout, with_turns: bool) {
     rollout.add("session_meta", json!({"id": PARENT, "cwd": "/work"}));
     for n in 1..=3u8 {
         if with_turns {
-            rollout.turn(BEGAN - 100_000 + i64::from(n));
+            rollout.turn(STARTED - 100_000 + i64::from(n));
         }
         rollout
             .user(&format!("asked {n}"))
@@ -97,7 +97,7 @@ fn copy(rollout: &mut Rollout, with_turns: bool) {
 /// What a rollout says in its own right.
 fn own(rollout: &mut Rollout, with_turns: bool) {
     if with_turns {
-        rollout.turn(BEGAN + 5);
+        rollout.turn(STARTED + 5);
     }
     rollout
         .user("and now")
@@ -127,13 +127,13 @@ fn what_a_fork_copied_is_told_and_does_not_count() {
         );
         assert_eq!((read.inputs(), read.talk().len()), (vec![477], 8));
         let ids: Vec<_> = read
-            .said()
+            .messages()
             .iter()
             .filter_map(|said| said.response_id.clone())
             .collect();
         assert_eq!(ids, [format!("{THREAD}#1")]);
         let prompts = read
-            .said()
+            .messages()
             .iter()
             .filter(|said| said.message.is_prompt())
             .count();
@@ -176,7 +176,7 @@ fn a_sub_agent_that_begins_at_once_counts_what_is_its_own() {
     let read = rollout.read();
     assert_eq!(read.inputs(), [477]);
     let prompts: Vec<_> = read
-        .said()
+        .messages()
         .into_iter()
         .filter(|said| said.message.is_prompt())
         .collect();
@@ -190,7 +190,7 @@ fn a_copy_may_keep_its_times() {
     for n in 1..=3 {
         rollout.agent("old").count(n * 100, 100).pause(60_000);
     }
-    rollout.millis = BEGAN + 2_000;
+    rollout.millis = STARTED + 2_000;
     own(&mut rollout, false);
     assert_eq!(rollout.read().inputs(), [477]);
 }
@@ -199,7 +199,7 @@ fn a_copy_may_keep_its_times() {
 fn a_sub_agent_that_copied_nothing_counts_all() {
     let mut rollout = Rollout::new(json!({"parent_thread_id": PARENT, "forked_from_id": PARENT}));
     rollout
-        .turn(BEGAN + 1)
+        .turn(STARTED + 1)
         .user("task")
         .agent("1")
         .count(10, 10)
@@ -225,7 +225,7 @@ fn a_sub_agent_without_any_sign_of_a_copy_counts_all() {
         tool_use_id: None,
     };
     assert_eq!(read.origin(), parent);
-    let tags = read.gathered.main().unwrap().about.tags.clone();
+    let tags = read.collected.main().unwrap().details.tags.clone();
     assert_eq!(tags, Some(vec!["guardian".to_owned()]));
 }
 
@@ -292,7 +292,7 @@ fn a_remote_compaction_counts_once_and_a_local_one_too() {
     let with_summary: Vec<_> = read
         .summaries()
         .iter()
-        .map(|told| told.usage.as_ref().map(|usage| usage.input_tokens))
+        .map(|event| event.usage.as_ref().map(|usage| usage.input_tokens))
         .collect();
     assert_eq!(with_summary, [Some(50), None, None, None]);
     assert_eq!(read.inputs(), [100, 70, 8]);
@@ -311,12 +311,12 @@ fn models_are_those_of_their_turns() {
         .count(3, 2);
     let read = rollout.read();
     let models: Vec<_> = read
-        .used()
+        .usage()
         .iter()
         .map(|used| used.model.clone().unwrap())
         .collect();
     assert_eq!(models, ["a", "b"]);
-    let about = &read.gathered.main().unwrap().about;
-    assert_eq!(about.model.as_deref(), Some("b"));
-    assert_eq!(about.directory.as_deref(), Some(Path::new("/work")));
+    let details = &read.collected.main().unwrap().details;
+    assert_eq!(details.model.as_deref(), Some("b"));
+    assert_eq!(details.directory.as_deref(), Some(Path::new("/work")));
 }
