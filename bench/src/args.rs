@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! The command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::Result;
 use crate::parts::Area;
 use crate::session::load::Way;
 
-/// How the program is called.
+/// The usage text.
 pub(crate) const USAGE: &str = "\
 usage: backtrail-bench [trail|session|snapshot|store|find|import] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
        backtrail-bench profile WHAT [--count N] [--dir DIR]
@@ -30,7 +30,7 @@ usage: backtrail-bench [trail|session|snapshot|store|find|import] [--quick] [--o
 #[derive(Debug)]
 pub(crate) struct Args {
     pub(crate) task: Task,
-    /// What is measured; all where it is not said.
+    /// What to measure; everything by default.
     pub(crate) area: Option<Area>,
     pub(crate) quick: bool,
     pub(crate) json: bool,
@@ -53,14 +53,14 @@ pub(crate) enum Task {
         store: PathBuf,
         session: String,
     },
-    /// Takes a file in, in a process of its own; hidden.
+    /// Imports a file in a process of its own; hidden.
     LoadChild {
         way: Way,
         file: PathBuf,
     },
 }
 
-/// What to do in a loop.
+/// What to run in a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
     Append,
@@ -77,7 +77,7 @@ pub(crate) enum Profile {
 }
 
 impl Args {
-    /// Reads the command line, without the program's own name.
+    /// Parses the command line, without the program's name.
     pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Self> {
         let mut args = Self {
             task: Task::Measure,
@@ -138,7 +138,7 @@ impl Args {
         Ok(args)
     }
 
-    /// Returns `full`, or `quick` when in a hurry.
+    /// Returns `full`, or `quick` with `--quick`.
     pub(crate) fn pick<T>(&self, full: T, quick: T) -> T {
         if self.quick { quick } else { full }
     }

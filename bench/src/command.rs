@@ -1,4 +1,4 @@
-//! The `backtrail` command that is run.
+//! The `backtrail` command under test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::Result;
 use crate::args::Args;
 use crate::measure::time;
 
-/// Finds the command, building it where it is missing; says why there is none.
+/// Finds the command, building it if it is missing; returns the reason if there is none.
 pub(crate) fn find(args: &Args) -> Result<PathBuf, String> {
     if let Some(bin) = &args.bin {
         return match bin.is_file() {
@@ -28,12 +28,12 @@ pub(crate) fn find(args: &Args) -> Result<PathBuf, String> {
     }
 }
 
-/// Says which command is run.
+/// Prints which command is run.
 pub(crate) fn announce(bin: &Path) {
     eprintln!("running:   {} ({})", bin.display(), age(bin));
 }
 
-/// Runs a command without input or output; returns the time from start to exit.
+/// Runs a command without input or output and returns the time from start to exit.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<Duration> {
     command
         .stdin(Stdio::null())
@@ -65,7 +65,7 @@ fn build(dir: &Path) -> Result<(), String> {
     }
 }
 
-/// Says how old the command is: figures of last week's build help nobody.
+/// Describes how old the command is, because figures of an old build are useless.
 fn age(bin: &Path) -> String {
     let age = fs::metadata(bin)
         .and_then(|metadata| metadata.modified())

@@ -1,4 +1,4 @@
-//! Where it was measured: figures without a machine are no figures.
+//! The machine that was measured, without which figures mean nothing.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::snapshot::git;
 
-/// The machine, as far as it says something about time.
+/// The properties of the machine that affect times.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     date: String,
@@ -27,7 +27,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks at the machine and at the file system that `dir` is on.
+    /// Reads the properties of the machine and of the file system of `dir`.
     pub(crate) fn look(dir: &Path) -> Result<Self> {
         let dir = dir.canonicalize()?;
         let (file_system, device) = read("/proc/self/mountinfo")
@@ -51,7 +51,7 @@ impl Machine {
         })
     }
 
-    /// Notes how busy the machine is now that all is measured.
+    /// Adds how busy the machine is after the measurements.
     pub(crate) fn and_now(mut self) -> Self {
         self.load_after = load();
         self
@@ -113,7 +113,7 @@ pub(crate) fn value(path: &str, name: &str) -> String {
         .map_or_else(|| "unknown".to_owned(), |(_, v)| v.trim().to_owned())
 }
 
-/// Returns the most memory that a process ever took, in bytes.
+/// Returns the peak memory of a process, in bytes.
 pub(crate) fn peak_memory(pid: u32) -> Result<u64> {
     let peak = value(&format!("/proc/{pid}/status"), "VmHWM");
     let kib: u64 = peak.trim_end_matches(" kB").parse()?;
@@ -126,8 +126,8 @@ fn load() -> String {
     text.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-/// Returns the type and device of the file system that holds `dir`: that of the
-/// innermost mount point, and of the last where several share one.
+/// Returns the type and device of the file system that holds `dir`: that of the innermost
+/// mount point, and of the last one if several share it.
 fn mount_of(mountinfo: &str, dir: &Path) -> Option<(String, String)> {
     let mounts = mountinfo.lines().filter_map(|line| {
         let (place, source) = line.split_once(" - ")?;

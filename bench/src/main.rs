@@ -5,10 +5,9 @@
 //!                                           [--dir DIR] [--bin PATH] [--json]
 //! ```
 //!
-//! Every figure is measured next to its baseline, in rounds that alternate, and
-//! the middle of the rounds counts (their best, where that is
-//! said). A missed target is printed and changes no
-//! exit code: only a measurement that could not be made does.
+//! Every figure is measured next to its baseline, in alternating rounds, and the median
+//! of the rounds counts (or the best, where stated). A missed target is printed but does
+//! not change the exit code; only a failed measurement does.
 
 #![allow(
     clippy::disallowed_methods,
@@ -36,7 +35,7 @@ use args::{Args, Task};
 use machine::Machine;
 use report::{Entry, Report};
 
-/// What can go wrong while measuring.
+/// The error type of the benchmarks.
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -103,8 +102,8 @@ fn measure_all(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// Makes a directory of our own, gone when it is dropped: where `--dir` says,
-/// else beside the build, which lies on a disk more often than `/tmp` does.
+/// Creates a temporary directory: in `--dir`, or beside the build, which is on a disk
+/// more often than `/tmp`.
 fn scratch_dir(args: &Args) -> Result<tempfile::TempDir> {
     let parent = match &args.dir {
         Some(dir) => dir.clone(),
@@ -117,7 +116,7 @@ fn scratch_dir(args: &Args) -> Result<tempfile::TempDir> {
     Ok(dir)
 }
 
-/// Returns the directory that holds this program.
+/// Returns the directory of this program.
 fn build_dir() -> Option<PathBuf> {
     Some(std::env::current_exe().ok()?.parent()?.to_owned())
 }

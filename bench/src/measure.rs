@@ -1,19 +1,19 @@
-//! How time is taken: rounds that alternate, and the middle of them.
+//! Takes times in alternating rounds and reports the median.
 //!
-//! A machine is never the same for two minutes. What is compared is therefore
-//! measured in turns, each side going first as often as the other, and what is
-//! told is the median, with how far the middle half of the rounds lies apart.
+//! A machine never stays the same for two minutes. So sides that are compared are
+//! measured in turns, each going first as often as the other, and the median is reported
+//! with the spread of the middle half of the rounds.
 
 use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// One side of a comparison: does a round of work and returns what it took, the
-/// time for setting up left out.
+/// One side of a comparison: does a round of work and returns the time it took, without
+/// the setup.
 pub(crate) type Lane<'a> = &'a mut dyn FnMut() -> Result<Duration>;
 
-/// Runs the lanes in turns, after one round that does not count. The samples
-/// are in seconds.
+/// Runs the lanes in turns, after one round that does not count. The samples are in
+/// seconds.
 pub(crate) fn interleave<const N: usize>(
     rounds: usize,
     lanes: [Lane<'_>; N],
@@ -21,7 +21,7 @@ pub(crate) fn interleave<const N: usize>(
     interleave_after(rounds, &mut || Ok(()), lanes)
 }
 
-/// Does the same, and does something before each round that all lanes see.
+/// The same, with an action before each round that all lanes see.
 pub(crate) fn interleave_after<const N: usize>(
     rounds: usize,
     before: &mut dyn FnMut() -> Result<()>,
@@ -41,8 +41,8 @@ pub(crate) fn interleave_after<const N: usize>(
     Ok(times.map(Samples::new))
 }
 
-/// Returns who goes when: each lane first as often as the others, and each
-/// before its neighbour as often as behind it.
+/// Returns the order of a round: each lane goes first as often as the others, and before
+/// its neighbour as often as after it.
 fn turn(round: usize, lanes: usize) -> impl Iterator<Item = usize> {
     let reversed = (round / lanes) % 2 == 1;
     (0..lanes).map(move |n| {
@@ -51,14 +51,14 @@ fn turn(round: usize, lanes: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns what a piece of work took.
+/// Returns the time that a piece of work takes.
 pub(crate) fn time(work: impl FnOnce() -> Result<()>) -> Result<Duration> {
     let start = Instant::now();
     work()?;
     Ok(start.elapsed())
 }
 
-/// Measurements of one thing, in order of size.
+/// Measurements of one thing, sorted.
 #[derive(Debug, Clone)]
 pub(crate) struct Samples(Vec<f64>);
 
@@ -68,7 +68,7 @@ impl Samples {
         Self(values)
     }
 
-    /// Returns every measurement turned into something else.
+    /// Returns every measurement converted by `f`.
     pub(crate) fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         Self::new(self.0.iter().map(|value| f(*value)).collect())
     }
@@ -81,8 +81,8 @@ impl Samples {
         self.percentile(50.0)
     }
 
-    /// Returns the value that `percent` of the measurements do not exceed; NaN
-    /// where nothing was measured.
+    /// Returns the value that `percent` of the measurements do not exceed; NaN if there
+    /// are none.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let rank = (percent / 100.0 * self.0.len() as f64).ceil() as usize;
         self.0
@@ -103,7 +103,7 @@ impl Samples {
         self.0.iter().sum::<f64>() / self.0.len() as f64
     }
 
-    /// Returns half the distance of the quartiles, as a part of the median.
+    /// Returns half the interquartile range, relative to the median.
     pub(crate) fn spread(&self) -> f64 {
         (self.percentile(75.0) - self.percentile(25.0)) / 2.0 / self.median()
     }

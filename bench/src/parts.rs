@@ -1,4 +1,4 @@
-//! The parts of a run, one after the other, and what they share.
+//! The parts of a run, and what they share.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use crate::{find, import, session, snapshot, store, trail};
 
 /// One part of the measurements.
 pub(crate) struct Part {
-    /// What `--only` calls it.
+    /// Its name for `--only`.
     pub(crate) name: &'static str,
-    /// Other names of it, by which it does less.
+    /// Other names, which do only some of it.
     pub(crate) also: &'static [&'static str],
-    /// How it is made, in a directory of its own.
+    /// Runs it in a directory of its own.
     pub(crate) measure: fn(&Args, &Path, &Shared) -> Result<Vec<Entry>>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Area {
 }
 
 impl Area {
-    /// What waits for the disk comes first, before anything fills the page cache.
+    /// Parts that wait for the disk come first, before anything fills the page cache.
     const ALL: [Self; 6] = [
         Self::Trail,
         Self::Session,
@@ -54,7 +54,7 @@ impl Area {
     }
 }
 
-/// What more than one part needs, made when it is first asked for.
+/// What several parts need, created on first use.
 #[derive(Debug)]
 pub(crate) struct Shared {
     dir: PathBuf,
@@ -71,7 +71,7 @@ impl Shared {
         }
     }
 
-    /// Returns the long session, settled on disk.
+    /// Returns the long session, written to disk.
     pub(crate) fn long(&self, args: &Args) -> Result<&Made> {
         if let Some(made) = self.long.get() {
             return Ok(made);
@@ -83,7 +83,7 @@ impl Shared {
         Ok(self.long.get_or_init(|| made))
     }
 
-    /// Returns the trees whose snapshots are measured, or why there are none.
+    /// Returns the trees whose snapshots are measured, or the reason why there are none.
     pub(crate) fn subjects(&self, args: &Args) -> Result<Result<&Subjects, &str>> {
         if self.subjects.get().is_none() {
             let made = Subjects::make(args, &self.dir.join("trees"))?;
@@ -94,8 +94,7 @@ impl Shared {
     }
 }
 
-/// Measures all parts, or what is asked for. A part that fails does not take the
-/// others with it.
+/// Measures all parts, or the requested ones. A failing part does not affect the others.
 pub(crate) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
     let shared = Shared::new(dir);
     let mut entries = Vec::new();
@@ -142,8 +141,7 @@ fn measure_part(args: &Args, dir: &Path, shared: &Shared, part: &Part) -> Result
     })
 }
 
-/// Waits until all that was written is on disk, so that one measurement does
-/// not pay for what another left behind.
+/// Waits until everything is on disk, so that one measurement does not pay for another.
 pub(crate) fn settle(dir: &Path) -> Result<()> {
     rustix::fs::syncfs(std::fs::File::open(dir)?)?;
     Ok(())

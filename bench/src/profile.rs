@@ -1,4 +1,4 @@
-//! One thing in a loop, for `perf record` or `valgrind --tool=callgrind`.
+//! Runs one thing in a loop, for `perf record` or `valgrind --tool=callgrind`.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::session::{context, payload};
 use crate::trail::fixture;
 use crate::trail::stream::{Pass, stream};
 
-/// The session that is streamed, over and over.
+/// The length of the session that is streamed.
 const STREAMED: u64 = 50_000_000;
 
 pub(crate) fn run(args: &Args, what: Profile, count: Option<u64>) -> Result<()> {
@@ -48,8 +48,8 @@ pub(crate) fn run(args: &Args, what: Profile, count: Option<u64>) -> Result<()> 
     Ok(())
 }
 
-/// Appends in OS mode. A session that is full is left for a new one, so that no
-/// rotation disturbs the picture and the disk does not fill.
+/// Appends in OS mode. A full session is replaced by a new one, so that no rotation
+/// disturbs the profile and the disk does not fill.
 fn append(dir: &Path, count: u64) -> Result<Duration> {
     const EACH: u64 = 60_000;
     let store = Store::open_or_create(dir.join("store"))?;
@@ -69,7 +69,7 @@ fn append(dir: &Path, count: u64) -> Result<Duration> {
     Ok(took)
 }
 
-/// Reads short messages as `record` does.
+/// Parses short messages as `record` does.
 fn draft(count: u64) -> Result<Duration> {
     let lines: Vec<String> = (0..1000)
         .map(|n| format!("{{\"role\":\"user\",\"text\":\"message {n}\"}}"))
@@ -89,7 +89,7 @@ fn pass_over(dir: &Path, pass: Pass, count: u64) -> Result<Duration> {
     time(|| (0..count).try_for_each(|_| stream(&store, made.id.as_str(), pass).map(drop)))
 }
 
-/// Renders the same context, over and over.
+/// Renders the same context repeatedly.
 fn contexts(dir: &Path, count: u64) -> Result<Duration> {
     let made = fixture::make_session(dir, STREAMED)?;
     context::compact(&made.store, &made.id)?;
@@ -102,7 +102,7 @@ fn converse(dir: &Path, count: u64) -> Result<Duration> {
     time(|| talk(&session, &said, count))
 }
 
-/// Takes in the same file of version 1, over and over.
+/// Imports the same file of version 1 repeatedly.
 fn load(dir: &Path, way: Way, form: Form, count: u64) -> Result<Duration> {
     let file = dir.join("file.jsonl");
     version1::write(&file, form, STREAMED)?;

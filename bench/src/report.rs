@@ -1,4 +1,4 @@
-//! What is told: a figure, what it is compared with, and what it should be.
+//! The report: figures with their baselines and targets.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::machine::Machine;
 use crate::measure::Samples;
 
-/// All that a run found out.
+/// All results of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
@@ -23,14 +23,14 @@ pub(crate) enum Entry {
         name: String,
         why: String,
     },
-    /// It could be measured, and something went wrong.
+    /// It could be measured, but failed.
     Failed {
         name: String,
         why: String,
     },
 }
 
-/// A measurement beside its baseline and its target.
+/// A measurement with its baseline and its target.
 #[derive(Debug)]
 pub(crate) struct Figure {
     pub(crate) name: String,
@@ -39,26 +39,26 @@ pub(crate) struct Figure {
     pub(crate) goal: Goal,
 }
 
-/// What a figure should be.
+/// The target of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Goal {
-    /// At most this many times what the baseline takes.
+    /// At most this many times the baseline's time.
     CostAtMost(f64),
     /// At least this many times as fast as the baseline.
     SpeedAtLeast(f64),
     AtMost(f64),
     AtLeast(f64),
-    /// It is told, and nothing more.
+    /// No target.
     Open,
 }
 
-/// Something measured.
+/// A measured quantity.
 #[derive(Debug, Clone)]
 pub(crate) struct Quantity {
     value: f64,
     unit: Unit,
     samples: Option<Samples>,
-    /// Whether the value is the least of the samples, not their median.
+    /// Whether the value is the least of the samples instead of the median.
     best: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Unit {
 }
 
 impl Quantity {
-    /// Takes the median of what was measured.
+    /// Creates a quantity from the median of samples.
     pub(crate) fn of(samples: &Samples, unit: Unit) -> Self {
         Self {
             value: samples.median(),
@@ -82,7 +82,7 @@ impl Quantity {
         }
     }
 
-    /// Takes the least of what was measured.
+    /// Creates a quantity from the least of samples.
     pub(crate) fn best(samples: &Samples, unit: Unit) -> Self {
         Self {
             value: samples.least(),
@@ -91,7 +91,7 @@ impl Quantity {
         }
     }
 
-    /// Takes one value.
+    /// Creates a quantity from one value.
     pub(crate) fn single(value: f64, unit: Unit) -> Self {
         Self {
             value,
@@ -156,8 +156,8 @@ impl fmt::Display for Quantity {
 }
 
 impl Figure {
-    /// Returns ours to the baseline: what it costs, or where the goal is speed,
-    /// how many times as fast it is.
+    /// Returns the ratio to the baseline: the cost, or the speed if the target is a
+    /// speed.
     fn ratio(&self) -> Option<f64> {
         let (_, baseline) = self.baseline.as_ref()?;
         let ratio = self.ours.value / baseline.value;
@@ -172,7 +172,7 @@ impl Figure {
         })
     }
 
-    /// Returns whether the target is met; `None` where there is none.
+    /// Returns whether the target is met; `None` if there is none.
     fn is_met(&self) -> Option<bool> {
         let ratio = self.ratio().unwrap_or(f64::NAN);
         match self.goal {
@@ -235,7 +235,7 @@ impl Figure {
 }
 
 impl Entry {
-    /// Tells at once that something is not measured, and keeps it for the end.
+    /// Prints at once that something is not measured, and keeps it for the report.
     pub(crate) fn skipped(name: &str, why: &str) -> Self {
         eprintln!("SKIPPED: {name}: {why}");
         Self::Skipped {

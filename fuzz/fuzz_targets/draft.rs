@@ -1,4 +1,4 @@
-//! Any text as a line of input: what is taken is written and read back.
+//! Any text as a line of input: accepted messages are written and read back.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any bytes as a file of that agent: nothing panics, and reading it up to some byte and
-//! then on tells the same as reading it whole.
+//! Any bytes as a file of this agent: nothing panics, and reading it in two parts gives
+//! the same as reading it whole.
 
 #![no_main]
 

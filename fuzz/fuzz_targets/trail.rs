@@ -1,7 +1,7 @@
-//! Any bytes as a trail: nothing panics, both directions agree, and what is
-//! appended afterwards is there.
+//! Any bytes as a trail: nothing panics, both directions agree, and later appends are
+//! found.
 //!
-//! The input is a script over a real trail: the fuzzer would never guess a sum.
+//! The input is a script over a real trail, because the fuzzer would never guess a sum.
 
 #![no_main]
 
@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Takes back and brings forward what can be, and ends where it began.
+/// Undoes and redoes everything, and ends where it began.
 fn move_about(store: &backtrail::Store, id: &SessionId, known: usize) {
     let session = store.open_session(id).expect("it was open before");
     let reader = session.reader();
@@ -94,14 +94,14 @@ fn damage(memory: &MemoryStorage, file: &Path, op: u8, at: usize, value: u8) {
     memory.write(file, &bytes).expect("memory takes it");
 }
 
-/// Returns the seqs of the line in order. A line that is cut inside a trail whose
-/// lines were moved about can show fewer of them backwards.
+/// Returns the seqs of the line in order. A line cut inside a trail whose lines were
+/// moved can show fewer of them backwards.
 fn forwards(reader: &SessionReader) -> Vec<u64> {
     let records = reader.records().expect("files are there").owned();
     records.map(|record| record.expect("reading works").seq()).collect()
 }
 
-/// Returns the seqs of the line in order; both directions show the same ones.
+/// Returns the seqs of the line in order; both directions must agree.
 fn both_ways(reader: &SessionReader) -> Vec<u64> {
     let seqs = |mut records: backtrail::Records| {
         let mut seqs = Vec::new();

@@ -1,5 +1,5 @@
-//! Any bytes as a file of version 1: nothing panics, what is taken in has the
-//! very bytes, both directions agree, and the session goes on.
+//! Any bytes as a file of version 1: nothing panics, imported messages have the same
+//! bytes, both directions agree, and the session can be continued.
 
 #![no_main]
 
@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Returns the seqs of the line in order; both directions show the same ones.
+/// Returns the seqs of the line in order; both directions must agree.
 fn both_ways(reader: &SessionReader) -> Vec<u64> {
     let seqs = |mut records: backtrail::Records| {
         let mut seqs = Vec::new();

@@ -1,5 +1,5 @@
-//! Sessions as agents leave them, made up: prompts, answers, calls of tools with what
-//! those printed. The same numbers make the same words.
+//! Generates sessions like those of agents: prompts, answers, tool calls with output. The
+//! same numbers give the same words.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,39 +13,39 @@ use serde_json::json;
 
 use crate::Result;
 
-/// A word that one message alone has.
+/// A word in only one message.
 pub(crate) const RARE: &str = "quicksilverfish";
-/// A word that about every fourth message has.
+/// A word in about every fourth message.
 pub(crate) const COMMON: &str = "session";
-/// Two words that stand side by side in some messages, and apart in many.
+/// Two words that are adjacent in some messages, and apart in many.
 pub(crate) const PHRASE: &str = "\"checkout rounding\"";
 
-/// How large the store is.
+/// The size of the store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) sessions: u64,
     pub(crate) messages_each: u64,
-    /// The bytes of text in a message, on average.
+    /// The average bytes of text in a message.
     pub(crate) bytes_each: usize,
 }
 
-/// A clock that is set.
+/// A clock that is set by hand.
 #[derive(Debug, Clone)]
-struct Hands(Arc<AtomicI64>);
+struct SettableClock(Arc<AtomicI64>);
 
-impl Clock for Hands {
+impl Clock for SettableClock {
     fn now(&self) -> Timestamp {
         let millis = self.0.fetch_add(700, Ordering::Relaxed);
         Timestamp::from_millis(millis).unwrap_or_else(|| backtrail::SystemClock.now())
     }
 }
 
-/// When the first session began: the last one is some months later.
+/// When the first session began; the last one is some months later.
 const BEGAN: i64 = 1_767_225_600_000;
 
-/// Makes the store; returns how many bytes of text are in it.
+/// Creates the store and returns the bytes of text in it.
 pub(crate) fn make(dir: &Path, size: Size) -> Result<u64> {
-    let hands = Hands(Arc::new(AtomicI64::new(BEGAN)));
+    let hands = SettableClock(Arc::new(AtomicI64::new(BEGAN)));
     let options = StoreOptions::new().durability(Durability::Os);
     let store = options.clock(hands.clone()).open_or_create(dir)?;
     let mut words = Words::new();
@@ -78,14 +78,14 @@ const MODELS: [&str; 4] = [
     "a-local-model",
 ];
 
-/// Makes words: common ones often, rare ones rarely, as people and programs do.
+/// Generates words: common ones often, rare ones rarely.
 pub(crate) struct Words {
     state: u64,
     known: Vec<String>,
 }
 
 impl Words {
-    /// How many words there are to choose from.
+    /// The number of words to choose from.
     const KNOWN: u64 = 40_000;
 
     pub(crate) fn new() -> Self {
@@ -97,7 +97,7 @@ impl Words {
             let word = words.made_up();
             words.known.push(word);
         }
-        // The first are as frequent as articles are.
+        // The first words are as frequent as articles.
         for (rank, word) in [(10, COMMON), (200, "checkout"), (300, "rounding")] {
             word.clone_into(&mut words.known[rank]);
         }
@@ -122,7 +122,7 @@ impl Words {
             .collect()
     }
 
-    /// Returns a word: the first of those known most often.
+    /// Returns a word, the first ones most often.
     fn word(&mut self) -> &str {
         let unit = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         let rank = (unit.powi(4) * self.known.len() as f64) as usize;
@@ -149,7 +149,7 @@ impl Words {
         format!("src/{dir}/{file}.rs")
     }
 
-    /// Lines as a program prints them: paths, numbers, identifiers, hashes.
+    /// Generates program output: paths, numbers, identifiers, hashes.
     pub(crate) fn output(&mut self, bytes: usize) -> String {
         let mut text = String::with_capacity(bytes + 80);
         while text.len() < bytes {
@@ -166,7 +166,7 @@ impl Words {
         text
     }
 
-    /// Makes message `m` of session `n`; returns how many bytes of text it has.
+    /// Generates message `m` of session `n` and returns the bytes of text in it.
     fn message(
         &mut self,
         (n, m): (u64, u64),

@@ -1,4 +1,4 @@
-//! Finding something: the first index, and questions to it, as whole processes.
+//! Search: building the first index, and queries, as whole processes.
 
 pub(crate) mod corpus;
 
@@ -15,16 +15,16 @@ use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use crate::store::process::{backtrail, run};
 use corpus::{COMMON, PHRASE, RARE, Size};
 
-/// What is measured.
+/// The measured parts.
 pub(crate) const PARTS: [Part; 1] = [Part {
     name: "index",
     also: &[],
     measure,
 }];
 
-/// The most that catching up may take where nothing changed.
+/// The limit for catching up if nothing changed.
 const CATCH_UP: f64 = 0.060;
-/// The most that an answer may take on top.
+/// The limit for an answer on top of that.
 const ON_TOP: f64 = 0.030;
 
 fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<Entry>> {
@@ -61,7 +61,7 @@ fn figure(
     })
 }
 
-/// Measures how long it takes to index everything, and what that takes.
+/// Measures how long it takes to index everything, and the resources used.
 fn first(args: &Args, bin: &Path, store: &Path, text: u64) -> Result<Vec<Entry>> {
     let peak = Cell::new(0);
     let mut ours = || {
@@ -105,7 +105,7 @@ fn first(args: &Args, bin: &Path, store: &Path, text: u64) -> Result<Vec<Entry>>
     ])
 }
 
-/// Measures questions where nothing changed, beside catching up alone and grep.
+/// Measures queries if nothing changed, compared with catching up alone and with grep.
 fn questions(args: &Args, bin: &Path, store: &Path) -> Result<Vec<Entry>> {
     let ask = |words: &[&str]| run_quietly(&mut backtrail(bin, store, words));
     let mut catch_up = || ask(&["rebuild", "--new"]);
@@ -160,7 +160,7 @@ fn questions(args: &Args, bin: &Path, store: &Path) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Measures how long it takes to find what was just said.
+/// Measures how long it takes to find a message that was just appended.
 fn new_message(args: &Args, bin: &Path, store: &Path) -> Result<Vec<Entry>> {
     let mut n = 0;
     let mut find = || {

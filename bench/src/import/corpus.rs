@@ -1,4 +1,4 @@
-//! Many sessions of Claude Code: the samples, over and over, each time with other ids.
+//! Many sessions of Claude Code: the samples repeated, each time with other ids.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::{Agent, samples};
 use crate::Result;
 use crate::find::corpus::Words;
 
-/// What was made.
+/// The generated corpus.
 pub(super) struct Corpus {
     pub(super) files: u64,
     pub(super) bytes: u64,
@@ -17,7 +17,7 @@ pub(super) struct Corpus {
     pub(super) from: &'static str,
 }
 
-/// Makes at least so many bytes of sessions in `dir`, as Claude Code lays them out.
+/// Writes at least this many bytes of sessions to `dir`, in the layout of Claude Code.
 pub(super) fn make(dir: &Path, bytes: u64) -> Result<Corpus> {
     let (texts, from) = match samples::dir(Agent::ClaudeCode) {
         Some(dir) => (read(&dir)?, "samples"),
@@ -47,7 +47,7 @@ pub(super) fn make(dir: &Path, bytes: u64) -> Result<Corpus> {
     Ok(corpus)
 }
 
-/// Reads the samples that are whole sessions, of the same one only the longest.
+/// Reads the samples that are whole sessions; of the same session only the longest.
 fn read(dir: &Path) -> Result<Vec<Vec<u8>>> {
     let is_whole = |path: &PathBuf| {
         let path = path.to_string_lossy();
@@ -57,12 +57,12 @@ fn read(dir: &Path) -> Result<Vec<Vec<u8>>> {
     let files = samples::files(dir, ".jsonl")?;
     let whole = files.into_iter().filter(is_whole).map(fs::read);
     let mut texts: Vec<Vec<u8>> = whole.collect::<std::io::Result<_>>()?;
-    // One is a log with records of sessions in it, not a session.
+    // One sample is a log that contains records of sessions, not a session.
     texts.retain(|text| text.starts_with(b"{"));
     Ok(texts)
 }
 
-/// Returns where a session goes: named after itself, or where that is taken, anew.
+/// Returns the path for a session: its own name, or a new one if that is taken.
 fn free_path(project: &Path, text: &[u8], n: usize, round: u64) -> PathBuf {
     let mark = b"\"sessionId\":\"";
     let at = text.windows(mark.len()).position(|window| window == mark);
@@ -76,9 +76,9 @@ fn free_path(project: &Path, text: &[u8], n: usize, round: u64) -> PathBuf {
     named.filter(|path| !path.exists()).unwrap_or_else(other)
 }
 
-/// Returns a session with other ids: uuids, and those of messages, requests and calls. The
-/// same ids become the same ones; short ones only within a session, for they were made up
-/// and mean something else in each.
+/// Returns a session with other ids: uuids, and those of messages, requests and calls.
+/// The same ids become the same ones, short ones only within a session, because they were
+/// made up and mean something else in each.
 fn renamed(text: &[u8], round: u64, n: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 1024);
     let mut at = 0;
@@ -122,7 +122,7 @@ fn uuid_at(text: &[u8]) -> Option<&[u8]> {
     fits.then_some(id)
 }
 
-/// Finds an id of the provider's. A short one counts only where it is a whole string.
+/// Finds an id of the provider. A short one only counts as a whole string.
 fn name_at(text: &[u8], quoted: bool) -> Option<(&[u8], &[u8])> {
     let kinds: [&[u8]; 3] = [b"msg_", b"req_", b"toolu_"];
     let kind = kinds.into_iter().find(|kind| text.starts_with(kind))?;
@@ -135,7 +135,7 @@ fn name_at(text: &[u8], quoted: bool) -> Option<(&[u8], &[u8])> {
     (len >= 6 || whole).then_some((kind, &rest[..len]))
 }
 
-/// Makes up a few sessions of a shape that is common: prompts, calls, results, answers.
+/// Generates a few sessions of a common shape: prompts, calls, results, answers.
 fn made_up() -> Vec<Vec<u8>> {
     let mut words = Words::new();
     (0..24_u64).map(|n| session(&mut words, n)).collect()

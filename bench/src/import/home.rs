@@ -1,4 +1,4 @@
-//! Homes of agents and of the programs that read them, and those programs on them.
+//! Home directories of agents and of the programs that read them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::Agent;
 use crate::store::process::backtrail;
 
-/// A directory in which nobody finds anything but what was put there.
+/// A home directory with nothing in it but the given sessions.
 #[derive(Debug, Clone)]
 pub(super) struct Home {
     /// Where the agents keep their sessions.
@@ -16,7 +16,7 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// A home whose agents keep their sessions in `agents`.
+    /// Creates a home whose agents keep their sessions in `agents`.
     pub(super) fn new(agents: &Path, own: PathBuf) -> std::io::Result<Self> {
         std::fs::create_dir_all(&own)?;
         Ok(Self {
@@ -37,13 +37,13 @@ impl Home {
         command
     }
 
-    /// Makes a command of ours.
+    /// Returns a `backtrail` command.
     pub(super) fn ours(&self, bin: &Path, words: &[&str]) -> Command {
         self.at_home(backtrail(bin, &self.own.join("store"), words))
     }
 
-    /// Makes the command by which agentsview takes in what is new: once, without its
-    /// server, and without asking or telling anybody on the network.
+    /// Returns the command by which agentsview imports new sessions: once, without its
+    /// server and without network access.
     pub(super) fn agentsview(&self, bin: &Path) -> Command {
         let mut command = self.at_home(Command::new(bin));
         command
@@ -57,7 +57,7 @@ impl Home {
         command
     }
 
-    /// Makes the command by which ccusage tells what an agent used.
+    /// Returns the command by which ccusage reports an agent's usage.
     pub(super) fn ccusage(&self, bin: &Path, agent: Agent) -> Command {
         let words = match agent {
             Agent::ClaudeCode => ["claude", "daily"],

@@ -1,4 +1,4 @@
-//! Other agents' sessions taken in, beside programs that read the same files.
+//! Importing other agents' sessions, compared with programs that read the same files.
 
 mod corpus;
 mod home;
@@ -11,7 +11,7 @@ mod totals;
 use crate::parts::Part;
 use crate::report::{Entry, Figure, Goal, Quantity};
 
-/// What is measured.
+/// The measured parts.
 pub(crate) const PARTS: [Part; 3] = [
     Part {
         name: "peers",

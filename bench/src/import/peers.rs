@@ -1,4 +1,4 @@
-//! Many sessions taken in for the first time, and again, and asked what they used.
+//! Many sessions: the first import, another one, and a usage report.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::parts::{Shared, settle};
 use crate::report::{Entry, Goal, Quantity, Unit};
 use crate::store::process::{run, watch};
 
-/// The most memory that taking in may need.
+/// The memory limit of an import.
 const MEMORY: f64 = (300_u32 << 20) as f64;
-/// The most that it may take where nothing is new.
+/// The time limit if nothing is new.
 const AGAIN: f64 = 0.150;
 
 pub(super) fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<Entry>> {
@@ -55,7 +55,7 @@ struct Bench<'b> {
     homes: Cell<u32>,
 }
 
-/// The homes in which ours and the other one took in everything.
+/// The homes in which both programs imported everything.
 struct Homes {
     ours: Home,
     theirs: Option<(Home, PathBuf)>,
@@ -67,8 +67,8 @@ impl Bench<'_> {
         format!("{what}, {files} files, {} MB ({from})", bytes / 1_000_000)
     }
 
-    /// A home that nothing was done in. Those before stay: a directory that was just
-    /// removed slows down the next one.
+    /// Creates an unused home. Earlier ones stay, because removing a directory slows down
+    /// the next one.
     fn new_home(&self) -> Result<Home> {
         let n = self.homes.replace(self.homes.get() + 1);
         let home = Home::new(&self.agents, self.dir.join(format!("home-{n}")))?;
@@ -76,7 +76,7 @@ impl Bench<'_> {
         Ok(home)
     }
 
-    /// Measures the first time.
+    /// Measures the first import.
     fn first(&self) -> Result<(Vec<Entry>, Homes)> {
         let peaks = [Cell::new(0), Cell::new(0)];
         let last = [RefCell::new(None), RefCell::new(None)];
@@ -139,7 +139,7 @@ impl Bench<'_> {
         ]
     }
 
-    /// Sees to it that everything was taken in.
+    /// Checks that everything was imported.
     fn check(&self, told: &Value) -> Result<()> {
         let agent = &told["agents"]["claude-code"];
         let errors = agent["errors"].as_array().map_or(0, Vec::len);
@@ -149,7 +149,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Measures it where nothing is new.
+    /// Measures an import if nothing is new.
     fn again(&self, homes: &Homes) -> Result<Vec<Entry>> {
         let mut ours = || run_quietly(&mut homes.ours.ours(&self.ours, &IMPORT));
         let rounds = self.args.pick(11, 3);
@@ -170,7 +170,7 @@ impl Bench<'_> {
         Ok(vec![figure(name, seconds(&ours), baseline, goal)])
     }
 
-    /// Measures the question what was used, and compares the answers.
+    /// Measures the usage report and compares the answers.
     fn usage(&self, homes: &Homes) -> Result<Vec<Entry>> {
         let bin = match programs::ccusage() {
             Ok(bin) => bin,

@@ -1,19 +1,19 @@
-//! The programs that are measured beside ours, installed where they are not there yet.
+//! The programs that are measured beside Backtrail, installed if missing.
 //!
-//! They go into `peers/` beside this program, or are taken from the directory that
-//! `BACKTRAIL_BENCH_PEERS` names. What is run is the program itself, without the script
-//! around it that looks for it.
+//! They go into `peers/` beside this program, or are taken from the directory in
+//! `BACKTRAIL_BENCH_PEERS`. The programs are run directly, without the scripts that wrap
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::samples::files;
 
-/// The versions that are measured.
+/// The measured versions.
 const CCUSAGE: &str = "ccusage@20.0.24";
 const AGENTSVIEW: &str = "agentsview==0.46.1";
 
-/// Finds ccusage; says why there is none.
+/// Finds ccusage; returns the reason if there is none.
 pub(super) fn ccusage() -> Result<PathBuf, String> {
     let dir = dir()?;
     let packages = dir.join("node_modules/@ccusage");
@@ -34,7 +34,7 @@ pub(super) fn ccusage() -> Result<PathBuf, String> {
     program(&packages, "bin/ccusage")
 }
 
-/// Finds agentsview; says why there is none.
+/// Finds agentsview; returns the reason if there is none.
 pub(super) fn agentsview() -> Result<PathBuf, String> {
     let dir = dir()?.join("av");
     let packages = dir.join("lib");

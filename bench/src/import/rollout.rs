@@ -1,4 +1,4 @@
-//! One long rollout of Codex, taken in: the memory must not grow with it.
+//! One long rollout of Codex, whose import must not need more memory than a short one.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -17,8 +17,8 @@ use crate::parts::{Shared, settle};
 use crate::report::{Entry, Goal, Quantity, Unit};
 use crate::store::process::run;
 
-/// How much more memory the long one may need than one of a tenth of its length. That one
-/// fills all that is held at a time, but not when in a hurry.
+/// How much more memory the long one may need than one of a tenth of its length, which
+/// fills all buffers except in quick mode.
 const MORE: f64 = 1.5;
 
 pub(super) fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<Entry>> {
@@ -48,14 +48,14 @@ pub(super) fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<E
     ])
 }
 
-/// What taking in took.
+/// The cost of an import.
 struct Taken {
     peak: u64,
-    /// In bytes a second.
+    /// In bytes per second.
     rate: f64,
 }
 
-/// Makes a rollout, takes it in, and removes both.
+/// Generates a rollout, imports it, and removes both.
 fn take_in(bin: &Path, dir: &Path, bytes: u64) -> Result<Taken> {
     let agents = dir.join("agents");
     let place = agents.join("sessions/2026/10/01");
@@ -80,7 +80,7 @@ fn take_in(bin: &Path, dir: &Path, bytes: u64) -> Result<Taken> {
 
 const THREAD: &str = "0199a000-0000-7000-8000-000000000001";
 
-/// Writes a rollout of about so many bytes; returns how many lines it has.
+/// Writes a rollout of about this many bytes and returns its number of lines.
 fn write(path: &Path, bytes: u64) -> Result<u64> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
     let texts = Texts::new();
@@ -115,8 +115,8 @@ fn write(path: &Path, bytes: u64) -> Result<u64> {
     Ok(lines)
 }
 
-/// What is said and printed: so many different texts that one comes again only long after
-/// anything that packs has forgotten it.
+/// So many different texts that one is repeated only long after any compressor has
+/// forgotten it.
 struct Texts {
     prose: Vec<String>,
     outputs: Vec<String>,
@@ -139,7 +139,7 @@ impl Texts {
     }
 }
 
-/// Tells one turn: a prompt, three calls with what they printed, an answer, what it used.
+/// Writes one turn: a prompt, three calls with output, an answer, its usage.
 fn turn(n: u64, texts: &Texts, tell: &mut dyn FnMut(&str, Value) -> Result<u64>) -> Result<u64> {
     tell(
         "turn_context",

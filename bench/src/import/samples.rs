@@ -1,4 +1,4 @@
-//! The sample files of other agents, where they are.
+//! The sample files of other agents, if available.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use super::Agent;
 use crate::Result;
 
-/// Returns where all samples are, if they are here.
+/// Returns the directory of all samples, if available.
 pub(super) fn root() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/samples");
     root.is_dir().then_some(root)
 }
 
-/// Returns where the samples of an agent are, if they are here.
+/// Returns the directory of an agent's samples, if available.
 pub(super) fn dir(agent: Agent) -> Option<PathBuf> {
     let dir = root()?.join(agent.name());
     dir.is_dir().then_some(dir)
 }
 
-/// Returns the samples of an agent that are JSON lines, those of mixed folders included.
+/// Returns the samples of an agent that are JSON lines, including those of mixed folders.
 pub(super) fn of(agent: Agent, root: &Path) -> Result<Vec<PathBuf>> {
     let mixed = match agent {
         Agent::ClaudeCode => "matrix-agent-sessions/claude",
@@ -34,7 +34,7 @@ pub(super) fn of(agent: Agent, root: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns all files in a directory that end so, in order of their paths.
+/// Returns all files in a directory with this ending, sorted by path.
 pub(super) fn files(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut dirs = vec![dir.to_owned()];

@@ -1,5 +1,5 @@
-//! What every sample used, each alone, beside what ccusage says. Where the two differ,
-//! `docs/ccusage.md` must say so to the token, and why.
+//! The usage of every sample by itself, compared with ccusage. Every difference must be
+//! explained in `docs/ccusage.md`, to the token.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::store::process::run;
 /// Where differences are explained.
 const EXPLAINED: &str = include_str!("../../../docs/ccusage.md");
 
-/// What was used.
+/// Token counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tokens {
     input: i64,
@@ -28,7 +28,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Reads what `stats --json` says.
+    /// Parses the output of `stats --json`.
     pub(super) fn ours(told: &Value) -> Self {
         let count = |name: &str| told["totals"][name].as_i64().unwrap_or(0);
         Self {
@@ -39,7 +39,7 @@ impl Tokens {
         }
     }
 
-    /// Reads what ccusage says; where it has nothing to say, it says nothing of tokens.
+    /// Parses the output of ccusage, which omits tokens if there is nothing to report.
     pub(super) fn ccusage(told: &Value) -> Self {
         let count = |name: &str| told["totals"][name].as_i64().unwrap_or(0);
         Self {
@@ -59,7 +59,7 @@ impl Tokens {
         }
     }
 
-    /// Returns figures of each kind of token, beside the other's.
+    /// Returns a figure for each kind of token, compared with the other's.
     pub(super) fn beside(&self, theirs: &Self, name: &str) -> Vec<Entry> {
         let one = |what: &str, ours: i64, theirs: i64| {
             let count = |n: i64| Quantity::single(n as f64, Unit::Count);
@@ -121,7 +121,7 @@ struct Programs<'p> {
     ccusage: &'p Path,
 }
 
-/// Compares what all samples of an agent used.
+/// Compares the usage of all samples of an agent.
 fn compare(
     programs: &Programs<'_>,
     agent: Agent,
@@ -158,14 +158,14 @@ fn compare(
     Ok(entries)
 }
 
-/// Returns whether a line names a sample and by how much the two differ.
+/// Returns whether a line names a sample and the exact difference.
 fn is_explained(text: &str, name: &str, more: &Tokens) -> bool {
     let (name, more) = (format!("`{name}`"), format!("| {more} |"));
     text.lines()
         .any(|line| line.contains(&name) && line.contains(&more))
 }
 
-/// Returns what a file used, by ours and by ccusage.
+/// Returns the usage of a file according to Backtrail and ccusage.
 fn used(programs: &Programs<'_>, agent: Agent, file: &Path, dir: &Path) -> Result<[Tokens; 2]> {
     let agents = dir.join("agents");
     let place = match agent {
@@ -177,7 +177,7 @@ fn used(programs: &Programs<'_>, agent: Agent, file: &Path, dir: &Path) -> Resul
     fs::copy(file, &copy)?;
     let home = Home::new(&agents, dir.join("home"))?;
     let mut import = home.ours(programs.ours, &["import", "--from", agent.name()]);
-    // Where it lies, not by its name: a sample that is no session is passed over.
+    // By directory and not by name, so that a sample that is not a session is skipped.
     run(import.arg(&place))?;
     let ours = run(&mut home.ours(programs.ours, &["stats", "--all"]))?;
     let theirs = run(&mut home.ccusage(programs.ccusage, agent))?;

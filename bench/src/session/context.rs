@@ -1,5 +1,5 @@
-//! What a model should be sent, from a long history and from a short one: the
-//! last compaction and 200 KB behind it.
+//! The context of a long history and of a short one: the last compaction and 200 KB after
+//! it.
 
 use std::hint::black_box;
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::parts::{Shared, settle};
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use crate::trail::fixture::{Made, make_session, mix};
 
-/// How much was said since the last compaction.
+/// How much was appended since the last compaction.
 const TAIL: usize = 200_000;
 
 pub(super) fn measure(args: &Args, dir: &Path, shared: &Shared) -> Result<Vec<Entry>> {
@@ -39,7 +39,7 @@ pub(super) fn measure(args: &Args, dir: &Path, shared: &Shared) -> Result<Vec<En
     Ok(entries)
 }
 
-/// Compacts all that a session holds, and goes on for [`TAIL`] bytes.
+/// Compacts a whole session and appends [`TAIL`] bytes.
 pub(crate) fn compact(store: &Path, id: &SessionId) -> Result<()> {
     let session = Store::open(store)?.open_session_with(id, Durability::Os)?;
     session.compact(&Compaction::new("They wrote a parser, and its tests pass."))?;
@@ -59,7 +59,7 @@ pub(crate) fn compact(store: &Path, id: &SessionId) -> Result<()> {
     Ok(session.close()?)
 }
 
-/// Opens the store and renders, as an agent that resumes.
+/// Opens the store and renders, as a resuming agent does.
 pub(crate) fn render(store: &Path, id: &SessionId) -> Result<()> {
     let context = Store::open(store)?
         .read_session(id)?
@@ -121,7 +121,7 @@ fn whole_process(
     Ok(entries)
 }
 
-/// Tells how long a context takes in a long history and in a short one.
+/// Reports the time of a context in a long history and in a short one.
 pub(super) fn figures(name: &str, than: &'static str, [long, short]: [Samples; 2]) -> Vec<Entry> {
     let figure = |goal| {
         Entry::Figure(Figure {
@@ -144,10 +144,10 @@ fn command_for(bin: &Path, made: &Made) -> Command {
     command
 }
 
-/// Returns the most memory that a process took that writes more than a pipe holds.
+/// Returns the peak memory of a process that writes more than a pipe holds.
 ///
-/// It is looked at while it waits for somebody to read the rest: then all that it
-/// has to do is done, and it is not gone yet.
+/// It is inspected while it waits for its output to be read: then its work is done, but
+/// it has not exited.
 fn peak_memory(command: &mut Command) -> Result<u64> {
     let mut child = command
         .stdin(Stdio::null())

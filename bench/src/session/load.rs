@@ -1,5 +1,5 @@
-//! Files of version 1: taken into a store, and loaded as a plain value. Each time
-//! in a process of its own, so that its memory can be told.
+//! Files of version 1, imported into a store and loaded as plain values. Each runs in a
+//! process of its own, so that its memory can be measured.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use backtrail::{SessionId, Store, StoreOptions, Transcript};
 use serde_json::{Value, json};
 
 use super::context;
-use super::storage::{Syncs, Watched};
+use super::storage::{CountedStorage, Syncs};
 use super::version1::{Form, write};
 use crate::args::Args;
 use crate::machine;
@@ -23,11 +23,11 @@ use crate::parts::settle;
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use crate::{Error, Result};
 
-/// What the original took for a file of 100 MB.
+/// The original's time for a file of 100 MB.
 const ORIGINAL_SECONDS: f64 = 1.3;
 const ORIGINAL_BYTES: f64 = 479.0 * 1_048_576.0;
 
-/// How a file is taken in.
+/// How a file is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Import,
@@ -46,7 +46,7 @@ impl Way {
         }
     }
 
-    /// Returns what it is called in the table.
+    /// Returns its name in the table.
     fn label(self) -> &'static str {
         match self {
             Self::Import => "import",
@@ -118,7 +118,7 @@ impl Subject {
         ])
     }
 
-    /// Compares going on from this file with going on from a tenth of it.
+    /// Compares continuing from this file with continuing from a tenth of it.
     fn context(&self, args: &Args) -> Result<Vec<Entry>> {
         let tenth = self.file.with_extension("tenth.jsonl");
         write(&tenth, self.form, (self.bytes / 10.0) as u64)?;
@@ -172,7 +172,7 @@ impl Subject {
         })
     }
 
-    /// Copies the file, which is what an import cannot do without.
+    /// Copies the file, the least that an import must do.
     fn copy(&self) -> Result<Duration> {
         let to = self.file.with_extension("copy");
         let took = time(|| {
@@ -203,8 +203,7 @@ impl Subject {
     }
 }
 
-/// Takes a file in and goes on from it behind a compaction; returns the store and
-/// the session.
+/// Imports a file and continues it after a compaction; returns the store and the session.
 fn compacted(file: &Path) -> Result<(PathBuf, SessionId)> {
     let store = file.with_extension("kept");
     let id = open(&store, Way::ImportUnsynced)?.import(file)?.id;
@@ -212,8 +211,8 @@ fn compacted(file: &Path) -> Result<(PathBuf, SessionId)> {
     Ok((store, id))
 }
 
-/// Takes a file in and tells how long that took, how much memory it took beside
-/// what the process had anyway, and how many messages came of it.
+/// Imports a file and reports the time, the memory beyond the process's own, and the
+/// number of messages.
 pub(crate) fn child(way: Way, file: &Path) -> Result<Value> {
     let before = machine::peak_memory(std::process::id())?;
     let store = file.with_extension("store");
@@ -241,10 +240,10 @@ pub(crate) fn child(way: Way, file: &Path) -> Result<Value> {
 
 fn open(store: &Path, way: Way) -> Result<Store> {
     let syncs = match way {
-        Way::ImportUnsynced => Syncs::LeftOut,
+        Way::ImportUnsynced => Syncs::Skipped,
         _ => Syncs::Made,
     };
-    let options = StoreOptions::new().storage(Watched::new(syncs));
+    let options = StoreOptions::new().storage(CountedStorage::new(syncs));
     Ok(options.open_or_create(store)?)
 }
 

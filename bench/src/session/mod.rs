@@ -1,5 +1,4 @@
-//! Sessions: their context, moving in them, long conversations, files of version
-//! 1, and payloads.
+//! Sessions: context, moves, long conversations, files of version 1, and payloads.
 
 pub(crate) mod context;
 pub(crate) mod load;
@@ -11,7 +10,7 @@ pub(crate) mod version1;
 
 use crate::parts::Part;
 
-/// What is measured, in this order.
+/// The measured parts, in this order.
 pub(crate) const PARTS: [Part; 5] = [
     Part {
         name: "payload",

@@ -1,5 +1,5 @@
-//! Fork, rewind and undo in a long history and in a short one: with the disk as
-//! it is, and as if its syncs took no time.
+//! Fork, rewind and undo in a long history and in a short one, with the real disk and as
+//! if syncs took no time.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use backtrail::{Draft, Durability, ForkOptions, Message, Session, Store, StoreOptions};
 
-use super::storage::{SyncCount, Syncs, Watched};
+use super::storage::{CountedStorage, SyncCount, Syncs};
 use crate::Result;
 use crate::args::Args;
 use crate::measure::{interleave, time};
@@ -16,7 +16,7 @@ use crate::parts::settle;
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use crate::trail::fixture;
 
-/// What a move may take beside its syncs, in seconds.
+/// The limit for a move without its syncs, in seconds.
 const BESIDE_SYNCS: f64 = 5e-3;
 
 #[derive(Debug, Clone, Copy)]
@@ -76,16 +76,16 @@ fn make(store: &Path, records: u64) -> Result<Long> {
     })
 }
 
-/// A session that is open to be moved in.
+/// An open session.
 struct Subject {
     session: Session,
-    watched: Watched,
+    watched: CountedStorage,
     middle: u64,
 }
 
 impl Subject {
     fn open(long: &Long, syncs: Syncs) -> Result<Self> {
-        let watched = Watched::new(syncs);
+        let watched = CountedStorage::new(syncs);
         let store = StoreOptions::new()
             .storage(watched.clone())
             .open(&long.store)?;
@@ -103,8 +103,8 @@ impl Subject {
         Err("the session is not there".into())
     }
 
-    /// Does it once and leaves the session where it was; returns what it took,
-    /// and how many syncs it asked for.
+    /// Performs the move once and leaves the session where it was; returns its time and
+    /// number of syncs.
     fn once(&self, what: What) -> Result<(Duration, SyncCount)> {
         if matches!(what, What::Undo) {
             self.rewind()?;
@@ -137,8 +137,8 @@ impl Subject {
 }
 
 fn without_syncs(args: &Args, what: What, long: &Long, short: &Long) -> Result<[Entry; 2]> {
-    let in_long = Subject::open(long, Syncs::LeftOut)?;
-    let in_short = Subject::open(short, Syncs::LeftOut)?;
+    let in_long = Subject::open(long, Syncs::Skipped)?;
+    let in_short = Subject::open(short, Syncs::Skipped)?;
     let lane = |subject: Subject| move || Ok(subject.once(what)?.0);
     let (mut in_long, mut in_short) = (lane(in_long), lane(in_short));
     let [ours, theirs] = interleave(args.pick(200, 40), [&mut in_long, &mut in_short])?;
@@ -184,8 +184,8 @@ fn with_syncs(args: &Args, what: What, long: &Long, dir: &Path) -> Result<Entry>
     }))
 }
 
-/// Makes a file of an opener's length and syncs as often as a move does: the
-/// file, then the directory that holds its name.
+/// Writes a file of an opener's length and syncs as often as a move does: the file, then
+/// its directory.
 fn sync_so_often(dir: &Path, n: u64, count: SyncCount) -> Result<()> {
     let mut file = File::create_new(dir.join(n.to_string()))?;
     for _ in 0..count.of_files {
@@ -206,7 +206,7 @@ mod tests {
     fn moves_come_back_to_where_they_began_and_count_their_syncs() {
         let dir = tempfile::tempdir().unwrap();
         let long = make(&dir.path().join("s"), 1000).unwrap();
-        let subject = Subject::open(&long, Syncs::LeftOut).unwrap();
+        let subject = Subject::open(&long, Syncs::Skipped).unwrap();
         for what in What::ALL {
             let (_, count) = subject.once(what).unwrap();
             assert!(

@@ -1,5 +1,5 @@
-//! A message with an image, whose bytes go to the payload file: against a write
-//! and an `fdatasync` of the same bytes.
+//! A message with an image, whose bytes go to the payload file, compared with a write and
+//! an `fdatasync` of the same bytes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::measure::{Samples, interleave, time};
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use crate::trail::{RawLog, fixture};
 
-/// The image's length: 1 MiB, less the byte that Base64 would have to pad.
+/// The image's length: 1 MiB less the byte that Base64 would have to pad.
 const IMAGE: usize = (1 << 20) - 1;
 
 pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
@@ -65,7 +65,7 @@ pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
     ])
 }
 
-/// Appends so many images in OS mode; only the appending counts.
+/// Appends this many images in OS mode; only the appends count.
 pub(crate) fn append(dir: &Path, count: u64) -> Result<Duration> {
     let store = Store::open_or_create(dir.join("store"))?;
     let session = fixture::session(&store, Durability::Os)?;
@@ -78,7 +78,7 @@ pub(crate) fn append(dir: &Path, count: u64) -> Result<Duration> {
     Ok(took)
 }
 
-/// Images of which no two are the same.
+/// Images that are all different.
 struct Images {
     base64: Vec<u8>,
     count: u64,

@@ -1,4 +1,4 @@
-//! The local disk, with its syncs counted and, where asked for, left out.
+//! The local disk, with its syncs counted and optionally skipped.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,36 +9,36 @@ use std::time::SystemTime;
 
 use backtrail::{LocalStorage, Storage, StorageFile};
 
-/// What happens when the engine asks for a sync.
+/// What happens when the engine syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syncs {
     Made,
-    /// It is counted and nothing else, as if the disk took no time.
-    LeftOut,
+    /// It is only counted, as if the disk took no time.
+    Skipped,
 }
 
-/// The local disk, watched.
+/// The local disk with counted syncs.
 #[derive(Debug, Clone)]
-pub(super) struct Watched {
+pub(super) struct CountedStorage {
     syncs: Syncs,
-    asked: Arc<Asked>,
+    asked: Arc<SyncCounters>,
 }
 
-/// How many syncs were asked for.
+/// How many syncs were requested.
 #[derive(Debug, Default)]
-struct Asked {
+struct SyncCounters {
     of_files: AtomicUsize,
     of_dirs: AtomicUsize,
 }
 
-/// How many syncs something takes.
+/// The number of syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SyncCount {
     pub(super) of_files: usize,
     pub(super) of_dirs: usize,
 }
 
-impl Watched {
+impl CountedStorage {
     pub(super) fn new(syncs: Syncs) -> Self {
         Self {
             syncs,
@@ -46,7 +46,7 @@ impl Watched {
         }
     }
 
-    /// Returns how many syncs were asked for since the last call.
+    /// Returns how many syncs were requested since the last call.
     pub(super) fn take_count(&self) -> SyncCount {
         SyncCount {
             of_files: self.asked.of_files.swap(0, Ordering::Relaxed),
@@ -55,7 +55,7 @@ impl Watched {
     }
 
     fn watch(&self, file: Arc<dyn StorageFile>) -> Arc<dyn StorageFile> {
-        Arc::new(WatchedFile {
+        Arc::new(CountedFile {
             file,
             syncs: self.syncs,
             asked: Arc::clone(&self.asked),
@@ -63,7 +63,7 @@ impl Watched {
     }
 }
 
-impl Storage for Watched {
+impl Storage for CountedStorage {
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
         Ok(self.watch(LocalStorage.create_new(path)?))
     }
@@ -100,19 +100,19 @@ impl Storage for Watched {
         self.asked.of_dirs.fetch_add(1, Ordering::Relaxed);
         match self.syncs {
             Syncs::Made => LocalStorage.sync_dir(dir),
-            Syncs::LeftOut => Ok(()),
+            Syncs::Skipped => Ok(()),
         }
     }
 }
 
 #[derive(Debug)]
-struct WatchedFile {
+struct CountedFile {
     file: Arc<dyn StorageFile>,
     syncs: Syncs,
-    asked: Arc<Asked>,
+    asked: Arc<SyncCounters>,
 }
 
-impl StorageFile for WatchedFile {
+impl StorageFile for CountedFile {
     fn len(&self) -> io::Result<u64> {
         self.file.len()
     }
@@ -133,7 +133,7 @@ impl StorageFile for WatchedFile {
         self.asked.of_files.fetch_add(1, Ordering::Relaxed);
         match self.syncs {
             Syncs::Made => self.file.sync(),
-            Syncs::LeftOut => Ok(()),
+            Syncs::Skipped => Ok(()),
         }
     }
 
@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn syncs_are_counted_whether_they_are_made_or_not() {
-        for syncs in [Syncs::Made, Syncs::LeftOut] {
+        for syncs in [Syncs::Made, Syncs::Skipped] {
             let dir = tempfile::tempdir().unwrap();
-            let watched = Watched::new(syncs);
+            let watched = CountedStorage::new(syncs);
             let options = StoreOptions::new().storage(watched.clone());
             let store = options.open_or_create(dir.path().join("store")).unwrap();
             let session = store.create_session(SessionOptions::new()).unwrap();

@@ -1,5 +1,5 @@
-//! Many turns of a conversation against few: what a turn costs must not grow
-//! with what was said before. And against writing the whole file every turn.
+//! Many turns of a conversation compared with few: the cost of a turn must not grow with
+//! the history. Also compared with rewriting the whole file every turn.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::measure::{Samples, interleave, time};
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use crate::trail::fixture::{session, text};
 
-/// A model's window is full after so many turns of ours.
+/// The number of turns after which a model's window is full.
 const COMPACTED_AFTER: u64 = 50;
 const KEPT: u64 = 6;
 
-/// Where memory can be had as a file system.
+/// A file system in memory.
 const IN_MEMORY: &str = "/dev/shm";
 
 pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
@@ -38,8 +38,8 @@ pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Compares ten stretches of one conversation with ten conversations of one
-/// stretch. They take turns, so that both have the same machine.
+/// Compares ten stretches of one conversation with ten conversations of one stretch, in
+/// turns so that both run under the same conditions.
 fn ten_times(few: u64, dir: &Path, durability: Durability) -> Result<Entry> {
     let store = Store::open_or_create(dir.join("store"))?;
     let said = Turn::all()?;
@@ -82,7 +82,7 @@ fn against_rewriting(args: &Args, dir: &Path, turns: u64) -> Result<Entry> {
     }))
 }
 
-/// Has a conversation in a new session, then removes it.
+/// Runs a conversation in a new session, then removes it.
 fn converse(store: &Store, said: &[Turn], turns: u64, durability: Durability) -> Result<Duration> {
     let session = session(store, durability)?;
     let took = time(|| talk(&session, said, turns))?;
@@ -95,8 +95,8 @@ fn remove(session: &Session) -> Result<()> {
     Ok(fs::remove_dir_all(session.reader().dir())?)
 }
 
-/// Goes on for so many turns: what is said, what the model is sent, and a
-/// compaction when that has grown.
+/// Runs this many turns: messages, the context for the model, and a compaction when that
+/// has grown.
 pub(crate) fn talk(session: &Session, said: &[Turn], turns: u64) -> Result<()> {
     if session.last_seq() == 0 {
         session.append(Message::system_text("You write parsers."))?;
@@ -120,7 +120,7 @@ pub(crate) fn talk(session: &Session, said: &[Turn], turns: u64) -> Result<()> {
     Ok(())
 }
 
-/// What is said in a turn.
+/// The messages of a turn.
 #[derive(Debug)]
 pub(crate) struct Turn {
     prompt: Message,
@@ -160,8 +160,8 @@ impl Turn {
     }
 }
 
-/// Keeps the same conversation as sessions without an engine are often kept: as
-/// one value, written anew every turn and put in place of the last.
+/// Keeps the same conversation as programs without an engine often do: as one value,
+/// rewritten every turn.
 fn rewrite(path: &Path, turns: u64) -> Result<Duration> {
     let said: Vec<_> = Turn::all()?
         .iter()
@@ -192,7 +192,7 @@ mod tests {
         let turns = 2 * COMPACTED_AFTER + 10;
         talk(&session, &Turn::all().unwrap(), turns).unwrap();
         assert_eq!(session.last_seq(), 1 + 3 * turns + 2);
-        // The last ten turns and what was kept, with the summary.
+        // The last ten turns and the kept messages, with the summary.
         let context = session.context(Shape::Neutral).unwrap();
         let len = context.as_json().len();
         assert!((30_000..60_000).contains(&len), "{len}");

@@ -1,4 +1,4 @@
-//! Session files of version 1 to measure with.
+//! Generates session files of version 1.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::trail::fixture::text;
 
-/// How a file of version 1 is written.
+/// The form of a file of version 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Lines,
@@ -27,7 +27,7 @@ impl Form {
     }
 }
 
-/// Writes a file of about `bytes`, and returns how many messages it holds.
+/// Writes a file of about `bytes` and returns its number of messages.
 pub(crate) fn write(path: &Path, form: Form, bytes: u64) -> Result<u64> {
     let mut out = Counting {
         out: BufWriter::new(File::create_new(path)?),
@@ -74,7 +74,7 @@ impl Counting {
     }
 }
 
-/// Returns a few turns as version 1 has them.
+/// Returns a few turns in the form of version 1.
 fn messages() -> Vec<Value> {
     let turn = |n: usize| {
         let call = format!("toolu_{n:024}");

@@ -1,4 +1,4 @@
-//! A snapshot of a tree that is kept already: nothing changed, or ten files.
+//! Another snapshot of a tree: with no changes, or with ten changed files.
 
 use super::subject::{Subject, Subjects};
 use super::{CHANGES, GIT, walk};
@@ -7,7 +7,7 @@ use crate::args::Args;
 use crate::measure::{Samples, interleave_after, time};
 use crate::report::{Entry, Goal, Quantity, Unit};
 
-/// What happens between one snapshot and the next.
+/// What happens between two snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Between {
     Nothing,

@@ -1,4 +1,4 @@
-//! What two snapshots with ten changes differ in, in process.
+//! The diff of two snapshots with ten changes, in process.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The first snapshot of a tree: how long it takes, and what it takes on disk.
+//! The first snapshot of a tree: its time and its size on disk.
 
 use std::cell::RefCell;
 use std::fs;
@@ -66,8 +66,8 @@ fn measure_tree(args: &Args, dir: &Path, subject: &Subject) -> Result<Vec<Entry>
     Ok(entries)
 }
 
-/// Compares what is stored by its length, and by what the disk gives for it: a
-/// file for every object takes whole blocks.
+/// Compares the stored files by length and by disk usage: one file per object takes whole
+/// blocks.
 fn on_disk(subject: &Subject, ours: size::Size, theirs: size::Size) -> [Entry; 2] {
     let bytes = |n: u64| Quantity::single(n as f64, Unit::Bytes);
     [

@@ -1,5 +1,5 @@
-//! The peer: git as agents use it, a repository elsewhere whose work tree is the
-//! directory that is kept.
+//! The baseline: git as agents use it, a separate repository whose work tree is the
+//! directory.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::command::run_quietly;
 use crate::measure::time;
 
-/// A repository beside a directory, its index kept from one time to the next.
+/// A repository beside a directory, with a persistent index.
 #[derive(Debug)]
 pub(crate) struct Shadow {
     dir: PathBuf,
@@ -28,7 +28,7 @@ impl Shadow {
         Ok(shadow)
     }
 
-    /// Keeps the state of the files; returns what that took.
+    /// Stores the state of the files and returns the time it took.
     pub(super) fn keep(&self) -> Result<Duration> {
         let mut add = self.git();
         add.args(["add", "-A"]);
@@ -40,7 +40,7 @@ impl Shadow {
         })
     }
 
-    /// Keeps the state of the files; returns the id of its tree.
+    /// Stores the state of the files and returns the id of its tree.
     pub(super) fn keep_tree(&self) -> Result<String> {
         run_quietly(self.git().args(["add", "-A"]))?;
         let mut write_tree = self.git();
@@ -51,17 +51,17 @@ impl Shadow {
         }
     }
 
-    /// Lets the index know the files as they lie there, whoever wrote them.
+    /// Updates the index for the files as they are.
     pub(super) fn refresh(&self) -> Result<()> {
         run_quietly(self.git().args(["update-index", "-q", "--refresh"])).map(drop)
     }
 
-    /// Takes the files from one tree to another; returns what that took.
+    /// Changes the files from one tree to another and returns the time it took.
     pub(super) fn go(&self, from: &str, to: &str) -> Result<Duration> {
         run_quietly(self.git().args(["read-tree", "-m", "-u", from, to]))
     }
 
-    /// Returns what its objects take.
+    /// Returns the size of its objects.
     pub(super) fn size(&self) -> Result<Size> {
         Size::of(&self.dir.join("objects"), None)
     }
@@ -80,7 +80,7 @@ impl Shadow {
     }
 }
 
-/// Returns which git there is; says why there is none.
+/// Returns git's version; returns the reason if there is none.
 pub(crate) fn version() -> Result<String, String> {
     let output = Command::new("git")
         .arg("--version")

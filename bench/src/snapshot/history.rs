@@ -1,4 +1,4 @@
-//! A long history: a thousand checkpoints, ten files changed before each.
+//! A long history: a thousand checkpoints with ten changed files each.
 
 use super::size::Size;
 use super::subject::{Kept, Subject, Subjects, Which};
@@ -31,19 +31,19 @@ pub(super) fn measure(args: &Args, subjects: &Subjects) -> Result<Vec<Entry>> {
 struct History<'a> {
     subject: &'a Subject,
     kept: &'a Kept,
-    /// How many checkpoints are made.
+    /// The number of checkpoints.
     count: usize,
-    /// How many of them git makes as well, the first ones: in a large tree all
-    /// of them would take minutes.
+    /// How many of the first ones git makes as well: in a large tree all of them would
+    /// take minutes.
     by_git: usize,
 }
 
-/// What came of a history.
+/// The result of a history.
 struct Made {
-    /// What the changed files take, compressed one by one.
+    /// The size of the changed files, compressed one by one.
     compressed: u64,
     ours: Size,
-    /// What git took for those that it made, times as many as it did not.
+    /// The size of git's part, scaled up to all checkpoints.
     git: Size,
     times: Vec<f64>,
 }
@@ -64,7 +64,7 @@ impl History<'_> {
             }
         }
         let all = self.count as f64 / self.by_git as f64;
-        // Blocks are given when bytes are written back.
+        // Blocks are allocated when bytes are written back.
         settle(&self.subject.tree.root)?;
         Ok(Made {
             compressed,
@@ -115,7 +115,7 @@ impl History<'_> {
         Ok(entries)
     }
 
-    /// Tells whether a checkpoint takes longer behind many others.
+    /// Reports whether a checkpoint takes longer after many others.
     fn growth(&self, name: &str, times: &[f64]) -> Entry {
         let tenth = times.len() / 10;
         let median = |times: &[f64]| Quantity::of(&Samples::new(times.to_vec()), Unit::Seconds);
@@ -126,7 +126,7 @@ impl History<'_> {
     }
 }
 
-/// Returns what files take together, each compressed for itself.
+/// Returns the total size of files, each compressed by itself.
 fn compressed_len(files: &[Edited]) -> Result<u64> {
     let mut len = 0;
     for file in files {

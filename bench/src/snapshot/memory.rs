@@ -1,8 +1,7 @@
-//! The most memory that a process took.
+//! The peak memory of a process.
 //!
-//! What a process took is known as long as it is there. Its output therefore
-//! goes into a pipe that is full: when it has done all and wants to tell so, it
-//! waits, and can be looked at.
+//! It can only be read while the process exists. So its output goes into a full pipe:
+//! when it has finished its work and wants to report that, it waits and can be inspected.
 
 use std::io::{PipeReader, Read, Write};
 use std::process::{Command, Stdio};
@@ -14,12 +13,11 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use crate::Result;
 use crate::machine;
 
-/// How often a process is looked at, and how often it must be found idle in a row.
+/// How often a process is inspected, and how often it must be idle in a row.
 const PAUSE: Duration = Duration::from_millis(10);
 const IDLE: usize = 30;
 
-/// Runs a command that tells something at its end, and nothing before; returns the
-/// most memory that it took, and what it told.
+/// Runs a command that prints only at its end; returns its peak memory and its output.
 pub(super) fn peak(command: &mut Command) -> Result<(u64, Vec<u8>)> {
     let (mut reader, mut writer) = std::io::pipe()?;
     let filled = fill(&mut writer)?;
@@ -28,7 +26,7 @@ pub(super) fn peak(command: &mut Command) -> Result<(u64, Vec<u8>)> {
         .stdout(writer)
         .stderr(Stdio::null())
         .spawn()?;
-    // The command holds the pipe's other end until it is given something else.
+    // The command holds the pipe's other end until it gets a new one.
     command.stdout(Stdio::null());
     let idle = wait_until_idle(child.id());
     let peak = machine::peak_memory(child.id());
@@ -41,7 +39,7 @@ pub(super) fn peak(command: &mut Command) -> Result<(u64, Vec<u8>)> {
     Ok((peak?, told))
 }
 
-/// Fills a pipe; returns how much it took.
+/// Fills a pipe and returns its capacity.
 fn fill(writer: &mut std::io::PipeWriter) -> Result<usize> {
     let flags = fcntl_getfl(&*writer)?;
     fcntl_setfl(&*writer, flags | OFlags::NONBLOCK)?;
@@ -81,7 +79,7 @@ fn state(pid: u32) -> Result<(bool, String)> {
     let mut sleeps = true;
     let mut used = String::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread may end while one looks.
+        // A thread may end meanwhile.
         let Ok(stat) = std::fs::read_to_string(task?.path().join("stat")) else {
             sleeps = false;
             continue;

@@ -1,5 +1,5 @@
-//! Snapshots of a workspace, against git as agents use it and against the least
-//! that looking at all files can cost.
+//! Snapshots of a workspace, compared with git as agents use it and with a bare walk over
+//! all files.
 
 mod again;
 mod diff;
@@ -25,13 +25,12 @@ use crate::args::Args;
 use crate::parts::{Part, Shared};
 use crate::report::Entry;
 
-/// How git is called in the table.
+/// Git's name in the table.
 const GIT: &str = "git add, write-tree";
 /// How many files are changed at a time.
 const CHANGES: usize = 10;
 
-/// What is measured, in this order: the later ones go on with what the earlier
-/// ones kept.
+/// The measured parts, in this order: later ones continue with what earlier ones stored.
 pub(crate) const PARTS: [Part; 6] = [
     Part {
         name: "first",
@@ -89,7 +88,7 @@ pub(crate) const PARTS: [Part; 6] = [
     },
 ];
 
-/// Measures with the trees, or tells why they cannot be measured.
+/// Measures with the trees, or reports the reason why they cannot be measured.
 fn with(
     args: &Args,
     shared: &Shared,

@@ -1,4 +1,4 @@
-//! Our side: `backtrail checkpoint`, `rewind` and `undo`, the whole process.
+//! `backtrail checkpoint`, `rewind` and `undo` as whole processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::Result;
 use crate::args::Args;
 use crate::command;
 
-/// A store that holds the states of one directory.
+/// A store with the states of one directory.
 #[derive(Debug)]
 pub(crate) struct Ours {
     bin: PathBuf,
@@ -21,7 +21,7 @@ pub(crate) struct Ours {
     tree: PathBuf,
 }
 
-/// What a checkpoint must have come by: speed without it would be easy.
+/// What a checkpoint must have found, so that a fast but wrong one does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Expected {
     pub(super) files: usize,
@@ -30,7 +30,7 @@ pub(super) struct Expected {
 }
 
 impl Ours {
-    /// Names a store that the first checkpoint makes.
+    /// Describes a store that the first checkpoint creates.
     pub(super) fn new(bin: &Path, store: &Path, tree: &Path) -> Self {
         Self {
             bin: bin.to_owned(),
@@ -39,14 +39,14 @@ impl Ours {
         }
     }
 
-    /// Keeps the state of the files; returns what that took, from start to exit.
+    /// Makes a checkpoint and returns the time from start to exit.
     pub(super) fn keep(&self, expected: Expected) -> Result<Duration> {
         let (took, told) = run(&mut self.checkpoint())?;
         expected.check(&told)?;
         Ok(took)
     }
 
-    /// Does the same; returns the id of the checkpoint.
+    /// Makes a checkpoint and returns its id.
     pub(super) fn mark(&self, expected: Expected) -> Result<String> {
         let (_, told) = run(&mut self.checkpoint())?;
         expected.check(&told)?;
@@ -54,7 +54,7 @@ impl Ours {
         Ok(told["id"].as_str().ok_or("there is no id")?.to_owned())
     }
 
-    /// Takes the files back to a point, so many of them; returns what that took.
+    /// Rewinds this many files to a point and returns the time it took.
     pub(super) fn rewind(&self, point: &str, count: usize) -> Result<Duration> {
         let mut command = self.command(&["rewind", point, "--overwrite"]);
         let (took, told) = run(&mut command)?;
@@ -62,21 +62,21 @@ impl Ours {
         Ok(took)
     }
 
-    /// Takes that back; returns what that took.
+    /// Undoes that and returns the time it took.
     pub(super) fn undo(&self, count: usize) -> Result<Duration> {
         let (took, told) = run(&mut self.command(&["undo"]))?;
         check_moved(&told, count)?;
         Ok(took)
     }
 
-    /// Does the same; returns the most memory that it took.
+    /// Makes a checkpoint and returns the peak memory.
     pub(super) fn peak(&self, expected: Expected) -> Result<f64> {
         let (peak, told) = memory::peak(&mut self.checkpoint())?;
         expected.check(&told)?;
         Ok(peak as f64)
     }
 
-    /// Returns what the store takes, without what can be derived from the rest.
+    /// Returns the size of the store without derived data.
     pub(super) fn size(&self) -> Result<Size> {
         Size::of(&self.store, Some("derived"))
     }
@@ -107,7 +107,7 @@ impl Ours {
     }
 }
 
-/// Runs a command; returns what it took from start to exit, and what it told.
+/// Runs a command and returns the time from start to exit, and its output.
 fn run(command: &mut Command) -> Result<(Duration, Vec<u8>)> {
     command.stdin(Stdio::null());
     let start = Instant::now();
@@ -122,7 +122,7 @@ fn run(command: &mut Command) -> Result<(Duration, Vec<u8>)> {
     }
 }
 
-/// Refuses the answer of a rewind that moved more files or fewer.
+/// Rejects a rewind that moved more or fewer files.
 fn check_moved(told: &[u8], count: usize) -> Result<()> {
     let told: Value = serde_json::from_slice(told)?;
     let len = |name: &str| told[name].as_array().map(Vec::len);
@@ -139,7 +139,7 @@ impl Expected {
         let told: Value = serde_json::from_slice(told)?;
         let number = |name: &str| told[name].as_u64().map(|n| n as usize);
         let is_right = number("files") == Some(self.files)
-            && told["not_captured"]["count"] == 0
+            && told["skipped"]["count"] == 0
             && self.changed.is_none_or(|n| number("changed") == Some(n));
         match is_right {
             true => Ok(()),
@@ -148,7 +148,7 @@ impl Expected {
     }
 }
 
-/// Finds the command; says why it cannot be used.
+/// Finds the command; returns the reason if it cannot be used.
 pub(super) fn find(args: &Args) -> Result<PathBuf, String> {
     let bin = command::find(args)?;
     let output = Command::new(&bin)
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn a_checkpoint_that_missed_something_does_not_count() {
-        let told = br#"{"files":7,"changed":2,"not_captured":{"count":0}}"#;
+        let told = br#"{"files":7,"changed":2,"skipped":{"count":0}}"#;
         let check = |files, changed| Expected { files, changed }.check(told).is_ok();
         assert!(check(7, Some(2)) && check(7, None));
         assert!(!check(6, None) && !check(7, Some(1)));
-        let left_out = br#"{"files":7,"changed":2,"not_captured":{"count":1}}"#;
+        let left_out = br#"{"files":7,"changed":2,"skipped":{"count":1}}"#;
         let files = Expected {
             files: 7,
             changed: None,

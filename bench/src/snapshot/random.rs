@@ -1,6 +1,6 @@
-//! Chance that is the same in every run.
+//! Randomness that is the same in every run.
 
-/// A stream of numbers that its seed determines (splitmix64).
+/// A stream of numbers determined by its seed (splitmix64).
 #[derive(Debug, Clone)]
 pub(super) struct Random(u64);
 
@@ -17,17 +17,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// Returns a number from 0 up to 1, without it.
+    /// Returns a number from 0 up to but not including 1.
     pub(super) fn part(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Returns a number of the normal distribution around 0.
+    /// Returns a normally distributed number around 0.
     pub(super) fn normal(&mut self) -> f64 {
         let (a, b) = (1.0 - self.part(), self.part());
         (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()

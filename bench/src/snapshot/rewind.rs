@@ -1,4 +1,4 @@
-//! Files taken back to where they were: ours, git's, and the least it can cost.
+//! Rewinding files: Backtrail, git, and the least it can cost.
 
 use std::cell::RefCell;
 
@@ -9,29 +9,29 @@ use crate::args::Args;
 use crate::measure::{Lane, Samples, interleave_after};
 use crate::report::{Entry, Goal, Quantity, Unit};
 
-/// How git is called in the table.
+/// Git's name in the table.
 const GIT: &str = "git read-tree -m -u";
-/// Where memory can be had as a file system.
+/// A file system in memory.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// Where files lie that are taken back, which says what our syncs cost.
+/// Where the files are, which determines what syncs cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Medium {
     Disk,
-    /// Syncs cost nothing there, to nobody.
+    /// Syncs cost nothing there.
     Memory,
 }
 
-/// What is measured: so many files, in one tree.
+/// A measured case: this many files in one tree.
 struct Case<'a> {
     subject: &'a Subject,
     medium: Medium,
     count: usize,
-    /// What of git's time ours may take.
+    /// The target relative to git's time.
     goal: Goal,
 }
 
-/// What each side took.
+/// The times of each side.
 struct Times {
     ours: Samples,
     undo: Samples,

@@ -1,5 +1,5 @@
-//! One round of going back: a state, the edits that lead away from it, and both
-//! sides that know the way.
+//! One round of going back: a state, the edits that lead away from it, and both sides
+//! that stored it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,41 +12,40 @@ use crate::Result;
 use crate::measure::time;
 use crate::parts::settle;
 
-/// What is behind a path while a new file waits beside it.
+/// The suffix of a new file that waits beside its path.
 const BESIDE: &str = ".beside";
 
-/// A state that both sides know, and what was edited since, which they know too.
-/// Each way back ends where it began.
+/// A state and the edits since then, both stored by both sides. Each way back ends where
+/// it began.
 pub(super) struct Round<'a> {
     subject: &'a Subject,
     kept: &'a Kept,
     edits: Vec<Edited>,
-    /// Our checkpoint of the state before the edits.
+    /// The checkpoint before the edits.
     point: String,
-    /// Git's trees before the edits and after them.
+    /// Git's trees before and after the edits.
     trees: [String; 2],
-    /// What a walk comes by before the edits and after them.
+    /// What a walk finds before and after the edits.
     found: [Found; 2],
 }
 
-/// Whether files are as they were before the edits, or after.
+/// Whether files are as before or as after the edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Before,
     After,
 }
 
-/// Whether plain writes are synced as ours are.
+/// Whether plain writes are synced like Backtrail's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plain {
     Unsynced,
-    /// All new files before the first is put in its place, and all places after
-    /// the last.
+    /// All new files before the first is renamed, and all directories after the last.
     Synced,
 }
 
 impl<'a> Round<'a> {
-    /// Keeps the state as it is, edits so many files, and keeps that.
+    /// Stores the state, edits this many files, and stores that.
     pub(super) fn begin(subject: &'a Subject, kept: &'a Kept, count: usize) -> Result<Self> {
         let before = kept.git.keep_tree()?;
         let point = kept.ours.mark(subject.expect(None))?;
@@ -64,7 +63,7 @@ impl<'a> Round<'a> {
         })
     }
 
-    /// Goes back by our rewind; returns what that took.
+    /// Goes back by a rewind and returns the time it took.
     pub(super) fn rewind(&self) -> Result<Duration> {
         self.ready()?;
         let took = self.kept.ours.rewind(&self.point, self.edits.len())?;
@@ -73,7 +72,7 @@ impl<'a> Round<'a> {
         Ok(took)
     }
 
-    /// Goes back by our rewind, and takes that back; returns what the latter took.
+    /// Goes back by a rewind, undoes that, and returns the time of the undo.
     pub(super) fn undo(&self) -> Result<Duration> {
         self.ready()?;
         self.kept.ours.rewind(&self.point, self.edits.len())?;
@@ -83,7 +82,7 @@ impl<'a> Round<'a> {
         Ok(took)
     }
 
-    /// Goes back by git; returns what that took.
+    /// Goes back with git and returns the time it took.
     pub(super) fn read_tree(&self) -> Result<Duration> {
         self.ready()?;
         let [before, after] = &self.trees;
@@ -93,12 +92,12 @@ impl<'a> Round<'a> {
         Ok(took)
     }
 
-    /// Looks at everything; returns what that took.
+    /// Walks over everything and returns the time it took.
     pub(super) fn walk(&self) -> Result<Duration> {
         time(|| walk::look(&self.subject.tree.root).map(drop))
     }
 
-    /// Writes the edited files anew as any program could; returns what that took.
+    /// Rewrites the edited files as any program could and returns the time it took.
     pub(super) fn write(&self, plain: Plain) -> Result<Duration> {
         self.ready()?;
         let root = self.subject.tree.root.as_path();
@@ -107,8 +106,8 @@ impl<'a> Round<'a> {
         Ok(took)
     }
 
-    /// Lets both sides know the files as they lie there, whoever wrote them last,
-    /// and leaves nothing for the next sync to write.
+    /// Lets both sides know the files as they are, and leaves nothing for the next sync
+    /// to write.
     fn ready(&self) -> Result<()> {
         self.check(State::After)?;
         self.kept.ours.keep(self.subject.expect(Some(0)))?;
@@ -116,7 +115,8 @@ impl<'a> Round<'a> {
         settle(&self.subject.tree.root)
     }
 
-    /// Finds out whether all edited files are in a state, and nothing came or went.
+    /// Checks that all edited files are in a state, and that nothing was added or
+    /// removed.
     fn check(&self, state: State) -> Result<()> {
         let [before, after] = &self.found;
         let expected = match state {
@@ -144,7 +144,7 @@ fn check(edits: &[Edited], state: State, root: &Path, expected: &Found) -> Resul
     }
 }
 
-/// Writes each file beside its place, and renames it there.
+/// Writes each file beside its path and renames it.
 fn replace(edits: &[Edited], root: &Path, plain: Plain) -> Result<()> {
     let sync = || match plain {
         Plain::Unsynced => Ok(()),

@@ -1,4 +1,4 @@
-//! What files take on disk.
+//! The size of files on disk.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,17 +6,17 @@ use std::path::Path;
 
 use crate::Result;
 
-/// What the files below a directory take.
+/// The size of the files below a directory.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     /// The sum of their lengths.
     pub(super) bytes: u64,
-    /// What the file system gave them, the directories included.
+    /// The allocated space, including directories.
     pub(super) on_disk: u64,
 }
 
 impl Size {
-    /// Adds up all that is below `dir`, without what is called `leave_out` in it.
+    /// Adds up everything below `dir`, without its entry `leave_out`.
     pub(super) fn of(dir: &Path, leave_out: Option<&str>) -> Result<Self> {
         let mut size = Self::default();
         let mut left = vec![dir.to_owned()];
@@ -40,7 +40,7 @@ impl Size {
         Ok(size)
     }
 
-    /// Returns what came on top of what there was.
+    /// Returns the increase since `before`.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(before.bytes),
@@ -48,7 +48,7 @@ impl Size {
         }
     }
 
-    /// Returns so many times as much.
+    /// Returns the size multiplied by a factor.
     pub(super) fn times(self, factor: f64) -> Self {
         Self {
             bytes: (self.bytes as f64 * factor) as u64,

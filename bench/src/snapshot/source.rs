@@ -1,5 +1,5 @@
-//! Text that looks like source code to a compressor: words that come again and
-//! again, lines that resemble each other, names that belong to one file.
+//! Text that looks like source code to a compressor: repeated words, similar lines, names
+//! that belong to one file.
 
 use super::random::Random;
 
@@ -9,8 +9,8 @@ const SYLLABLES: [&str; 40] = [
     "qu", "ery", "no", "de", "li", "st", "map", "ha", "sh", "key", "val",
 ];
 
-/// Lines with places for a name of the file (`@`), a word of the project (`$`),
-/// a number (`#`) and the indentation (`>`).
+/// Lines with placeholders for a name of the file (`@`), a word of the project (`$`), a
+/// number (`#`) and the indentation (`>`).
 const LINES: [&str; 26] = [
     ">let @ = self.@($)?;\n",
     ">let mut @ = $::new();\n",
@@ -49,13 +49,13 @@ impl Vocabulary {
         Self((0..4_000).map(|_| word(random, 2)).collect())
     }
 
-    /// Returns a word; the first ones come far more often than the last.
+    /// Returns a word; the first ones are far more frequent than the last.
     pub(super) fn pick(&self, random: &mut Random) -> &str {
         let rank = (self.0.len() as f64).powf(random.part()) as usize;
         &self.0[rank.min(self.0.len() - 1)]
     }
 
-    /// Returns about `len` bytes of text, a whole number of lines.
+    /// Returns about `len` bytes of text, in whole lines.
     pub(super) fn text(&self, random: &mut Random, len: usize) -> Vec<u8> {
         let names: Vec<String> = (0..8 + len / 300).map(|_| self.name(random)).collect();
         let mut out = Vec::with_capacity(len + 128);
@@ -76,7 +76,7 @@ impl Vocabulary {
         out
     }
 
-    /// Writes a line with its places filled in.
+    /// Writes a line with its placeholders filled in.
     fn line(
         &self,
         random: &mut Random,
@@ -110,7 +110,7 @@ fn word(random: &mut Random, most: usize) -> String {
     (0..count).map(|_| *random.of(&SYLLABLES)).collect()
 }
 
-/// Returns bytes that no compressor makes shorter, as images are.
+/// Returns incompressible bytes, like images.
 pub(super) fn noise(random: &mut Random, len: usize) -> Vec<u8> {
     let mut out = b"\x89PNG\r\n\x1a\n\0".to_vec();
     while out.len() < len {

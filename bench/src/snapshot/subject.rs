@@ -1,4 +1,4 @@
-//! What is measured: a tree, kept by us and by git.
+//! A tree, stored by Backtrail and by git.
 
 use std::cell::{OnceCell, RefCell};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::command;
 use crate::parts::settle;
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 
-/// Files younger than this are hashed again, whatever their times say.
+/// Younger files are hashed again, whatever their times.
 const RACY: Duration = Duration::from_millis(2_100);
 
 /// The large tree and the small one.
@@ -24,10 +24,10 @@ pub(crate) struct Subjects {
     pub(super) small: Subject,
 }
 
-/// A tree, and those who keep it.
+/// A tree and its stores.
 #[derive(Debug)]
 pub(crate) struct Subject {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub(super) name: String,
     pub(super) which: Which,
     pub(super) tree: Tree,
@@ -43,7 +43,7 @@ pub(super) enum Which {
     Small,
 }
 
-/// Both sides, with a first state kept.
+/// Both sides, with a first state stored.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(super) ours: Ours,
@@ -51,7 +51,7 @@ pub(crate) struct Kept {
 }
 
 impl Subjects {
-    /// Makes both trees; says why they cannot be measured.
+    /// Creates both trees; returns the reason if they cannot be measured.
     pub(crate) fn make(args: &Args, dir: &Path) -> Result<Result<Self, String>> {
         let found = git::version().and_then(|_| ours::find(args));
         let bin = match found {
@@ -70,12 +70,12 @@ impl Subjects {
         Ok(Ok(subjects))
     }
 
-    /// Returns a store that keeps the large tree.
+    /// Returns a store with the large tree.
     pub(crate) fn large_store(&self) -> Result<PathBuf> {
         Ok(self.large.kept()?.ours.store.clone())
     }
 
-    /// Returns a store that keeps the small tree, the tree, and how many files it has.
+    /// Returns a store with the small tree, the tree, and its number of files.
     pub(crate) fn small_kept(&self) -> Result<(PathBuf, PathBuf, usize)> {
         let tree = &self.small.tree;
         let store = self.small.kept()?.ours.store.clone();
@@ -124,8 +124,8 @@ impl Subject {
         })
     }
 
-    /// Returns both sides in their steady state: everything is kept, and nothing
-    /// is so young that it is hashed again.
+    /// Returns both sides in their steady state: everything is stored, and nothing is so
+    /// recent that it is hashed again.
     pub(super) fn kept(&self) -> Result<&Kept> {
         if self.kept.get().is_none() {
             let kept = Kept {
@@ -144,22 +144,22 @@ impl Subject {
         Ok(kept)
     }
 
-    /// Names a store for this tree.
+    /// Describes a store for this tree.
     pub(super) fn new_ours(&self, store: &Path) -> Ours {
         Ours::new(&self.bin, store, &self.tree.root)
     }
 
-    /// Makes a repository for this tree.
+    /// Creates a repository for this tree.
     pub(super) fn new_shadow(&self, dir: &Path) -> Result<Shadow> {
         Shadow::create(dir, &self.tree.root)
     }
 
-    /// Edits some files; returns which.
+    /// Edits some files and returns which.
     pub(super) fn change(&self, count: usize) -> Result<Vec<Edited>> {
         self.tree.change(&mut self.random.borrow_mut(), count)
     }
 
-    /// Says what a checkpoint must come by.
+    /// Returns what a checkpoint must find.
     pub(super) fn expect(&self, changed: Option<usize>) -> Expected {
         Expected {
             files: self.tree.extent.files,
@@ -167,7 +167,7 @@ impl Subject {
         }
     }
 
-    /// Returns the target of the large tree for it, and the small one's for that.
+    /// Returns the target for the large or the small tree.
     pub(super) fn pick(&self, large: Goal, small: Goal) -> Goal {
         match self.which {
             Which::Large => large,
@@ -175,7 +175,7 @@ impl Subject {
         }
     }
 
-    /// Tells a figure about this tree.
+    /// Creates a figure about this tree.
     pub(super) fn figure(
         &self,
         what: &str,
@@ -191,7 +191,7 @@ impl Subject {
         })
     }
 
-    /// Tells how much memory our process took.
+    /// Creates a figure about the memory of the process.
     pub(super) fn memory(&self, what: &str, peak: f64) -> Entry {
         let ours = Quantity::single(peak, Unit::Bytes);
         let what = format!("{what}, peak memory");

@@ -1,4 +1,4 @@
-//! Directories as projects are: the same in every run.
+//! Directories like those of projects, the same in every run.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,7 +8,7 @@ use super::random::Random;
 use super::source::{Vocabulary, noise};
 use crate::Result;
 
-/// How large a tree is.
+/// The size of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) files: usize,
@@ -16,18 +16,18 @@ pub(crate) struct Extent {
     pub(crate) bytes: u64,
 }
 
-/// A directory with all that is below it.
+/// A directory with everything below it.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) root: PathBuf,
-    /// Files, directories without the topmost, and bytes as they were made.
+    /// Files, directories without the root, and bytes when it was created.
     pub(crate) extent: Extent,
-    /// Those that hold text, from the root.
+    /// The text files, relative to the root.
     texts: Vec<PathBuf>,
     words: Vocabulary,
 }
 
-/// A file that was edited.
+/// An edited file.
 #[derive(Debug)]
 pub(crate) struct Edited {
     pub(crate) path: PathBuf,
@@ -35,16 +35,16 @@ pub(crate) struct Edited {
     pub(crate) after: Vec<u8>,
 }
 
-/// What the rules of a project usually name; nothing here fits them.
+/// Typical ignore rules; nothing here matches them.
 const IGNORED: &str = "/target/\nnode_modules/\n*.log\n*.pyc\n.env\n/dist/\n*.swp\n.DS_Store\n";
-/// How deep directories lie, as parts of them all.
+/// The distribution of directory depths.
 const DEPTHS: [f64; 4] = [0.004, 0.08, 0.45, 1.0];
 const EXTENSIONS: [&str; 8] = ["rs", "ts", "py", "go", "c", "h", "md", "json"];
-/// One file in so many is not text.
+/// One file in this many is not text.
 const BINARY: usize = 100;
 
 impl Tree {
-    /// Makes a tree of the extent that is asked for in `root`, which is new.
+    /// Creates a tree of the requested size in `root`, which must be new.
     pub(crate) fn make(root: &Path, asked: Extent) -> Result<Self> {
         let mut random = Random::new(asked.files as u64);
         let words = Vocabulary::new(&mut random);
@@ -78,8 +78,8 @@ impl Tree {
         })
     }
 
-    /// Edits as many files, a line or two in each, written in place as agents do;
-    /// returns which.
+    /// Edits this many files, a line or two in each, in place as agents do; returns
+    /// which.
     pub(crate) fn change(&self, random: &mut Random, count: usize) -> Result<Vec<Edited>> {
         let mut known = HashSet::new();
         let mut changed = Vec::with_capacity(count);
@@ -114,7 +114,7 @@ impl Tree {
     }
 }
 
-/// Makes directories up to four deep; returns them, from the root.
+/// Creates directories up to four deep; returns them relative to the root.
 fn make_dirs(
     root: &Path,
     words: &Vocabulary,
@@ -139,8 +139,7 @@ fn make_dirs(
     Ok(dirs)
 }
 
-/// Returns how long each file is to be, `.gitignore` aside: most are small, a few
-/// large.
+/// Returns the length of each file except `.gitignore`: most are small, a few large.
 fn sizes(random: &mut Random, asked: Extent) -> Vec<usize> {
     let weights: Vec<f64> = (1..asked.files)
         .map(|_| random.normal().clamp(-3.0, 3.5).exp())

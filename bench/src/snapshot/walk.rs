@@ -1,5 +1,5 @@
-//! The floor: a walk over a tree with two threads that does nothing but list and
-//! `stat`, and one that also reads and hashes every file.
+//! The lower bound: a walk over a tree with two threads that only lists and calls `stat`,
+//! and one that also reads and hashes every file.
 
 use std::ffi::{CStr, CString};
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, openat, sta
 
 use crate::{Error, Result};
 
-/// What a walk came by.
+/// What a walk found.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) files: usize,
@@ -20,10 +20,10 @@ pub(crate) struct Found {
     pub(crate) bytes: u64,
 }
 
-/// As many as the machine has that the figures are about.
+/// The number of cores of the reference machine.
 const THREADS: usize = 2;
 
-/// Lists and stats everything below `root`.
+/// Lists everything below `root` and calls `stat`.
 pub(super) fn look(root: &Path) -> Result<Found> {
     let parts = walk(root, |found: &mut Found, _, _, stat| {
         found.note(stat);
@@ -32,7 +32,7 @@ pub(super) fn look(root: &Path) -> Result<Found> {
     Ok(Found::sum(parts.iter()))
 }
 
-/// Does the same, and reads and hashes every file.
+/// The same, and reads and hashes every file.
 pub(super) fn hash(root: &Path) -> Result<Found> {
     let parts = walk(
         root,
@@ -81,7 +81,7 @@ impl Found {
     }
 }
 
-/// Walks with [`THREADS`] threads, each with a `T` of its own; returns those.
+/// Walks with [`THREADS`] threads, each with its own `T`; returns those.
 fn walk<T: Default + Send>(
     root: &Path,
     visit: impl Fn(&mut T, BorrowedFd<'_>, &CStr, &Stat) -> Result<()> + Sync,
@@ -112,8 +112,7 @@ fn walk<T: Default + Send>(
     })
 }
 
-/// Lists a directory, stats what is in it, and leaves the directories among it
-/// for whoever comes next.
+/// Lists a directory, calls `stat` on its entries, and queues the directories among them.
 fn list(
     dir: Waiting,
     queue: &Queue,
@@ -148,14 +147,13 @@ fn list(
     Ok(())
 }
 
-/// A directory that nobody has listed yet.
+/// A directory that is still to be listed.
 struct Waiting {
     parent: Option<Arc<OwnedFd>>,
     name: CString,
 }
 
-/// Directories to be listed; the last to come is the first to go, so that few
-/// are open.
+/// Directories to be listed, last in first out, so that few are open.
 struct Queue {
     state: Mutex<State>,
     changed: Condvar,
@@ -163,7 +161,7 @@ struct Queue {
 
 struct State {
     waiting: Vec<Waiting>,
-    /// How many threads are at work, and may find more.
+    /// How many threads are working and may find more.
     busy: usize,
 }
 
@@ -178,7 +176,7 @@ impl Queue {
         }
     }
 
-    /// Takes a directory, and waits for one while others may find more.
+    /// Takes a directory, waiting while others may find more.
     fn take(&self) -> Option<Waiting> {
         let mut state = self.lock();
         loop {
@@ -199,7 +197,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Says that the directory that was taken is listed.
+    /// Marks the taken directory as listed.
     fn done(&self) {
         let mut state = self.lock();
         state.busy -= 1;

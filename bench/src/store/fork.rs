@@ -1,4 +1,4 @@
-//! A moment in a directory of its own, against copying the directory.
+//! Forking a moment into a new directory, compared with copying the directory.
 
 use std::cell::Cell;
 use std::fs;
@@ -54,7 +54,7 @@ pub(super) fn measure(args: &Args, dir: &Path, shared: &Shared) -> Result<Vec<En
     })])
 }
 
-/// Refuses a directory that lacks files.
+/// Rejects a directory that lacks files.
 fn check(dir: &Path, files: usize) -> Result<()> {
     let mut found = 0;
     let mut left = vec![dir.to_owned()];

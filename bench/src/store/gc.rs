@@ -1,4 +1,4 @@
-//! Cleaning up a store half of which nobody needs, against copying the other half.
+//! Cleaning up a store whose half is unreferenced, compared with copying the other half.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(super) fn measure(args: &Args, dir: &Path, _: &Shared) -> Result<Vec<Entry>>
     command::announce(&bin);
     let large = Large::make(&bin, dir, args.pick(10_000_000_000, 400_000_000))?;
     let before = large.len()?;
-    // It can be done once: what is left has nothing to clean up.
+    // It can only be done once: afterwards there is nothing to clean up.
     let ran = run(&mut backtrail(
         &bin,
         &large.store,
@@ -66,7 +66,7 @@ fn gb(bytes: u64) -> f64 {
     bytes as f64 / 1e9
 }
 
-/// Refuses a store that has lost something.
+/// Rejects a damaged store.
 fn check(bin: &Path, large: &Large) -> Result<()> {
     let told = run(&mut backtrail(bin, &large.store, &["verify"]))?.told;
     match told["ok"] == true {
@@ -75,7 +75,7 @@ fn check(bin: &Path, large: &Large) -> Result<()> {
     }
 }
 
-/// Copies the packs that are left, until they are on the disk.
+/// Copies the remaining packs durably.
 fn copy(large: &Large, dir: &Path) -> Result<Duration> {
     let to = dir.join("copy");
     settle(dir)?;

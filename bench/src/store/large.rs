@@ -1,4 +1,4 @@
-//! A store half of which nobody needs.
+//! A store whose half is unreferenced.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::process::{backtrail, run};
 use crate::Result;
 use crate::parts::settle;
 
-/// How long a file is, on average.
+/// The average length of a file.
 const MEAN: u64 = 64 << 10;
 const PER_DIR: usize = 256;
 
@@ -18,7 +18,7 @@ pub(super) struct Large {
 }
 
 impl Large {
-    /// Makes a store of about `bytes` bytes of objects.
+    /// Creates a store with about `bytes` bytes of objects.
     pub(super) fn make(bin: &Path, dir: &Path, bytes: u64) -> Result<Self> {
         let (store, tree) = (dir.join("store"), dir.join("tree"));
         fs::create_dir(&tree)?;
@@ -32,7 +32,7 @@ impl Large {
             fs::write(path, noise.next(n))?;
         }
         keep(bin, &store, &tree, files)?;
-        // Neighbours: so half of every pack is what nobody needs.
+        // Every other file, so that half of every pack is unreferenced.
         for n in (0..files).step_by(2) {
             fs::remove_file(path_of(&tree, n))?;
         }
@@ -43,7 +43,7 @@ impl Large {
         Ok(Self { store })
     }
 
-    /// Returns how long the packs are together.
+    /// Returns the total length of the packs.
     pub(super) fn len(&self) -> Result<u64> {
         let mut len = 0;
         for entry in fs::read_dir(self.packs())? {
@@ -71,7 +71,7 @@ fn path_of(tree: &Path, n: usize) -> PathBuf {
     dir.join(format!("{:03}", n % PER_DIR))
 }
 
-/// Bytes that do not compress, other ones each time.
+/// Incompressible bytes, different each time.
 struct Noise {
     block: Vec<u8>,
     state: u64,
@@ -85,7 +85,7 @@ impl Noise {
         }
     }
 
-    /// Returns file `n`: half to one and a half times as long as the mean.
+    /// Returns file `n`: half to one and a half times the average length.
     fn next(&mut self, n: usize) -> &[u8] {
         for word in self.block.chunks_exact_mut(8) {
             self.state ^= self.state << 13;

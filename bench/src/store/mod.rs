@@ -1,4 +1,4 @@
-//! The store as a whole: cleaning up, checking, and a moment in a directory of its own.
+//! The store as a whole: clean-up, verification, and forks into a new directory.
 
 mod fork;
 mod gc;
@@ -8,7 +8,7 @@ mod verify;
 
 use crate::parts::Part;
 
-/// What is measured: cleaning up comes last, for it takes the large store apart.
+/// The measured parts; clean-up comes last because it takes the large store apart.
 pub(crate) const PARTS: [Part; 3] = [
     Part {
         name: "fork",

@@ -1,4 +1,4 @@
-//! Whole processes: what they take, and what they tell.
+//! Whole processes: their cost and their output.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,18 +11,18 @@ use serde_json::Value;
 use crate::Result;
 use crate::machine;
 
-/// How often a process is asked how much memory it took.
+/// How often the memory of a process is read.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What a process took, and told.
+/// The cost and output of a process.
 pub(crate) struct Ran {
     pub(crate) took: Duration,
-    /// The most memory that it was seen to have taken.
+    /// The highest memory seen.
     pub(crate) peak: u64,
     pub(crate) told: Value,
 }
 
-/// Makes a command of ours, on a store.
+/// Returns a `backtrail` command on a store.
 pub(crate) fn backtrail(bin: &Path, store: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(bin);
     command
@@ -35,15 +35,14 @@ pub(crate) fn backtrail(bin: &Path, store: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Runs a command that tells JSON, and looks at its memory all the time.
+/// Runs a command that prints JSON, watching its memory.
 pub(crate) fn run(command: &mut Command) -> Result<Ran> {
     let (took, peak, told) = watch(command)?;
     let told = serde_json::from_slice(&told)?;
     Ok(Ran { took, peak, told })
 }
 
-/// Runs a command and looks at its memory all the time; returns what it took, the most
-/// memory that it had, and what it told.
+/// Runs a command, watching its memory; returns its time, its peak memory and its output.
 pub(crate) fn watch(command: &mut Command) -> Result<(Duration, u64, Vec<u8>)> {
     command
         .stdin(Stdio::null())
@@ -58,7 +57,7 @@ pub(crate) fn watch(command: &mut Command) -> Result<(Duration, u64, Vec<u8>)> {
     });
     let mut peak = 0;
     let status = loop {
-        // Gone from one moment to the next.
+        // It may exit at any moment.
         peak = machine::peak_memory(child.id()).map_or(peak, |now| now.max(peak));
         match child.try_wait()? {
             Some(status) => break status,

@@ -1,4 +1,4 @@
-//! Checking every byte of a store, against reading it and against hashing it.
+//! Verifying every byte of a store, compared with reading and with hashing it.
 
 use std::path::Path;
 use std::process::Command;

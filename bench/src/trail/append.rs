@@ -1,5 +1,5 @@
-//! One thread that appends without syncing, against a bare `write` and against
-//! what programs without an engine do.
+//! One thread that appends without syncing, compared with a bare `write` and with what
+//! programs without an engine do.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::args::Args;
 use crate::measure::{interleave, time};
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 
-/// How many records a round appends: few enough to stay in the cache.
+/// The number of records in a round: few enough to stay in the cache.
 const ROUND: usize = 1000;
 
 pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
@@ -89,9 +89,9 @@ fn mean(samples: &crate::measure::Samples) -> Quantity {
     Quantity::single(samples.mean(), Unit::Seconds)
 }
 
-/// A log as it is often written: the record is put together as a JSON value, the
-/// file is opened for every record, and the line and its newline are two writes.
-/// The record has what ours has, save for what makes it safe: `prev` and `sum`.
+/// A log as it is often written: the record is built as a JSON value, the file is opened
+/// for every record, and the line and its newline are two writes. The record has the same
+/// fields except for `prev` and `sum`.
 struct NaiveLog {
     path: PathBuf,
     seq: Cell<u64>,

@@ -1,5 +1,5 @@
-//! One record at a time, on disk before it is acknowledged, against a write and
-//! an `fdatasync` of as many bytes.
+//! One durable record at a time, compared with a write and an `fdatasync` of as many
+//! bytes.
 
 use std::fs::File;
 use std::io::Write;
@@ -46,7 +46,7 @@ pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
     ])
 }
 
-/// A file that is held open and appended to: the least a log can do.
+/// A file that is kept open and appended to: the least a log can do.
 pub(crate) struct RawLog {
     file: File,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Messages and sessions to measure with: the same in every run.
+//! Messages and sessions to measure with, the same in every run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,12 @@ use serde_json::json;
 
 use crate::Result;
 
-/// The length of a record on disk, newline included.
+/// The length of a record on disk, including the newline.
 pub(crate) const RECORD: usize = 1024;
 /// The same, in the session that is streamed.
 const LONG_RECORD: usize = 2700;
 
-/// What agents read and write all day: code, output, quotes, line breaks, a few
-/// characters beyond ASCII.
+/// Typical content: code, output, quotes, line breaks, a few characters beyond ASCII.
 const SAMPLE: &str = "\
     fn parse(line: &str) -> Result<Record, Error> {\n\
     \tlet (head, rest) = line.split_once(\"\\t\").ok_or(Error::Short)?;\n\
@@ -28,7 +27,7 @@ const SAMPLE: &str = "\
     The café’s naïve parser drops the last field → I will keep it and add a test.\n\
     drwxr-xr-x 4 user user 4096 Nov 15 08:00 target\n";
 
-/// Returns text that takes `len` bytes as the inside of a JSON string.
+/// Returns text that takes `len` bytes inside a JSON string.
 pub(crate) fn text(len: usize, variant: usize) -> String {
     let mut out = String::with_capacity(len);
     let mut left = len;
@@ -44,20 +43,20 @@ pub(crate) fn text(len: usize, variant: usize) -> String {
         left -= width;
         out.push(c);
     }
-    // One wide character too many for the rest.
+    // The next character is too wide for the rest.
     out.extend(std::iter::repeat_n('.', left));
     out
 }
 
-/// Returns user messages whose records take [`RECORD`] bytes on disk, when
-/// their seq has five digits.
+/// Returns user messages whose records take [`RECORD`] bytes on disk if their seq has
+/// five digits.
 pub(crate) fn messages(count: usize, around: usize) -> Vec<Message> {
     (0..count)
         .map(|n| Message::user_text(text(RECORD - around, n)))
         .collect()
 }
 
-/// Returns what a record of one text takes on disk besides that text.
+/// Returns how many bytes a record of one text takes besides that text.
 pub(crate) fn around(store: &Store) -> Result<usize> {
     let session = session(store, Durability::Os)?;
     session.append(Message::user_text(""))?;
@@ -67,7 +66,6 @@ pub(crate) fn around(store: &Store) -> Result<usize> {
     Ok(record.as_ref().bytes().len() + 1 + 4)
 }
 
-/// Creates a session.
 pub(crate) fn session(store: &Store, durability: Durability) -> Result<Session> {
     let options = SessionOptions::new().title("bench").durability(durability);
     Ok(store.create_session(options)?)
@@ -81,12 +79,12 @@ pub(crate) struct Made {
     pub(crate) records: u64,
     /// Its trails, oldest first.
     pub(crate) trails: Vec<PathBuf>,
-    /// What the trails take together.
+    /// The total length of the trails.
     pub(crate) bytes: u64,
 }
 
-/// Makes a session of about `bytes` in the store `dir/store`: the mix of
-/// messages that an agent leaves, 2.7 KB each.
+/// Creates a session of about `bytes` in the store `dir/store`: a typical mix of
+/// messages, 2.7 KB each.
 pub(crate) fn make_session(dir: &Path, bytes: u64) -> Result<Made> {
     const BATCH: u64 = 256;
     let root = dir.join("store");
@@ -145,7 +143,7 @@ pub(crate) fn mix() -> Result<Vec<Draft>> {
             "line": n,
         });
         let reply = Message::assistant([
-            Block::thinking(text(500, n), Some("c2lnbmF0dXJl")),
+            Block::signed_thinking(text(500, n), "c2lnbmF0dXJl"),
             Block::text(text(250, n + 7)),
             ToolUse::new(call.as_str(), "write_file", &input)?.into(),
         ]);

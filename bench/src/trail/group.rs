@@ -1,4 +1,4 @@
-//! Many threads that append durably to one session, against one thread.
+//! Many threads that append durably to one session, compared with one thread.
 
 use std::path::Path;
 use std::sync::Barrier;
@@ -48,7 +48,7 @@ pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
     ])
 }
 
-/// Appends with so many threads for a while; returns the time per append.
+/// Appends with this many threads for a while; returns the time per append.
 fn append_with(
     session: &Session,
     messages: &[Message],
@@ -85,7 +85,7 @@ fn append_with(
     Ok(took / appended)
 }
 
-/// Does something over and over for a while; returns the time for each.
+/// Repeats something for a while; returns the time for each.
 fn for_a_while(slice: Duration, mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
     let start = Instant::now();
     let mut count = 0;

@@ -17,7 +17,7 @@ use crate::report::Entry;
 
 pub(crate) use durable::RawLog;
 
-/// What is measured, in this order.
+/// The measured parts, in this order.
 pub(crate) const PARTS: [Part; 5] = [
     Part {
         name: "durable",

@@ -1,5 +1,5 @@
-//! The command as a whole process: how fast it starts, and how fast it records
-//! what comes through a pipe.
+//! The command as a whole process: how fast it starts, and how fast it records messages
+//! from a pipe.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use crate::measure::interleave;
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use crate::{Error, Result};
 
-/// How many messages are recorded.
+/// The number of messages.
 const MESSAGES: u64 = 100_000;
 
 pub(super) fn measure(args: &Args, dir: &Path) -> Result<Vec<Entry>> {
@@ -91,8 +91,8 @@ fn measure_record(args: &Args, bin: &Path, dir: &Path) -> Result<Entry> {
     }))
 }
 
-/// Feeds a process from one thread while another reads what it answers; returns
-/// that, and the time from start to exit.
+/// Feeds a process from one thread while another reads its output; returns that, and the
+/// time from start to exit.
 fn pipe_through(command: &mut Command, input: &str, stderr: &Path) -> Result<(Vec<u8>, Duration)> {
     command
         .stdin(Stdio::piped())
@@ -121,8 +121,8 @@ fn pipe_through(command: &mut Command, input: &str, stderr: &Path) -> Result<(Ve
     Ok((answers, took))
 }
 
-/// Checks that every message was answered and is there: speed without them
-/// would be easy.
+/// Checks that every message was answered and recorded, so that a fast but wrong run does
+/// not count.
 fn check_recorded(store: &Path, answers: &[u8]) -> Result<()> {
     let answered = answers.iter().filter(|byte| **byte == b'\n').count() as u64;
     let store = Store::open(store)?;

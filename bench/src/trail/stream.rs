@@ -1,5 +1,5 @@
-//! A long session from its first record to its last: looked at, checked, and
-//! with every message parsed. One thread, page cache warm.
+//! A long session from its first record to its last: read, checked, and with every
+//! message parsed. One thread, page cache warm.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// What is done with every record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// It is lent, and its sum not looked at.
+    /// It is borrowed without checking its sum.
     Trust,
     /// Its sum is recomputed.
     Check,
@@ -59,7 +59,7 @@ pub(super) fn measure(args: &Args, made: &Made) -> Result<Vec<Entry>> {
     ])
 }
 
-/// Streams a session; returns how many records it had.
+/// Streams a session and returns its number of records.
 pub(crate) fn stream(store: &Store, id: &str, pass: Pass) -> Result<u64> {
     let sums = match pass {
         Pass::Trust => Sums::Trust,
@@ -107,7 +107,7 @@ fn read_plainly(made: &Made) -> Result<()> {
     Err(format!("{total} of {} bytes were read", made.bytes).into())
 }
 
-/// Measures in a process of its own: this one has other things in memory.
+/// Measures in a separate process, because this one has other things in memory.
 fn peak_memory(made: &Made) -> Result<Entry> {
     let output = Command::new(std::env::current_exe()?)
         .arg("stream-child")
@@ -128,7 +128,7 @@ fn peak_memory(made: &Made) -> Result<Entry> {
     }))
 }
 
-/// Streams in every way and returns the most memory that it ever took, in bytes.
+/// Streams in every way and returns the peak memory in bytes.
 pub(crate) fn child(store: &Path, session: &str) -> Result<u64> {
     let store = Store::open(store)?;
     for pass in [Pass::Trust, Pass::Check, Pass::Message] {

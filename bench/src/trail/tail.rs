@@ -1,4 +1,4 @@
-//! The end of a long session, against the end of a short one.
+//! The end of a long session, compared with the end of a short one.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::args::Args;
 use crate::measure::{interleave, time};
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 
-/// How many records are wanted.
+/// The number of records.
 const LAST: usize = 50;
 
 pub(super) fn measure(args: &Args, long: &Made, dir: &Path) -> Result<Vec<Entry>> {
@@ -37,7 +37,7 @@ pub(super) fn measure(args: &Args, long: &Made, dir: &Path) -> Result<Vec<Entry>
     ])
 }
 
-/// Opens the store and reads the end of a session, as a program that resumes.
+/// Opens the store and reads the end of a session, as a resuming program does.
 fn read_tail(made: &Made) -> Result<()> {
     let records = Store::open(&made.store)?
         .read_session(&made.id)?

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     cat, checkpoint, compact, completions, config, context, delete, diff, doctor, export, fork, gc,
-    import, list, log, man, pin, rebuild, record, redo, relink, repair, restore, rewind, run,
-    search, show, stats, status, steps, tag, title, trash, undo, verify,
+    help, import, list, log, man, pin, rebuild, record, redo, relink, repair, restore, rewind, run,
+    search, show, stats, status, steps, tag, title, trash, undo, verify, version,
 };
-use crate::{examples, overview};
+use crate::examples;
 
-/// Keep everything an agent and its user said, durably, and find it again
+/// Keep what AI agents say and do, and undo what they did to your files
 #[derive(Debug, Parser)]
 #[command(name = "backtrail", version)]
-#[command(disable_help_subcommand = true, max_term_width = 100)]
+#[command(disable_help_subcommand = true, subcommand_value_name = "VERB")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     pub(crate) command: Option<Command>,
 }
 
-/// What goes with every verb
+/// The options of every verb
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     /// Use the store in this directory [default: $BACKTRAIL_HOME, else the platform's data directory]
@@ -87,10 +87,11 @@ pub(crate) enum Command {
     Rebuild(rebuild::Args),
     Completions(completions::Args),
     Man(man::Args),
+    Help(help::Args),
+    Version(version::Args),
 }
 
-/// Returns the command with all that its help says: the verbs in groups, and examples for
-/// each.
+/// Returns the command with its whole help: the verbs in groups, and examples of each.
 pub(crate) fn command() -> clap::Command {
     let mut command = Args::command();
     let verbs = command
@@ -101,8 +102,8 @@ pub(crate) fn command() -> clap::Command {
             command = command.mut_subcommand(verb, |verb| verb.after_help(examples));
         }
     }
-    let template = overview::template(&command);
-    command.help_template(template)
+    let template = help::template(&command, help::Shown::Usual);
+    command.help_template(template).term_width(help::width())
 }
 
 #[cfg(test)]

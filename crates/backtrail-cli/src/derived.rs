@@ -1,4 +1,4 @@
-//! What is derived from the store: how a command asks it.
+//! Queries of the catalogue and the search index.
 
 use std::error::Error as _;
 
@@ -11,8 +11,7 @@ use crate::progress;
 use crate::settings::Settings;
 use crate::ui::Ui;
 
-/// Asks what is derived from a store. Catching up with much that is new shows on a
-/// terminal how far it is; what there is to be warned of goes to stderr.
+/// Queries the index of a store, after indexing what is new, with progress on a terminal.
 pub(crate) fn ask<T>(
     store: &Store,
     ui: &Ui,
@@ -40,7 +39,7 @@ pub(crate) fn ask<T>(
     Ok(answer?)
 }
 
-/// Returns what is known of one session, if there is one.
+/// Returns the row of one session, if it exists.
 pub(crate) fn session(
     index: &Index,
     id: &SessionId,
@@ -50,8 +49,7 @@ pub(crate) fn session(
     Ok(index.sessions(&filter)?.pop())
 }
 
-/// Returns the beginning of an id that tells it from all others, which are in order; 4
-/// characters at least.
+/// Returns the shortest unique prefix of an id among sorted `ids`, of at least 4 characters.
 pub(crate) fn prefix<'a>(id: &'a str, ids: &[String]) -> &'a str {
     let place = ids.partition_point(|other| other.as_str() < id);
     let shared = |other: &String| {
@@ -85,7 +83,7 @@ impl From<Error> for CommandError {
                     error => error.to_string(),
                 };
                 with_cause(Self::corrupt(what))
-                    .hint("build it anew, nothing is lost by it: backtrail rebuild")
+                    .hint("rebuild it, nothing is lost: backtrail rebuild")
             }
         }
     }

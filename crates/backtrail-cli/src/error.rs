@@ -1,4 +1,4 @@
-//! Why a command failed, and what to do about it.
+//! Errors of commands, with hints.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,7 +9,7 @@ use backtrail::ErrorKind;
 
 use crate::shell::quote;
 
-/// A failure, with the ways out. Hints are data, printed last.
+/// An error with hints. Hints are data, printed last.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     kind: &'static str,
@@ -56,7 +56,7 @@ impl CommandError {
         }
     }
 
-    /// Makes an error of an I/O failure; `doing` says what was attempted.
+    /// Makes an error of an I/O failure; `doing` is what was attempted.
     pub(crate) fn io(doing: impl Into<String>, path: Option<&Path>, error: &io::Error) -> Self {
         Self {
             kind: ErrorKind::Io.as_str(),
@@ -80,14 +80,14 @@ impl CommandError {
         }
     }
 
-    /// Says it in other words.
+    /// Replaces the message.
     pub(crate) fn message(mut self, message: String) -> Self {
         self.message = message;
         self
     }
 
-    /// Says what could not be done on account of it: what was said becomes the cause.
-    pub(crate) fn so(mut self, message: impl Into<String>) -> Self {
+    /// Adds what could not be done; the message so far becomes its cause.
+    pub(crate) fn context(mut self, message: impl Into<String>) -> Self {
         let cause = std::mem::replace(&mut self.message, message.into());
         self.causes.insert(0, cause);
         self
@@ -108,7 +108,7 @@ impl CommandError {
         self
     }
 
-    /// Leaves the hints away, for who knows better ones.
+    /// Removes the hints, where the caller has better ones.
     pub(crate) fn without_hints(mut self) -> Self {
         self.hints.clear();
         self
@@ -154,37 +154,34 @@ impl From<&backtrail::Error> for CommandError {
         let mut source = error.source();
         while let Some(cause) = source {
             causes.push(cause.to_string());
-            // An export that the engine writes goes to our output, too.
+            // The engine writes exports to our output.
             let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
             broken_pipe |= io == Some(io::ErrorKind::BrokenPipe);
             source = cause.source();
         }
         let command = Self {
             kind: error.kind().as_str(),
-            message: error.to_string(),
+            message: error.message(),
             path: error.path().map(Path::to_owned),
             causes,
             hints: Vec::new(),
             broken_pipe,
         };
         match error.kind() {
-            ErrorKind::Conflict => command.hint("read what was said since, then decide anew"),
-            ErrorKind::DiskFull => command.hint("free some space, then do it again"),
+            ErrorKind::Conflict => command.hint("read the new messages, then try again"),
+            ErrorKind::DiskFull => command.hint("free some disk space, then try again"),
             ErrorKind::LetGo if !error.points().is_empty() => {
                 let near: Vec<String> = error.points().iter().map(|near| quote(near)).collect();
-                command.hint(format!(
-                    "nearest that have their files: {}",
-                    near.join(", ")
-                ))
+                command.hint(format!("nearest with files: {}", near.join(", ")))
             }
             _ => command,
         }
     }
 }
 
-/// Writes an error and its causes on one line.
+/// Returns an error and its causes on one line.
 pub(crate) fn full_text(error: &backtrail::Error) -> String {
-    let mut text = error.to_string();
+    let mut text = error.message();
     let mut source = error.source();
     while let Some(cause) = source {
         text = format!("{text}: {cause}");

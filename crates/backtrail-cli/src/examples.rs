@@ -1,9 +1,9 @@
-//! Examples for every verb: they stand below its help and in the manual.
+//! Examples of every verb, for its help and the manual.
 
 /// The examples of a verb, and what each is for.
 type Examples = &'static [(&'static str, &'static str)];
 
-/// Every verb with its examples, in the order of the alphabet.
+/// Every verb with its examples, in alphabetical order.
 pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "cat",
@@ -15,7 +15,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "checkpoint",
         &[
-            ("checkpoint", "keep the files as they are now"),
+            ("checkpoint", "save the files as they are now"),
             ("checkpoint before-lunch", "under a name"),
         ],
     ),
@@ -44,21 +44,21 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "context",
         &[
-            ("context latest", "what a model would be sent"),
+            ("context latest", "what a model would get"),
             ("context c81f --format anthropic", ""),
         ],
     ),
     (
         "delete",
         &[
-            ("delete c81f", "trash restore brings it back"),
-            ("delete c81f --purge --dry-run", "what would go"),
+            ("delete c81f", "trash restore restores it"),
+            ("delete c81f --purge --dry-run", "what would be purged"),
         ],
     ),
     (
         "diff",
         &[
-            ("diff", "what changed with the last turn or run"),
+            ("diff", "since the start of the last turn or run"),
             ("diff last~2 -- src", "the last two, in src"),
             ("diff before-lunch last --stat", ""),
         ],
@@ -69,53 +69,60 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         &[
             ("export latest --to html -o talk.html --redact", ""),
             ("export latest --to markdown -o talk.md", ""),
-            ("export c81f --to codex", "its file as it was"),
+            ("export c81f --to codex", "the original file"),
             ("export c81f --to v1", "for older programs"),
         ],
     ),
     (
         "fork",
         &[
-            ("fork latest", "go another way, from here"),
-            ("fork c81f:12 --name try-2", "from record 12 on"),
+            ("fork latest", "try another way from here"),
+            ("fork c81f:12 --name try-2", "from record 12"),
             ("fork last~1 --into ../again", "with the files"),
         ],
     ),
     (
         "gc",
         &[
-            ("gc --dry-run", "what nothing needs any more"),
-            ("gc --older-than 30d", "let go of older files"),
+            ("gc --dry-run", "what would be freed"),
+            ("gc --older-than 30d", "drop older files"),
             ("gc --max-size 20G --dry-run", ""),
+        ],
+    ),
+    (
+        "help",
+        &[
+            ("help undo", "its options and examples"),
+            ("help --all", "every verb"),
         ],
     ),
     (
         "import",
         &[
-            ("import", "what agents keep on this machine"),
-            ("import --from codex --dry-run", "only look"),
-            ("import ~/backup/sessions", "what lies elsewhere"),
+            ("import", "all agents on this machine"),
+            ("import --from codex --dry-run", "only show what is there"),
+            ("import ~/backup/sessions", "from another directory"),
         ],
     ),
     (
         "list",
         &[
             ("list", "the sessions here"),
-            ("list --all --sort cost -n 10", "the dearest"),
+            ("list --all --sort cost -n 10", "most expensive"),
             ("list --agent codex --since 7d", ""),
         ],
     ),
     (
         "log",
         &[
-            ("log", "what happened here, the newest first"),
-            ("log -n 100 -- src/cart.rs", "of one file"),
+            ("log", "what happened here, newest first"),
+            ("log -n 100 -- src/cart.rs", "one file"),
         ],
     ),
     (
         "man",
         &[
-            ("man | man -l -", "read all of it"),
+            ("man | man -l -", "read the manual"),
             ("man rewind | man -l -", ""),
         ],
     ),
@@ -134,16 +141,16 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "redo",
         &[
-            ("redo", "bring back what undo took back"),
-            ("redo --dry-run", "what that would be"),
+            ("redo", "redo the last undone step"),
+            ("redo --dry-run", "show what it would do"),
         ],
     ),
     ("relink", &[("relink", "")]),
     (
         "repair",
         &[
-            ("repair c81f --dry-run", "what can be kept"),
-            ("repair", "mend damaged states of files"),
+            ("repair c81f --dry-run", "what can be recovered"),
+            ("repair", "repair saved files"),
         ],
     ),
     (
@@ -157,14 +164,14 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         "rewind",
         &[
             ("rewind last~1", "to before the last turn"),
-            ("rewind c81f --dry-run", "what that would do"),
-            ("rewind last~2 --keep", "but not your changes"),
+            ("rewind c81f --dry-run", "show what it would do"),
+            ("rewind last~2 --keep", "skip files with your changes"),
         ],
     ),
     (
         "run",
         &[
-            ("run -- claude", "keep what it does"),
+            ("run -- claude", "what it does can be undone"),
             ("run --label built -- make", ""),
         ],
     ),
@@ -179,22 +186,22 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "show",
         &[
-            ("show latest", "the newest conversation here"),
+            ("show latest", "the newest session here"),
             ("show c81f --turn -1 --full", "its last turn"),
-            ("show c81f:41", "the turn that record 41 is of"),
-            ("show latest --follow", "as it goes on"),
+            ("show c81f:41", "the turn with record 41"),
+            ("show latest --follow", "follow it live"),
         ],
     ),
     (
         "stats",
         &[
-            ("stats --by model", "what was spent on each"),
+            ("stats --by model", "cost of each model"),
             ("stats --by day --since 30d", ""),
             ("stats latest", "one session"),
         ],
     ),
     ("status", &[("status", ""), ("status --json", "")]),
-    ("steps", &[("steps latest", "what undo would take back")]),
+    ("steps", &[("steps latest", "what undo would undo")]),
     (
         "tag",
         &[
@@ -212,7 +219,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "trash",
         &[
-            ("trash list", ""),
+            ("trash", "what was deleted"),
             ("trash restore c81f", ""),
             ("trash empty --older-than 30d --dry-run", ""),
         ],
@@ -220,8 +227,8 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
     (
         "undo",
         &[
-            ("undo", "take the last step back"),
-            ("undo --dry-run", "what that would be"),
+            ("undo", "undo the last step"),
+            ("undo --dry-run", "show what it would do"),
         ],
     ),
     (
@@ -232,9 +239,10 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
             ("verify --quick", ""),
         ],
     ),
+    ("version", &[("version", "")]),
 ];
 
-/// Writes the examples of a verb; `None` where it has none.
+/// Returns the examples of a verb; `None` if it has none.
 pub(crate) fn of(verb: &str) -> Option<String> {
     let (_, examples) = EXAMPLES.iter().find(|(name, _)| *name == verb)?;
     if examples.is_empty() {

@@ -1,4 +1,4 @@
-//! Where the store is, and which workspace this is.
+//! Where the store and the workspace are.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use backtrail::Store;
 use crate::error::{CommandError, Result};
 use crate::text::visible_path;
 
-/// Where the store's place was said.
+/// Where the path of the store comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Flag,
@@ -26,7 +26,7 @@ impl Source {
     }
 }
 
-/// Returns the store's directory, and where it was said.
+/// Returns the store's directory and where its path comes from.
 pub(crate) fn store_dir(flag: Option<&Path>) -> Result<(PathBuf, Source)> {
     if let Some(dir) = flag {
         return Ok((absolute(dir)?, Source::Flag));
@@ -56,17 +56,17 @@ fn data_dir() -> Result<PathBuf> {
             .or_else(|| home.map(|home| home.join(".local/share")))
     };
     dir.ok_or_else(|| {
-        CommandError::invalid("cannot tell where your data directory is")
-            .hint("say where the store shall be: --store DIR, or BACKTRAIL_HOME")
+        CommandError::invalid("cannot find your data directory")
+            .hint("set the store: --store DIR or BACKTRAIL_HOME")
     })
 }
 
-/// Returns the file of ignore rules that git is set to use everywhere.
+/// Returns the file of git's global ignore rules.
 pub(crate) fn global_excludes() -> Option<PathBuf> {
     ignore::gitignore::gitconfig_excludes_path()
 }
 
-/// Writes a path as a person does: from `~` where it is in the home directory.
+/// Returns a path for people: from `~` if it is in the home directory.
 pub(crate) fn tilde(path: &Path) -> String {
     let home = env::home_dir().filter(|home| home.parent().is_some());
     match home.and_then(|home| path.strip_prefix(home).ok()) {
@@ -76,8 +76,8 @@ pub(crate) fn tilde(path: &Path) -> String {
     }
 }
 
-/// Returns the root of the workspace around the current directory. `None` where
-/// the current directory is gone.
+/// Returns the root of the workspace around the current directory; `None` if the current
+/// directory is gone.
 pub(crate) fn workspace_root(store: &Store) -> Option<PathBuf> {
     store.workspace_root(&env::current_dir().ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! Lines of standard input, as many as have come, and texts in files.
+//! Lines of standard input as they come, and texts in files.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -6,41 +6,41 @@ use std::path::Path;
 use crate::error::{CommandError, Result};
 use crate::text::size;
 
-/// A line as it came.
+/// A line of the input.
 #[derive(Debug)]
-pub(crate) struct InputLine<'a> {
+pub(crate) struct RawLine<'a> {
     /// Counted from 1.
     pub(crate) number: u64,
     pub(crate) len: u64,
-    /// Its bytes without the newline, or the limit that it is over.
+    /// Its bytes without the newline, or the limit that it exceeds.
     pub(crate) bytes: std::result::Result<&'a [u8], u64>,
 }
 
-/// Reads lines without ever waiting for more than the next bytes: what has come
-/// can be answered before more is asked for.
+/// Reads lines without waiting for more than the next bytes, so that every line can be
+/// answered before the next one is read.
 #[derive(Debug)]
-pub(crate) struct InputLines<R> {
+pub(crate) struct LineReader<R> {
     input: R,
     buffer: Vec<u8>,
-    /// What of the buffer was not handed out yet.
+    /// The part of the buffer that was not returned yet.
     start: usize,
     end: usize,
-    /// Up to here there is no newline.
+    /// There is no newline before this.
     searched: usize,
     number: u64,
-    /// How much of a line that is too long has been dropped already.
+    /// How much of a line that is too long was dropped.
     dropped: u64,
     ended: bool,
 }
 
-/// The longest line that is looked at. Large parts of a message have a place of
-/// their own, so this is far above what a line of a trail may hold.
+/// The longest line that is accepted. Large parts of a message are stored outside the trail,
+/// so this is far above the limit of a trail's line.
 const MAX_LINE: usize = 64 << 20;
-/// What some editors put before the first line.
+/// Some editors put this before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const READ_SIZE: usize = 256 << 10;
 
-impl<R: Read> InputLines<R> {
+impl<R: Read> LineReader<R> {
     pub(crate) fn new(input: R) -> Self {
         Self {
             input,
@@ -54,9 +54,8 @@ impl<R: Read> InputLines<R> {
         }
     }
 
-    /// Returns the next line if all of it has come. At the end of the input,
-    /// what is left is a line.
-    pub(crate) fn next_ready(&mut self) -> Option<InputLine<'_>> {
+    /// Returns the next line if it is complete. At the end of the input, the rest is a line.
+    pub(crate) fn next_ready(&mut self) -> Option<RawLine<'_>> {
         let newline = self.buffer[self.searched..self.end]
             .iter()
             .position(|byte| *byte == b'\n')
@@ -77,7 +76,7 @@ impl<R: Read> InputLines<R> {
         self.searched = self.start;
         self.number += 1;
         let dropped = std::mem::take(&mut self.dropped);
-        Some(InputLine {
+        Some(RawLine {
             number: self.number,
             len: dropped + (end - start) as u64,
             bytes: if dropped == 0 && end - start <= MAX_LINE {
@@ -88,7 +87,7 @@ impl<R: Read> InputLines<R> {
         })
     }
 
-    /// Waits for more input; false at its end.
+    /// Waits for more input; returns false at its end.
     pub(crate) fn fill(&mut self) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -121,9 +120,9 @@ impl<R: Read> InputLines<R> {
     }
 }
 
-/// Reads a text that a person named: a file, or standard input for `-`.
+/// Reads a text from a file, or from standard input for `-`.
 pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
-    /// What a record may hold, and so what makes sense to read.
+    /// The limit of a record.
     const LIMIT: u64 = 16 << 20;
     let failed =
         |error: &io::Error| CommandError::io(format!("cannot read {what}"), Some(path), error);
@@ -141,7 +140,7 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
             .map_err(|error| failed(&error))?;
     }
     if bytes.len() as u64 > LIMIT {
-        let text = format!("{what} is over {} long", size(LIMIT));
+        let text = format!("{what} is longer than {}", size(LIMIT));
         return Err(CommandError::invalid(text).at_path(path));
     }
     String::from_utf8(bytes).map_err(|error| {
@@ -152,7 +151,7 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a file that a person named is not one of the store's"
+    reason = "the user's file is not one of the store's"
 )]
 fn open(path: &Path) -> io::Result<std::fs::File> {
     std::fs::File::open(path)
@@ -162,7 +161,7 @@ fn open(path: &Path) -> io::Result<std::fs::File> {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time.
+    /// Returns one byte at a time.
     struct Trickle<'a>(&'a [u8]);
 
     impl Read for Trickle<'_> {
@@ -175,7 +174,7 @@ mod tests {
     }
 
     fn all_lines(input: impl Read) -> Vec<(u64, Result<Vec<u8>, u64>)> {
-        let mut lines = InputLines::new(input);
+        let mut lines = LineReader::new(input);
         let mut all = Vec::new();
         loop {
             while let Some(line) = lines.next_ready() {

@@ -8,19 +8,21 @@ mod error;
 mod examples;
 mod home;
 mod input;
-mod overview;
+mod layout;
 mod pager;
 mod progress;
 mod settings;
 mod shell;
 mod text;
 mod ui;
+mod verbs;
 mod when;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use clap::error::{ContextKind, ContextValue};
 
 use crate::args::Args;
 use crate::commands::completions;
@@ -39,14 +41,14 @@ fn main() -> ExitCode {
     let parsed = args::command().try_get_matches();
     let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(error),
     };
     let global = &args.global;
     let ui = Ui::new(global.json, global.color).store(global.store.as_deref());
     let result = commands::run(&args, &ui);
     match result {
         Ok(answer) => answer.into(),
-        // Whoever read our output has had enough: not an error.
+        // A reader that closed our output early is not an error.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             ui.error(&error);
@@ -55,14 +57,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the arguments; help and version are no mistake.
-fn refuse(error: &clap::Error) -> ExitCode {
+/// Reports wrong arguments; help and version are not mistakes.
+fn refuse(mut error: clap::Error) -> ExitCode {
+    suggest_by_meaning(&mut error);
     let json = std::env::args_os()
         .take_while(|arg| arg != "--")
         .any(|arg| arg == "--json");
     if error.use_stderr() && json {
         let ui = Ui::new(json, clap::ColorChoice::Never);
-        ui.error(&CommandError::misuse(error));
+        ui.error(&CommandError::misuse(&error));
     } else {
         // Nothing is left to do if even this cannot be printed.
         error.print().ok();
@@ -72,6 +75,19 @@ fn refuse(error: &clap::Error) -> ExitCode {
         // The other codes of `run` belong to its command.
         true if is_run(std::env::args_os().skip(1)) => ExitCode::from(commands::run::FAILED),
         true => ExitCode::from(2),
+    }
+}
+
+/// Replaces the verb that is spelled like a wrong one by the verb that it means.
+fn suggest_by_meaning(error: &mut clap::Error) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    if let Some(verb) = verbs::by_meaning(word) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        let tip = format!("use 'backtrail {verb}'");
+        let tip = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tip);
     }
 }
 

@@ -4,8 +4,8 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// How much output is kept until the pager has shown that it works: more than a
-/// pipe holds, so that somebody must have read of it.
+/// How much output is kept until the pager has proved to work: more than a pipe holds, so
+/// that some of it must have been read.
 const KEPT: usize = 1 << 20;
 
 /// Where long output goes: a pager on a terminal, else stdout as it is.
@@ -17,13 +17,13 @@ pub(crate) enum Paged {
 /// A pager at work.
 pub(crate) struct Pager {
     child: Child,
-    /// What it was given so far, in case it fails; `None` once that is too much.
+    /// The output so far, in case the pager fails; `None` once it is too much.
     kept: Option<Vec<u8>>,
 }
 
 impl Paged {
-    /// Opens the pager that the environment names, else `less`; stdout where that
-    /// is no terminal, or none can be started.
+    /// Starts the pager that the environment names, else `less`; stdout if it is not a
+    /// terminal or no pager can be started.
     pub(crate) fn new() -> Self {
         if !io::stdout().is_terminal() {
             return Self::stdout();
@@ -36,10 +36,10 @@ impl Paged {
             return Self::stdout();
         }
         let mut command = Command::new("sh");
-        // The words of the variable are the shell's business.
+        // The shell parses the variable.
         command.arg("-c").arg(&pager).stdin(Stdio::piped());
         if env::var_os("LESS").is_none() {
-            // Colours, and no pager for what fits on the screen.
+            // Colours, and no paging for what fits on the screen.
             command.env("LESS", "FRX");
         }
         match command.spawn() {
@@ -51,13 +51,12 @@ impl Paged {
         }
     }
 
-    /// Opens stdout, whatever it is.
+    /// Returns stdout, whatever it is.
     pub(crate) fn stdout() -> Self {
         Self::Stdout(io::BufWriter::new(io::stdout().lock()))
     }
 
-    /// Waits until the pager was left. What one that failed did not show goes to
-    /// stdout.
+    /// Waits until the user leaves the pager. If it failed, its output goes to stdout.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if let Self::Pager(pager) = &mut self
             && let Some(lost) = pager.end()?
@@ -70,9 +69,9 @@ impl Paged {
     }
 }
 
-/// Prints a text: through the pager where a terminal cannot show all of it at once.
+/// Prints a text, through the pager if it does not fit on the terminal.
 pub(crate) fn print(text: &str) -> io::Result<()> {
-    // The command, and where the next one is typed, take a line each.
+    // The command and the next prompt take a line each.
     let lines = text.lines().count() + 2;
     let fits =
         |(_, height): (terminal_size::Width, terminal_size::Height)| lines <= usize::from(height.0);
@@ -85,7 +84,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 }
 
 impl Pager {
-    /// Waits until it was left; returns what it was given if it failed.
+    /// Waits for the end of the pager; returns its output if it failed.
     fn end(&mut self) -> io::Result<Option<Vec<u8>>> {
         drop(self.child.stdin.take());
         let status = self.child.wait()?;
@@ -104,7 +103,7 @@ impl Pager {
     }
 }
 
-/// Returns whether a pager failed. One that was ended from outside was seen.
+/// Returns whether a pager failed. One that was killed has shown its output.
 fn failed(status: ExitStatus) -> bool {
     status.code().is_some_and(|code| code != 0)
 }
@@ -117,8 +116,7 @@ impl Write for Paged {
         };
         match pager.write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                // It was left, which is no failure, or it failed: then we go on
-                // without it.
+                // The user left it, or it failed: then we continue without it.
                 let lost = pager.end()?.ok_or(error)?;
                 let mut stdout = io::BufWriter::new(io::stdout().lock());
                 stdout.write_all(&lost)?;
@@ -140,7 +138,7 @@ impl Write for Paged {
 
 impl Drop for Pager {
     fn drop(&mut self) {
-        // The terminal is the pager's until it was left.
+        // The terminal belongs to the pager until it ends.
         drop(self.child.stdin.take());
         self.child.wait().ok();
     }

@@ -1,4 +1,4 @@
-//! How far long work is, on a terminal.
+//! Progress of long work, on a terminal.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -10,22 +10,21 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::text::{grouped, size};
 use crate::ui::Ui;
 
-/// Work that is done before this is not worth a line.
+/// Shorter work shows no progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Does something that takes a while, and tells on a terminal how far it is.
+/// Does work that reports progress, and shows it on a terminal.
 pub(crate) fn while_shown<T>(ui: &Ui, work: impl FnOnce(Option<Arc<dyn Progress>>) -> T) -> T {
     if ui.json() || !io::stderr().is_terminal() {
         return work(None);
     }
-    let shown = Arc::new(Shown::new());
-    let done = work(Some(Arc::clone(&shown) as Arc<dyn Progress>));
-    shown.bar.finish_and_clear();
+    let display = Arc::new(Display::new());
+    let done = work(Some(Arc::clone(&display) as Arc<dyn Progress>));
+    display.bar.finish_and_clear();
     done
 }
 
-/// Reads through something long, and tells on a terminal how many bytes of how many
-/// were read.
+/// Does work that reads many bytes, and shows on a terminal how many of how many.
 pub(crate) fn while_read<T>(
     ui: &Ui,
     doing: &'static str,
@@ -34,23 +33,22 @@ pub(crate) fn while_read<T>(
     if ui.json() || !io::stderr().is_terminal() {
         return work(None);
     }
-    let shown = Arc::new(Shown::new());
-    let telling = Arc::clone(&shown);
+    let display = Arc::new(Display::new());
+    let updated = Arc::clone(&display);
     let done = work(Some(Box::new(move |read, all| {
-        let elapsed = telling.begun.elapsed();
+        let elapsed = updated.started.elapsed();
         if elapsed >= PATIENCE {
-            let rate = size((read as f64 / elapsed.as_secs_f64()) as u64);
-            let words = format!("{doing} {} of {}, {rate}/s", size(read), size(all));
-            telling.bar.set_message(words);
-            telling.bar.tick();
+            let message = format!("{doing} {}", amount(read, all, elapsed));
+            updated.bar.set_message(message);
+            updated.bar.tick();
         }
     })));
-    shown.bar.finish_and_clear();
+    display.bar.finish_and_clear();
     done
 }
 
-/// Makes a checkpoint, and tells on a terminal how far it is.
-pub(crate) fn keep<T>(
+/// Makes a checkpoint and shows its progress.
+pub(crate) fn checkpoint<T>(
     ui: &Ui,
     options: CheckpointOptions,
     work: impl FnOnce(CheckpointOptions) -> T,
@@ -62,54 +60,71 @@ pub(crate) fn keep<T>(
 }
 
 #[derive(Debug)]
-struct Shown {
+struct Display {
     bar: ProgressBar,
-    begun: Instant,
+    started: Instant,
 }
 
-impl Shown {
+impl Display {
     fn new() -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let bar = ProgressBar::with_draw_target(None, target);
-        // Cut where the terminal ends.
+        // Cut at the width of the terminal.
         let style = ProgressStyle::with_template("{wide_msg}");
         bar.set_style(style.expect("the template is a constant"));
         Self {
             bar,
-            begun: Instant::now(),
+            started: Instant::now(),
         }
     }
 }
 
-impl Progress for Shown {
+impl Progress for Display {
     fn update(&self, at: ScanProgress) {
-        let elapsed = self.begun.elapsed();
+        let elapsed = self.started.elapsed();
         if elapsed < PATIENCE && at.stage != ScanStage::Waiting {
             return;
         }
-        self.bar.set_message(words(&at, elapsed));
+        self.bar.set_message(message(&at, elapsed));
         self.bar.tick();
     }
 }
 
-/// Says how far it is: files, bytes and how fast.
-fn words(at: &ScanProgress, elapsed: Duration) -> String {
+/// Returns how much is done of how much: `224 of 335 MiB (67 %, 1 s left)`.
+fn amount(done: u64, all: u64, elapsed: Duration) -> String {
+    let (done_size, all_size) = (size(done), size(all));
+    // One unit is enough where both have the same.
+    let done_size = match (done_size.rsplit_once(' '), all_size.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => number.to_owned(),
+        _ => done_size,
+    };
+    if done == 0 || all == 0 {
+        return format!("{done_size} of {all_size}");
+    }
+    let share = done.min(all) as f64 / all as f64;
+    let left = elapsed.as_secs_f64() * (1.0 - share) / share;
+    let left = match left.round() as u64 {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds / 60),
+    };
+    format!(
+        "{done_size} of {all_size} ({:.0} %, {left} left)",
+        share * 100.0
+    )
+}
+
+fn message(at: &ScanProgress, elapsed: Duration) -> String {
     match at.stage {
         ScanStage::Reading => {
-            let rate = (at.bytes as f64 / elapsed.as_secs_f64()) as u64;
             format!(
-                "keeping {} of {} files, {} of {}, {}/s",
+                "saving {} of {} files, {}",
                 grouped(at.files),
                 grouped(at.total_files),
-                size(at.bytes),
-                size(at.total_bytes),
-                size(rate)
+                amount(at.bytes, at.total_bytes, elapsed)
             )
         }
         ScanStage::Moving => format!("moving {} paths", grouped(at.total_files)),
-        ScanStage::Waiting => {
-            "another snapshot of this workspace is under way; waiting for it".to_owned()
-        }
-        _ => format!("looking at {} files", grouped(at.files)),
+        ScanStage::Waiting => "waiting for another snapshot of this workspace".to_owned(),
+        _ => format!("checking {} files", grouped(at.files)),
     }
 }

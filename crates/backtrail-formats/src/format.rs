@@ -111,7 +111,7 @@ impl<'s> OpenFile<'s> {
         }
     }
 
-    /// Creates one for a file that does not yet contain enough to tell its session.
+    /// Creates one for a file that does not name its session yet.
     pub fn unnamed(report: ReadReport) -> Self {
         Self {
             session: None,
@@ -120,7 +120,7 @@ impl<'s> OpenFile<'s> {
         }
     }
 
-    /// Returns the session, by its agent's name for it. `None` if the file does not tell yet.
+    /// Returns the session, by its agent's name for it. `None` if the file does not name it yet.
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }

@@ -61,7 +61,7 @@ impl Source {
         }
     }
 
-    /// Creates one from an open file that stands in for the named one, such as its
+    /// Creates one from an open file that replaces the named one, such as its
     /// decompressed content.
     ///
     /// # Errors

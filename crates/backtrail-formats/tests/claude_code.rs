@@ -22,7 +22,10 @@ use serde::Deserialize;
 fn samples() -> Option<PathBuf> {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
     if !shared.is_dir() {
-        eprintln!("SKIPPED: there are no samples in {}", shared.display());
+        eprintln!(
+            "SKIPPED: needs the samples; there are none in {}",
+            shared.display()
+        );
         return None;
     }
     Some(shared)
@@ -87,7 +90,7 @@ fn counted(files: &[PathBuf]) -> Option<BTreeMap<String, Counted>> {
     let output = match Command::new("python3").arg(script).args(files).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("SKIPPED: python3 cannot be run: {error}");
+            eprintln!("SKIPPED: needs python3; {error}");
             return None;
         }
     };

@@ -27,7 +27,10 @@ fn samples() -> Option<PathBuf> {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
     let there = samples.canonicalize().ok();
     if there.is_none() {
-        eprintln!("SKIPPED: there are no samples at {}", samples.display());
+        eprintln!(
+            "SKIPPED: needs the samples; there are none in {}",
+            samples.display()
+        );
     }
     there
 }
@@ -61,7 +64,7 @@ fn independent(files: &[PathBuf]) -> Option<BTreeMap<String, Counts>> {
     let output = match Command::new("python3").arg(script).args(files).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("SKIPPED: no python3: {error}");
+            eprintln!("SKIPPED: needs python3; {error}");
             return None;
         }
     };
@@ -219,11 +222,9 @@ fn forks_reverts_and_sub_agents_have_their_origins() {
     let id = |n: u32| format!("01a00000-0000-7000-8000-0000000000{n:02}");
     let home = samples.join("codex/claude-history-crate/sessions/2026/09/02");
     let origin = |name: &str| {
-        let (collected, report) = read(&home.join(name));
-        (
-            collected.session,
-            collected.main().unwrap().thread.origin.clone(),
-        )
+        let (collected, _) = read(&home.join(name));
+        let origin = collected.main().unwrap().thread.origin.clone();
+        (collected.session, origin)
     };
     let continues = |session: String, key: &str| Origin::Continues {
         session: Some(session),
@@ -295,7 +296,7 @@ fn speed() {
     let source = Source::open(path.as_ref()).unwrap();
     let begin = std::time::Instant::now();
     let mut counter = Counter::default();
-    let report = counter.read(Codex.open(&source).unwrap()).unwrap();
+    let report = Codex.open(&source).unwrap().read(&mut counter).unwrap();
     let seconds = begin.elapsed().as_secs_f64();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find(|line| line.starts_with("VmHWM"));

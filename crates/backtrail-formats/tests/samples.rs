@@ -18,7 +18,10 @@ fn samples() -> Option<PathBuf> {
     if root.is_dir() {
         return Some(root.canonicalize().unwrap());
     }
-    eprintln!("SKIPPED: there are no samples in {}", root.display());
+    eprintln!(
+        "SKIPPED: needs the samples; there are none in {}",
+        root.display()
+    );
     None
 }
 

@@ -1,4 +1,5 @@
-//! Catching up: what is new in the trails goes into catalogue and search, in one reading.
+//! Catching up: adds new records of the trails to the catalogue and the search index, in
+//! one pass.
 
 use std::thread;
 use std::time::Duration;
@@ -6,26 +7,27 @@ use std::time::Duration;
 use crate::catalogue::{Catalogue, Opened, Paths, copy_to_memory};
 use crate::error::{Error, Result};
 use crate::index::{CatchUp, Index};
+use crate::ingest::Ingest;
 use crate::lock::Lock;
-use crate::plan::{Known, KnownTrail, Plan};
+use crate::plan::Plan;
 use crate::search::{self, SearchDir, SearchWriter};
-use crate::survey::{Seen, TrailSeen, survey};
-use crate::work::Work;
+use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile, list_trail_dirs};
 
-/// How long another process is waited for.
+/// How long to wait for another process.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long another process is waited for by whoever wants all anew.
+/// How long a rebuild waits for another process.
 const REBUILD_PATIENCE: Duration = Duration::from_secs(600);
-/// So much that is new is better built anew than added in one transaction.
+/// If there is more new data than this, rebuilding beside the old catalogue is better
+/// than one large transaction.
 const LARGE: u64 = 64 << 20;
-/// So little that is new is searched in memory, and indexed with what comes later.
+/// If there is less new data than this, it is searched in memory and indexed later.
 pub(crate) const SMALL: u64 = 512 << 10;
 
-/// What is asked of derived data.
+/// What a query needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wants {
     search: bool,
-    /// Whether what is new is written to the search index however little it is.
+    /// Whether new records are written to the search index however few they are.
     all: bool,
     catalogue_anew: bool,
     search_anew: bool,
@@ -52,8 +54,8 @@ impl Wants {
         ..Self::EVERYTHING
     };
 
-    /// The same, with what turned out to be damaged built anew.
-    pub(crate) fn anew_if(self, error: &Error) -> Self {
+    /// The same, but rebuilding what turned out to be damaged.
+    pub(crate) fn rebuild_if(self, error: &Error) -> Self {
         match error {
             Error::Search { .. } => Self {
                 search_anew: true,
@@ -67,18 +69,18 @@ impl Wants {
     }
 }
 
-/// What is open.
+/// The open catalogue and search index.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct IndexState {
     catalogue: Option<Catalogue>,
     pub(crate) search: Option<SearchDir>,
-    /// What of the trails is not in the search index on disk.
+    /// The records that are not in the search index on disk.
     pub(crate) backlog: Plan,
     report: CatchUp,
     caught_up: Option<Wants>,
 }
 
-impl State {
+impl IndexState {
     pub(crate) fn catalogue(&self) -> Result<&Catalogue> {
         let missing = || Error::Search {
             doing: "cannot open the catalogue",
@@ -104,31 +106,31 @@ impl State {
     }
 }
 
-/// Where what is new is written.
+/// Where new records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum WriteTarget {
     Disk,
-    /// Nothing can be written: what is derived now is gone with this process.
+    /// The disk cannot be written, so derived data only exists in this process.
     Memory,
 }
 
-/// What the catalogue has to take in.
+/// What the catalogue must add.
 #[derive(Debug)]
-struct Task {
+struct CatalogueTask {
     plan: Plan,
-    sessions: Vec<Seen>,
-    workspaces: Vec<Seen>,
+    sessions: Vec<TrailDir>,
+    workspaces: Vec<TrailDir>,
     is_current: bool,
 }
 
-/// A catalogue that takes something in, and what becomes of it.
+/// A catalogue to update, and what happens to it afterwards.
 #[derive(Debug)]
-enum Target {
-    /// It is current.
-    Done(Catalogue, Task),
-    InPlace(Catalogue, Task, Lock),
-    Beside(Catalogue, Task, Lock),
-    Memory(Catalogue, Task),
+enum CatalogueTarget {
+    /// It is up to date.
+    Done(Catalogue, CatalogueTask),
+    InPlace(Catalogue, CatalogueTask, Lock),
+    Beside(Catalogue, CatalogueTask, Lock),
+    Memory(Catalogue, CatalogueTask),
 }
 
 impl Index {
@@ -136,7 +138,7 @@ impl Index {
         Paths::new(&self.dir())
     }
 
-    /// Returns how long to wait for others. Whoever wants all anew has the time.
+    /// Returns how long to wait for other processes; a rebuild has time.
     fn patience(&self, anew: bool) -> Duration {
         match anew {
             true => REBUILD_PATIENCE,
@@ -144,23 +146,23 @@ impl Index {
         }
     }
 
-    /// Brings what is asked up to date.
-    pub(crate) fn bring_up(&self, state: &mut State, wants: Wants) -> Result<()> {
+    /// Updates what a query needs.
+    pub(crate) fn bring_up(&self, state: &mut IndexState, wants: Wants) -> Result<()> {
         let is_done = |before: Wants| before.search >= wants.search;
         if self.options.once && state.caught_up.is_some_and(is_done) {
             return Ok(());
         }
         let done = match self.make_dir() {
-            true => self.bring_up_in(Place::Disk, state, wants),
-            false => self.bring_up_in(Place::Memory, state, wants),
+            true => self.bring_up_in(WriteTarget::Disk, state, wants),
+            false => self.bring_up_in(WriteTarget::Memory, state, wants),
         };
         match done {
             Err(error) if error.is_unwritable() => {
-                *state = State {
+                *state = IndexState {
                     report: state.take_report(),
-                    ..State::default()
+                    ..IndexState::default()
                 };
-                self.bring_up_in(Place::Memory, state, wants)?;
+                self.bring_up_in(WriteTarget::Memory, state, wants)?;
             }
             done => done?,
         }
@@ -168,7 +170,7 @@ impl Index {
         Ok(())
     }
 
-    /// Makes the directory of derived data; returns whether it is there.
+    /// Creates the directory of derived data; returns whether it exists.
     fn make_dir(&self) -> bool {
         let dir = self.dir();
         let mut builder = std::fs::DirBuilder::new();
@@ -177,22 +179,22 @@ impl Index {
         dir.is_dir() || builder.create(&dir).is_ok() || dir.is_dir()
     }
 
-    fn bring_up_in(&self, place: Place, state: &mut State, wants: Wants) -> Result<()> {
+    fn bring_up_in(&self, place: WriteTarget, state: &mut IndexState, wants: Wants) -> Result<()> {
         let target = self.catalogue_target(place, state, wants)?;
         let look = match &target {
-            Target::Done(_, task)
-            | Target::InPlace(_, task, _)
-            | Target::Beside(_, task, _)
-            | Target::Memory(_, task) => &task.sessions,
+            CatalogueTarget::Done(_, task)
+            | CatalogueTarget::InPlace(_, task, _)
+            | CatalogueTarget::Beside(_, task, _)
+            | CatalogueTarget::Memory(_, task) => &task.sessions,
         };
         let search = match wants.search {
             true => self.search_target(place, state, wants, look)?,
             false => None,
         };
         let catalogue = match target {
-            Target::Done(catalogue, _) => {
+            CatalogueTarget::Done(catalogue, _) => {
                 if let Some((writer, plan, _lock)) = search {
-                    let mut work = Work::new(self, None, Some((writer, &plan)));
+                    let mut work = Ingest::new(self, None, Some((writer, &plan)));
                     work.feed()?;
                     let dir = work.end_search()?;
                     state.search = dir;
@@ -200,20 +202,20 @@ impl Index {
                 }
                 catalogue
             }
-            Target::InPlace(catalogue, task, _lock) => {
+            CatalogueTarget::InPlace(catalogue, task, _lock) => {
                 let paths = self.paths();
                 let before = || paths.begin_commit();
-                self.take_in(state, &catalogue, &task, search, false, before)?;
+                self.ingest(state, &catalogue, &task, search, false, before)?;
                 paths.write_seal()?;
                 catalogue
             }
-            Target::Beside(catalogue, task, _lock) => {
-                self.take_in(state, &catalogue, &task, search, true, || Ok(()))?;
+            CatalogueTarget::Beside(catalogue, task, _lock) => {
+                self.ingest(state, &catalogue, &task, search, true, || Ok(()))?;
                 Catalogue::new(self.paths().put_in_place(catalogue.into_db())?)
             }
-            Target::Memory(catalogue, task) => {
+            CatalogueTarget::Memory(catalogue, task) => {
                 let fresh = task.plan.bytes == task.plan.total;
-                self.take_in(state, &catalogue, &task, search, fresh, || Ok(()))?;
+                self.ingest(state, &catalogue, &task, search, fresh, || Ok(()))?;
                 catalogue
             }
         };
@@ -221,12 +223,12 @@ impl Index {
         Ok(())
     }
 
-    /// Feeds the catalogue, and the search index with it.
-    fn take_in(
+    /// Updates the catalogue, and the search index with it.
+    fn ingest(
         &self,
-        state: &mut State,
+        state: &mut IndexState,
         catalogue: &Catalogue,
-        task: &Task,
+        task: &CatalogueTask,
         search: Option<(SearchWriter, Plan, Lock)>,
         fresh: bool,
         before_commit: impl FnOnce() -> Result<()>,
@@ -237,9 +239,9 @@ impl Index {
         };
         let intake = catalogue.begin(&self.options.prices)?;
         let writer = writer.map(|writer| (writer, &plan));
-        let mut work = Work::new(self, Some((intake, &task.plan)), writer);
+        let mut work = Ingest::new(self, Some((intake, &task.plan)), writer);
         work.feed()?;
-        // Both have much to do at their end, and nothing with each other.
+        // Both have much to do at the end and are independent.
         let search = work.search.take();
         let (dir, ended) = thread::scope(|scope| {
             let committing = scope.spawn(|| search.map(|(mut writer, _)| writer.commit()));
@@ -257,8 +259,13 @@ impl Index {
         Ok(())
     }
 
-    /// Finds out what the catalogue has to take in, and where.
-    fn catalogue_target(&self, place: Place, state: &mut State, wants: Wants) -> Result<Target> {
+    /// Finds out what the catalogue must add, and where.
+    fn catalogue_target(
+        &self,
+        place: WriteTarget,
+        state: &mut IndexState,
+        wants: Wants,
+    ) -> Result<CatalogueTarget> {
         let opened = match state.catalogue.take() {
             Some(catalogue) => Some(catalogue),
             None => match self.paths().open(false)? {
@@ -269,25 +276,25 @@ impl Index {
         if let Some(catalogue) = opened.filter(|_| !wants.catalogue_anew) {
             let task = self.task(&catalogue)?;
             if task.is_current {
-                return Ok(Target::Done(catalogue, task));
+                return Ok(CatalogueTarget::Done(catalogue, task));
             }
-            if place == Place::Memory || catalogue.is_in_memory() {
+            if place == WriteTarget::Memory || catalogue.is_in_memory() {
                 return self.target_in_memory(Some(catalogue));
             }
             return self.target_on_disk(state, wants, Some(catalogue));
         }
         match place {
-            Place::Disk => self.target_on_disk(state, wants, None),
-            Place::Memory => self.target_in_memory(None),
+            WriteTarget::Disk => self.target_on_disk(state, wants, None),
+            WriteTarget::Memory => self.target_in_memory(None),
         }
     }
 
     fn target_on_disk(
         &self,
-        state: &mut State,
+        state: &mut IndexState,
         wants: Wants,
         opened: Option<Catalogue>,
-    ) -> Result<Target> {
+    ) -> Result<CatalogueTarget> {
         let paths = self.paths();
         let Some(lock) = Lock::take(&paths.lock(), self.patience(wants.catalogue_anew))? else {
             return self.target_in_memory(opened);
@@ -301,29 +308,29 @@ impl Index {
                 let catalogue = Catalogue::new(db);
                 let task = self.task(&catalogue)?;
                 if task.is_current {
-                    return Ok(Target::Done(catalogue, task));
+                    return Ok(CatalogueTarget::Done(catalogue, task));
                 }
                 if task.plan.bytes > LARGE && task.plan.bytes > task.plan.total / 2 {
                     return self.target_beside(lock);
                 }
-                Ok(Target::InPlace(catalogue, task, lock))
+                Ok(CatalogueTarget::InPlace(catalogue, task, lock))
             }
             Opened::Not(why) => {
                 if paths.database().exists() {
-                    state.note(format!("the catalogue was built anew: {why}"));
+                    state.note(format!("the catalogue was rebuilt: {why}"));
                 }
                 self.target_beside(lock)
             }
         }
     }
 
-    fn target_beside(&self, lock: Lock) -> Result<Target> {
+    fn target_beside(&self, lock: Lock) -> Result<CatalogueTarget> {
         let catalogue = Catalogue::new(self.paths().create_beside()?);
         let task = self.task(&catalogue)?;
-        Ok(Target::Beside(catalogue, task, lock))
+        Ok(CatalogueTarget::Beside(catalogue, task, lock))
     }
 
-    fn target_in_memory(&self, opened: Option<Catalogue>) -> Result<Target> {
+    fn target_in_memory(&self, opened: Option<Catalogue>) -> Result<CatalogueTarget> {
         let catalogue = match opened {
             Some(catalogue) if catalogue.is_in_memory() => catalogue,
             Some(catalogue) => Catalogue::new(copy_to_memory(catalogue.db())?),
@@ -331,23 +338,23 @@ impl Index {
         };
         let task = self.task(&catalogue)?;
         Ok(match task.is_current {
-            true => Target::Done(catalogue, task),
-            false => Target::Memory(catalogue, task),
+            true => CatalogueTarget::Done(catalogue, task),
+            false => CatalogueTarget::Memory(catalogue, task),
         })
     }
 
-    /// Compares what the catalogue knows with what there is.
-    fn task(&self, catalogue: &Catalogue) -> Result<Task> {
+    /// Compares the catalogue with the trails.
+    fn task(&self, catalogue: &Catalogue) -> Result<CatalogueTask> {
         let known = catalogue.known()?;
         let known_workspaces = catalogue.known_workspaces()?;
         let root = self.store.root();
-        let sessions = survey(&root.join("sessions"), &known)?;
-        let workspaces = survey(&root.join("workspaces"), &known_workspaces)?;
+        let sessions = list_trail_dirs(&root.join("sessions"), &known)?;
+        let workspaces = list_trail_dirs(&root.join("workspaces"), &known_workspaces)?;
         let plan = Plan::new(&self.store, &known, &sessions)?;
         let prices = &self.options.prices;
         let of_workspaces = (&known_workspaces, workspaces.as_slice());
         let is_current = catalogue.is_current(&plan, of_workspaces, prices)?;
-        Ok(Task {
+        Ok(CatalogueTask {
             plan,
             sessions,
             workspaces,
@@ -355,14 +362,14 @@ impl Index {
         })
     }
 
-    /// Finds out what the search index has to take in. `None`: nothing that is to be
-    /// written; what it lacks is in the state's backlog.
+    /// Finds out what the search index must add. Returns `None` if nothing is to be
+    /// written; missing records are in the state's backlog.
     fn search_target(
         &self,
-        place: Place,
-        state: &mut State,
+        place: WriteTarget,
+        state: &mut IndexState,
         wants: Wants,
-        look: &[Seen],
+        look: &[TrailDir],
     ) -> Result<Option<(SearchWriter, Plan, Lock)>> {
         let dir = self.dir();
         let mut opened = match wants.search_anew {
@@ -380,7 +387,7 @@ impl Index {
         let known = opened.as_ref().map(known_of).unwrap_or_default();
         let plan = Plan::new(&self.store, &known, look)?;
         let is_small = opened.is_some() && plan.bytes <= SMALL && !wants.all;
-        if place == Place::Memory || plan.is_empty() && opened.is_some() || is_small {
+        if place == WriteTarget::Memory || plan.is_empty() && opened.is_some() || is_small {
             state.search = opened;
             state.backlog = plan;
             return Ok(None);
@@ -397,13 +404,13 @@ impl Index {
                 search::Opened::Ready(found) => Some(found).filter(|found| !found.is_worn()),
                 search::Opened::Missing => None,
                 search::Opened::Unusable(why) => {
-                    state.note(format!("the search index was built anew: {why}"));
+                    state.note(format!("the search index was rebuilt: {why}"));
                     None
                 }
             };
         }
         let known = opened.as_ref().map(known_of).unwrap_or_default();
-        let look = survey(&self.store.root().join("sessions"), &Known::new())?;
+        let look = list_trail_dirs(&self.store.root().join("sessions"), &KnownDirs::new())?;
         let plan = Plan::new(&self.store, &known, &look)?;
         state.backlog = Plan::default();
         let writer = match &opened {
@@ -411,18 +418,18 @@ impl Index {
                 state.search = opened;
                 return Ok(None);
             }
-            Some(found) => SearchWriter::go_on(&dir, found)?,
-            None => SearchWriter::anew(&dir)?,
+            Some(found) => SearchWriter::resume(&dir, found)?,
+            None => SearchWriter::rebuild(&dir)?,
         };
         Ok(Some((writer, plan, lock)))
     }
 }
 
-/// Returns whether the search index has exactly what is there: both are in order, so that
-/// it takes one look at each.
-fn has_all(dir: &SearchDir, look: &[Seen]) -> bool {
+/// Returns whether the search index has exactly the existing records. Both are in order,
+/// so one pass is enough.
+fn has_all(dir: &SearchDir, look: &[TrailDir]) -> bool {
     let mut known = dir.known().iter();
-    let mut is_known = |session: &Seen, trail: &TrailSeen| {
+    let mut is_known = |session: &TrailDir, trail: &TrailFile| {
         known.next().is_some_and(|known| {
             known.session.as_str() == session.id
                 && (known.number, known.bytes) == (trail.number, trail.bytes)
@@ -436,12 +443,12 @@ fn has_all(dir: &SearchDir, look: &[Seen]) -> bool {
 }
 
 /// Returns what the search index has of each session.
-fn known_of(dir: &SearchDir) -> Known {
-    let mut known = Known::new();
+fn known_of(dir: &SearchDir) -> KnownDirs {
+    let mut known = KnownDirs::new();
     for trail in dir.known() {
         let dir = known.entry(trail.session.to_string()).or_default();
         dir.trails.push(KnownTrail {
-            seen: TrailSeen {
+            seen: TrailFile {
                 number: trail.number,
                 bytes: trail.bytes,
                 modified: trail.modified,

@@ -1,13 +1,13 @@
-//! What can go wrong with derived data.
+//! Errors of derived data.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The result of asking derived data.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why derived data could not be read or brought up to date. The truth is in the trails:
-/// nothing is lost by it.
+/// The reason why derived data could not be read or updated. The trails are the truth:
+/// nothing is lost.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,30 +15,30 @@ pub enum Error {
     Store(backtrail::Error),
     /// The disk failed.
     Io {
-        /// What was being done.
+        /// What was attempted.
         doing: String,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The catalogue's database failed.
     Database {
-        /// What was being done.
+        /// What was attempted.
         doing: &'static str,
-        /// What SQLite said.
+        /// The SQLite error.
         source: rusqlite::Error,
     },
     /// The full-text index failed.
     Search {
-        /// What was being done.
+        /// What was attempted.
         doing: &'static str,
-        /// What it said.
+        /// The error text.
         what: String,
     },
-    /// What was asked cannot be understood.
+    /// The query cannot be parsed.
     Query(String),
-    /// Prices in the settings cannot be understood.
+    /// The prices in the settings cannot be parsed.
     Prices(String),
 }
 

@@ -1,4 +1,4 @@
-//! Catalogue and search together: what callers ask.
+//! The public interface to the catalogue and the search index.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use backtrail::Store;
 use jiff::tz::TimeZone;
 
 use crate::catalogue::Catalogue;
-use crate::catch_up::{State, Wants};
+use crate::catch_up::{IndexState, Wants};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::prices::Prices;
 use crate::rows::{Field, Group, SessionRow, SpendingReport};
 use crate::search::{SearchAnswer, SearchQuery};
 
-/// How derived data is opened.
+/// Options for opening an index.
 #[derive(Clone, Default)]
 pub struct IndexOptions {
     pub(crate) prices: Prices,
@@ -26,13 +26,13 @@ pub struct IndexOptions {
     pub(crate) progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
 }
 
-/// How far it has caught up.
+/// The progress of catching up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Progress {
     /// How many bytes of trails were read.
     pub done: u64,
-    /// How many there are to read.
+    /// How many bytes are to be read.
     pub total: u64,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Debug for IndexOptions {
 }
 
 impl IndexOptions {
-    /// Makes the default options.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,29 +55,30 @@ impl IndexOptions {
         self
     }
 
-    /// Sets how long to wait for another process that is catching up; two seconds unless
-    /// it is set. After that, what is not indexed yet is read by the one who asks.
+    /// Sets how long to wait for another process that is catching up; the default is two
+    /// seconds. After that, records that are not indexed yet are read in memory.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
     }
 
-    /// Sets the time zone that days and months are counted in; UTC unless it is set.
+    /// Sets the time zone for days and months; the default is UTC.
     #[must_use]
     pub fn time_zone(mut self, zone: TimeZone) -> Self {
         self.time_zone = Some(zone);
         self
     }
 
-    /// Catches up with the first question alone: for whoever asks several at one moment.
+    /// Catches up only before the first query, for callers that make several at one
+    /// moment.
     #[must_use]
     pub fn once(mut self) -> Self {
         self.once = true;
         self
     }
 
-    /// Sets who is told how far it has caught up, where that takes time.
+    /// Sets a callback for the progress of catching up, if that takes time.
     #[must_use]
     pub fn progress(mut self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(tell));
@@ -85,15 +86,15 @@ impl IndexOptions {
     }
 }
 
-/// What is derived from a store. It catches up with the trails whenever it is asked.
+/// The data derived from a store. It catches up with the trails before every query.
 ///
-/// One that cannot be written, or that another process is busy with for long, is made in
-/// memory: the answers are the same.
+/// If it cannot be written, or if another process is busy with it for long, it is built
+/// in memory with the same answers.
 #[derive(Debug)]
 pub struct Index {
     pub(crate) store: Store,
     pub(crate) options: IndexOptions,
-    state: Mutex<State>,
+    state: Mutex<IndexState>,
 }
 
 /// What catching up did.
@@ -102,14 +103,18 @@ pub struct Index {
 pub struct CatchUp {
     /// How many bytes of trails were read.
     pub bytes: u64,
-    /// How many sessions had changed, were new or were gone.
+    /// How many sessions were changed, new or gone.
     pub sessions: u64,
-    /// What was built anew, and why: old, damaged or missing data.
+    /// What was rebuilt because it was old, damaged or missing, with the reason.
     pub rebuilt: Vec<String>,
 }
 
 impl Index {
-    /// Opens what is derived from a store. Nothing is read yet.
+    /// Opens the data derived from a store. Nothing is read yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the search index cannot be initialized.
     pub fn open(store: &Store, options: IndexOptions) -> Result<Self> {
         Ok(Self {
             store: store.clone(),
@@ -118,48 +123,86 @@ impl Index {
         })
     }
 
-    /// Brings catalogue and search up to date, on disk.
+    /// Updates the catalogue and the search index on disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read. Data that cannot be written is not an error.
     pub fn catch_up(&self) -> Result<CatchUp> {
         self.with(Wants::EVERYTHING, |state| Ok(state.take_report()))
     }
 
-    /// Builds catalogue and search anew, beside those that are there.
+    /// Rebuilds the catalogue and the search index beside the existing ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read, or if the new data cannot be written.
     pub fn rebuild(&self) -> Result<CatchUp> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = State::default();
+        *state = IndexState::default();
         self.bring_up(&mut state, Wants::ANEW)?;
         if state.catalogue()?.is_in_memory() {
             let denied = std::io::ErrorKind::PermissionDenied.into();
-            let what = "cannot write what is derived from the sessions";
+            let what = "cannot write derived data";
             return Err(Error::io(what, &self.dir(), denied));
         }
         Ok(state.take_report())
     }
 
-    /// Returns what catching up has done since this was last asked.
+    /// Returns what catching up did since the last call.
     pub fn report(&self) -> CatchUp {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.take_report()
     }
 
-    /// Returns the sessions that fit, pinned ones first, then the newest.
+    /// Returns the matching sessions, pinned ones first, then the newest.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
     pub fn sessions(&self, filter: &Filter) -> Result<Vec<SessionRow>> {
         self.ask(|catalogue| catalogue.sessions(filter))
     }
 
-    /// Looks for words in all that was said and done.
+    /// Searches all messages, tool calls and runs.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Error::Query`] if the query cannot be parsed, and otherwise if the
+    /// store cannot be read.
     pub fn search(&self, query: &SearchQuery) -> Result<SearchAnswer> {
-        let looked = crate::look::Look::new(query)?;
+        let looked = crate::message_search::MessageSearch::new(query)?;
         self.with(Wants::SEARCH, |state| looked.look(self, state))
     }
 
-    /// Returns what was spent on what fits, told apart by a group if that is wanted.
-    pub fn spending(&self, filter: &Filter, by: Option<Group>) -> Result<SpendingReport> {
+    /// Returns the spending that matches a filter.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn spending(&self, filter: &Filter) -> Result<SpendingReport> {
+        self.spending_in(filter, None)
+    }
+
+    /// Returns the spending that matches a filter, in total and by group.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn spending_by(&self, filter: &Filter, by: Group) -> Result<SpendingReport> {
+        self.spending_in(filter, Some(by))
+    }
+
+    fn spending_in(&self, filter: &Filter, by: Option<Group>) -> Result<SpendingReport> {
         let zone = self.options.time_zone.clone().unwrap_or(TimeZone::UTC);
         self.ask(|catalogue| catalogue.spending(filter, by, &zone))
     }
 
-    /// Returns the values that there are: agents, projects, models or tags.
+    /// Returns all values of a field: agents, projects, models, tags or session ids.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
     pub fn values(&self, field: Field) -> Result<Vec<String>> {
         self.ask(|catalogue| catalogue.values(field))
     }
@@ -169,14 +212,14 @@ impl Index {
         self.store.root().join("derived")
     }
 
-    /// Asks the catalogue, once it has caught up.
+    /// Queries the catalogue after catching up.
     fn ask<T>(&self, ask: impl Fn(&Catalogue) -> Result<T>) -> Result<T> {
         self.with(Wants::CATALOGUE, |state| ask(state.catalogue()?))
     }
 
-    /// Asks what has caught up. What turns out to be damaged is built anew, and asked
-    /// again.
-    fn with<T>(&self, wants: Wants, ask: impl Fn(&mut State) -> Result<T>) -> Result<T> {
+    /// Runs a query after catching up. Data that turns out to be damaged is rebuilt, and
+    /// the query repeated.
+    fn with<T>(&self, wants: Wants, ask: impl Fn(&mut IndexState) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = self
             .bring_up(&mut state, wants)
@@ -184,9 +227,9 @@ impl Index {
         match asked {
             Err(error) if error.is_damage() => {
                 let report = state.take_report();
-                *state = State::default();
+                *state = IndexState::default();
                 state.put_report(report, &error);
-                self.bring_up(&mut state, wants.anew_if(&error))?;
+                self.bring_up(&mut state, wants.rebuild_if(&error))?;
                 ask(&mut state)
             }
             asked => asked,
@@ -195,7 +238,7 @@ impl Index {
 }
 
 impl Error {
-    /// Returns whether derived data is damaged: what is built anew is not.
+    /// Returns whether derived data is damaged and must be rebuilt.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Database { source, .. } => match source {
@@ -205,7 +248,7 @@ impl Error {
                         | rusqlite::ErrorCode::NotADatabase
                         | rusqlite::ErrorCode::ConstraintViolation
                         | rusqlite::ErrorCode::TypeMismatch
-                        // A table or a column that is not there.
+                        // A missing table or column.
                         | rusqlite::ErrorCode::Unknown
                 ),
                 rusqlite::Error::SqlInputError { .. }
@@ -220,7 +263,7 @@ impl Error {
         }
     }
 
-    /// Returns whether nothing can be written where derived data is.
+    /// Returns whether the directory of derived data cannot be written.
     pub(crate) fn is_unwritable(&self) -> bool {
         match self {
             Self::Database {

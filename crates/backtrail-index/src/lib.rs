@@ -1,9 +1,9 @@
-//! What is derived from a store of sessions: a catalogue, a full-text index and a
-//! ledger of what was spent.
+//! Data derived from a store of sessions: a catalogue, a full-text index and a ledger of
+//! costs.
 //!
-//! Trails, payloads and objects are the truth; everything here lies in the store's
+//! Trails, payloads and objects are the truth; everything here is in the store's
 //! `derived/` directory and can be deleted at any time. Nothing runs in the background:
-//! an [`Index`] catches up with the trails when it is asked something.
+//! an [`Index`] catches up with the trails before every query.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -35,16 +35,16 @@ mod error;
 mod feed;
 mod filter;
 mod index;
+mod ingest;
 mod lock;
-mod look;
+mod message_search;
 mod plan;
 mod prices;
 mod projects;
 mod rows;
 mod seal;
 mod search;
-mod survey;
-mod work;
+mod trail_dirs;
 
 pub use error::{Error, Result};
 pub use filter::{Filter, WorkspaceFilter};

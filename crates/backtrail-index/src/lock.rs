@@ -1,4 +1,4 @@
-//! Who catches up: one process at a time.
+//! The lock for catching up: one process at a time.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// How often a lock that somebody has is asked for.
+/// How often to retry a lock that is held.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// A lock of the system's: gone with its process, however that ends.
+/// A lock of the operating system, released when its process ends.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "it is held, not used")] File);
 
 impl Lock {
-    /// Takes the lock, waiting for it for a while. `None`: somebody has it, or nothing can
-    /// be written here.
+    /// Takes the lock, waiting for a while. Returns `None` if another process holds it or
+    /// nothing can be written here.
     pub(crate) fn take(path: &Path, patience: Duration) -> Result<Option<Self>> {
         let failed = |error| Error::io("cannot lock", path, error);
         let mut options = File::options();
@@ -41,8 +41,8 @@ impl Lock {
     }
 }
 
-/// Returns whether an error says that nothing can be written: derived data are then made
-/// in memory.
+/// Returns whether an error means that nothing can be written, so that derived data is
+/// built in memory.
 pub(crate) fn is_read_only(error: &io::Error) -> bool {
     matches!(
         error.kind(),

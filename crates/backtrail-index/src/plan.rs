@@ -1,65 +1,43 @@
-//! What is new in the trails for whoever has read them before.
+//! Finds what is new in the trails since they were last read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use backtrail::{SessionId, Store};
 
 use crate::error::Result;
 use crate::feed::TrailPlace;
-use crate::survey::{Seen, TrailSeen};
+use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir};
 
-/// A trail as it was read last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KnownTrail {
-    pub(crate) seen: TrailSeen,
-    /// The byte behind the last record that was read.
-    pub(crate) read_to: u64,
-    /// The sum of that record.
-    pub(crate) sum: [u8; 8],
-}
-
-/// A directory of trails as it was read last.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct KnownDir {
-    /// When names in it last changed; 0 where that is not known.
-    pub(crate) settled: i64,
-    /// Its trails, in the order of their numbers.
-    pub(crate) trails: Vec<KnownTrail>,
-}
-
-/// The sessions or workspaces as they were read last, by their ids.
-pub(crate) type Known = HashMap<String, KnownDir>;
-
-/// What there is to do.
+/// What is to be read.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// The sessions that are new, or have something new.
-    pub(crate) changed: Vec<Changed>,
+    /// The sessions that are new or have new records.
+    pub(crate) changed: Vec<ChangedSession>,
     /// The sessions that are gone.
     pub(crate) gone: Vec<String>,
-    /// The sessions that cannot be looked into, and why.
+    /// The unreadable sessions, with the reason.
     pub(crate) unreadable: Vec<(String, String)>,
-    /// How many bytes there are to read.
+    /// How many bytes are to be read.
     pub(crate) bytes: u64,
     /// How many bytes all trails have.
     pub(crate) total: u64,
 }
 
-/// A session that has something new.
+/// A session with new records.
 #[derive(Debug)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedSession {
     pub(crate) id: SessionId,
-    /// Whether what was read before is to be forgotten.
+    /// Whether what was read before must be forgotten.
     pub(crate) anew: bool,
-    /// Where to read on, trail by trail.
+    /// Where to continue reading, trail by trail.
     pub(crate) places: Vec<TrailPlace>,
     /// When names in its directory last changed.
     pub(crate) settled: i64,
 }
 
 impl Plan {
-    /// Compares what is there with what was read.
-    pub(crate) fn new(store: &Store, known: &Known, seen: &[Seen]) -> Result<Self> {
+    /// Compares the existing trails with what was read.
+    pub(crate) fn new(store: &Store, known: &KnownDirs, seen: &[TrailDir]) -> Result<Self> {
         let mut plan = Self::default();
         let mut still_there = 0;
         for session in seen {
@@ -102,13 +80,13 @@ impl Plan {
     }
 }
 
-fn is_same(known: &[KnownTrail], seen: &Seen) -> bool {
+fn is_same(known: &[KnownTrail], seen: &TrailDir) -> bool {
     known.iter().map(|known| &known.seen).eq(seen.trails.iter())
 }
 
-/// Says where to read on in a session. What is not the same up to where it was read, is
-/// read anew from the beginning, and so is the rest of the session.
-fn compare(store: &Store, id: SessionId, known: &[KnownTrail], seen: &Seen) -> Changed {
+/// Returns where to continue reading a session. A trail that differs before that position
+/// is read from its beginning, and so is the rest of the session.
+fn compare(store: &Store, id: SessionId, known: &[KnownTrail], seen: &TrailDir) -> ChangedSession {
     let reader = store.read_session(&id).ok();
     let still_there = |known: &KnownTrail| {
         let now = seen
@@ -140,7 +118,7 @@ fn compare(store: &Store, id: SessionId, known: &[KnownTrail], seen: &Seen) -> C
             modified: trail.modified,
         });
     }
-    Changed {
+    ChangedSession {
         id,
         anew,
         places,

@@ -1,11 +1,10 @@
-//! What model calls cost.
+//! The cost of model calls.
 //!
-//! The user's own prices come first, then those that the crate `genai-prices` knows, at
-//! the time of the call. Where there is neither, a call is unpriced: that is an answer
-//! of its own, and never a cost of nothing. A name is only ever priced as a model that it
-//! names in full; see [`names`].
+//! The user's own prices come first, then those of the crate `genai-prices` at the time
+//! of the call. Without either, a call is unpriced, which is different from costing
+//! nothing. A name is only priced as a model that it names in full; see [`names`].
 //!
-//! Amounts are counted in whole trillionths of a dollar, and rounded once per call.
+//! Amounts are counted in trillionths of a dollar and rounded once per call.
 
 mod names;
 mod rates;
@@ -19,51 +18,50 @@ use self::names::Known;
 use self::rates::{Rates, Signature};
 use crate::rows::Money;
 
-/// The prices that come with this version, and how they are read. Both are a part of
-/// [`Prices::fingerprint`]; a test holds the first against `Cargo.lock`.
+/// The price data of this version and the version of the code that reads it. Both are
+/// part of [`Prices::fingerprint`]; a test compares the first with `Cargo.lock`.
 const DATA: &str = "genai-prices 0.2.1";
 const READING: u32 = 1;
 
-/// How many seconds a price holds for at least: a day, and half an hour where it depends
-/// on the time of day.
+/// How many seconds a price is valid at least: a day, or half an hour if it depends on
+/// the time of day.
 const DAY: i64 = 86_400;
 const HALF_HOUR: i64 = 1_800;
-/// The moment that calls without a time are priced at: the newest prices, whenever the
-/// question is asked.
+/// The time at which calls without a time are priced, so that they get the newest prices.
 const NEWEST: i64 = 4_102_444_800;
-/// What is remembered is bounded, whatever names and times a damaged trail has.
+/// Limits of the cache, whatever names and times a damaged trail has.
 const MOST_NAMES: usize = 4_096;
 const MOST_SLOTS: usize = 20_000;
 
-/// The prices of models: those that are known, and those that the user says.
+/// The prices of models: known ones, and the user's own.
 ///
-/// Clones share what they have looked up.
+/// Clones share a cache.
 #[derive(Debug, Clone, Default)]
 pub struct Prices {
     own: Arc<Vec<Own>>,
     found: Arc<RwLock<HashMap<String, Entry>>>,
 }
 
-/// The user's own price of a model, in dollars for a million tokens.
+/// The user's own price of a model, in dollars per million tokens.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Price {
     /// The model's name.
     pub model: String,
-    /// For what is read.
+    /// The price of input.
     pub input: f64,
-    /// For what is written.
+    /// The price of output.
     pub output: f64,
-    /// For what is written to a cache; the price of input unless it is said.
+    /// The price of cache writes; defaults to the price of input.
     pub cache_write: Option<f64>,
-    /// For what is written to a cache for an hour; that of other writes unless it is said.
+    /// The price of one-hour cache writes; defaults to that of other cache writes.
     pub cache_write_1h: Option<f64>,
-    /// For what is read from a cache; the price of input unless it is said.
+    /// The price of cache reads; defaults to the price of input.
     pub cache_read: Option<f64>,
 }
 
 impl Price {
-    /// Makes a price of input and output alone.
+    /// Creates a price with input and output only.
     pub fn new(model: impl Into<String>, input: f64, output: f64) -> Self {
         Self {
             model: model.into(),
@@ -75,8 +73,8 @@ impl Price {
         }
     }
 
-    /// Tells whether an amount can be a price: a number of dollars that is not negative,
-    /// and no more than a million of them for a million tokens.
+    /// Returns whether an amount is a valid price: not negative, and at most a million
+    /// dollars per million tokens.
     pub fn is_amount(dollars: f64) -> bool {
         (0.0..=1e6).contains(&dollars)
     }
@@ -89,7 +87,7 @@ impl Price {
     }
 }
 
-/// An own price, ready to be used.
+/// One of the user's prices, prepared for lookup.
 #[derive(Debug)]
 struct Own {
     /// In lower case.
@@ -97,14 +95,14 @@ struct Own {
     rates: Arc<Rates>,
 }
 
-/// What is known of a model's name.
+/// The cached prices of a model name.
 #[derive(Debug)]
 struct Entry {
     source: Source,
-    /// How long a price holds: [`DAY`] or [`HALF_HOUR`].
+    /// How long a price is valid: [`DAY`] or [`HALF_HOUR`].
     slot: i64,
     slots: HashMap<i64, Arc<Rates>>,
-    /// The prices it had at one time or another.
+    /// The different price lists it had over time.
     regimes: Vec<(Signature, Arc<Rates>)>,
 }
 
@@ -116,8 +114,8 @@ enum Source {
 }
 
 impl Prices {
-    /// Makes prices of which the user says some. One without a name, or whose amounts are
-    /// none (see [`Price::is_amount`]), is left out.
+    /// Creates prices with some of the user's own. Prices without a name or with invalid
+    /// amounts (see [`Price::is_amount`]) are skipped.
     pub fn with_own(own: Vec<Price>) -> Self {
         let mut own: Vec<Own> = own
             .iter()
@@ -135,8 +133,7 @@ impl Prices {
         }
     }
 
-    /// Returns what tells these prices from others: costs are worked out anew where it is
-    /// another one.
+    /// Returns a fingerprint of these prices. Costs are recomputed if it changes.
     pub fn fingerprint(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for own in self.own.iter() {
@@ -146,8 +143,8 @@ impl Prices {
         format!("{DATA}, read {READING}, own {}", &own[..32])
     }
 
-    /// Returns what a call cost, at the prices of its day; `None` where the model has no
-    /// price. A call without a time is priced as of the newest prices.
+    /// Returns the cost of a call at the prices of its day; `None` if the model has no
+    /// price. A call without a time gets the newest prices.
     pub fn cost(&self, model: &str, at: Option<Timestamp>, usage: &Usage) -> Option<Money> {
         let at = at.map_or(NEWEST, |at| at.as_millis().div_euclid(1_000));
         let remembered = {
@@ -160,7 +157,7 @@ impl Prices {
         remembered.unwrap_or_else(|| self.look_up(model, at).map(|rates| rates.cost(usage)))
     }
 
-    /// Finds the prices of a model at a moment, and remembers them.
+    /// Finds the prices of a model at a moment and caches them.
     fn look_up(&self, model: &str, at: i64) -> Option<Arc<Rates>> {
         let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
         if found.len() >= MOST_NAMES && !found.contains_key(model) {
@@ -179,9 +176,9 @@ impl Prices {
         names::find(model).map_or(Source::Nothing, Source::Known)
     }
 
-    /// Returns the user's price of a model: by its name, or else by the longest name that
-    /// it begins with. A name with its provider in front (`openai/gpt-5`) is also
-    /// understood without it.
+    /// Returns the user's price of a model: by its name, or by the longest own name that
+    /// it begins with. A name with its provider in front (`openai/gpt-5`) is also tried
+    /// without it.
     fn own_rates(&self, model: &str) -> Option<Arc<Rates>> {
         let whole = model.trim().to_lowercase();
         let bare = whole.rsplit('/').next().unwrap_or(&whole);
@@ -207,7 +204,7 @@ impl Entry {
         }
     }
 
-    /// Returns the prices at a moment, if they were looked up before.
+    /// Returns the cached prices at a moment, if there are any.
     fn remembered(&self, at: i64) -> Option<Option<&Rates>> {
         match &self.source {
             Source::Own(rates) => Some(Some(rates)),
@@ -229,7 +226,7 @@ impl Entry {
             return Some(Arc::clone(rates));
         }
         let Some(rates) = self.regime(&known, at) else {
-            // It has a name, but no price that can be said in tokens.
+            // The model is known, but not priced by tokens.
             self.source = Source::Nothing;
             return None;
         };
@@ -241,8 +238,8 @@ impl Entry {
         Some(rates)
     }
 
-    /// Returns the prices at a moment. A whole price list is put together only when it is
-    /// seen for the first time.
+    /// Returns the prices at a moment. A price list is only assembled when it is first
+    /// seen.
     fn regime(&mut self, known: &Known, at: i64) -> Option<Arc<Rates>> {
         let signature = Signature::at(known, self.beginning(at))?;
         let seen = self.regimes.iter().find(|(seen, _)| *seen == signature);
@@ -275,8 +272,7 @@ fn changes_within_the_day(known: &Known, at: i64, signature: &Signature) -> bool
 mod tests {
     use super::DATA;
 
-    /// Costs that were worked out with other prices are worked out anew only if the
-    /// fingerprint tells that the prices are others.
+    /// Costs computed with other prices are only recomputed if the fingerprint changes.
     #[test]
     fn the_fingerprint_names_the_prices_that_come_with_this_version() {
         let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");

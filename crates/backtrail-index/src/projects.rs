@@ -4,23 +4,23 @@ use std::path::Path;
 
 pub use backtrail::remote_of;
 
-/// A project: workspaces that share a git remote, or one that has none.
+/// A project: workspaces that share a git remote, or one workspace without a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Project {
-    /// What people call it: the last part of the remote or of the directory.
+    /// Its name: the last part of the remote or of the directory.
     pub name: String,
     /// Its remote, without scheme and credentials: `github.com/acme/shop`.
     pub remote: Option<String>,
 }
 
 impl Project {
-    /// Makes the project of a name and a remote that are known.
+    /// Creates a project from a known name and remote.
     pub(crate) fn named(name: String, remote: Option<String>) -> Self {
         Self { name, remote }
     }
 
-    /// Makes the project of a directory from its remote, if it has one.
+    /// Creates the project of a directory from its remote, if it has one.
     pub fn new(root: &Path, remote: Option<&str>) -> Self {
         let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         let name = match remote {

@@ -1,4 +1,4 @@
-//! What the catalogue and the ledger answer.
+//! The rows that queries return.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use backtrail::{SessionId, Timestamp, WorkspaceId};
 
 use crate::projects::Project;
 
-/// An amount of money in billionths of a US dollar: sums are exact in whatever order.
+/// An amount of money in billionths of a US dollar, so that sums are exact in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Money(pub i64);
 
 impl Money {
-    /// Makes an amount of dollars; more than nine billion, or less, is that much.
+    /// Converts dollars; amounts beyond nine billion saturate.
     pub fn from_dollars(dollars: f64) -> Self {
-        // A cast of a float saturates, and makes 0 of what is no number.
+        // A float cast saturates and turns NaN into 0.
         Self((dollars * 1e9).round() as i64)
     }
 
@@ -23,7 +23,7 @@ impl Money {
         self.0 as f64 / 1e9
     }
 
-    /// Adds an amount; a sum that is too large is the largest there is.
+    /// Adds an amount, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -36,41 +36,41 @@ impl fmt::Display for Money {
     }
 }
 
-/// What model calls used and cost. Only what was measured is in the tokens; calls of
-/// which nothing is known but their text are apart.
+/// The usage and cost of model calls. Tokens only include measured ones; calls without
+/// usage are counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Spending {
-    /// How many calls say what they used or cost.
+    /// The number of calls with known usage or cost.
     pub calls: u64,
-    /// Tokens read, caches aside.
+    /// Input tokens, without caches.
     pub input_tokens: u64,
-    /// Tokens written, reasoning included.
+    /// Output tokens, including reasoning.
     pub output_tokens: u64,
-    /// Tokens written to a cache, those for an hour included.
+    /// Tokens written to a cache, including one-hour writes.
     pub cache_write_tokens: u64,
-    /// Of those, written for an hour.
+    /// The part of those written for an hour.
     pub cache_write_1h_tokens: u64,
     /// Tokens read from a cache.
     pub cache_read_tokens: u64,
-    /// Of the tokens written, those of reasoning.
+    /// The part of the output that was reasoning.
     pub reasoning_tokens: u64,
-    /// What the calls cost that have a price.
+    /// The cost of the calls that have a price.
     pub cost: Money,
-    /// How many of the calls have a cost that their provider said.
+    /// The number of calls whose cost the provider reported.
     pub reported_calls: u64,
-    /// How many of the calls have no price.
+    /// The number of calls without a price.
     pub unpriced_calls: u64,
-    /// How many further calls say nothing of what they used.
+    /// The number of further calls without usage.
     pub estimated_calls: u64,
-    /// What those used, estimated by the length of their texts.
+    /// The usage of those calls, estimated from the length of their texts.
     pub estimated_tokens: u64,
-    /// How many of the calls tell fewer output tokens than there were.
+    /// The number of calls that report fewer output tokens than there were.
     pub lower_bound_calls: u64,
 }
 
 impl Spending {
-    /// Returns all tokens that were measured.
+    /// Returns the sum of all measured tokens.
     pub fn tokens(&self) -> u64 {
         self.input_tokens
             .saturating_add(self.output_tokens)
@@ -78,7 +78,7 @@ impl Spending {
             .saturating_add(self.cache_read_tokens)
     }
 
-    /// Adds what others used and cost.
+    /// Adds another spending.
     pub fn add(&mut self, other: &Self) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.calls, other.calls);
@@ -97,19 +97,19 @@ impl Spending {
     }
 }
 
-/// A session as the catalogue knows it.
+/// A session as listed in the catalogue.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SessionRow {
-    /// Its id.
+    /// The session's id.
     pub id: SessionId,
-    /// Why it cannot be read, if it cannot: it is listed all the same.
+    /// The error if the session is unreadable; it is listed anyway.
     pub error: Option<String>,
-    /// Its title.
+    /// The title.
     pub title: Option<String>,
-    /// The beginning of its first prompt.
+    /// The beginning of the first prompt.
     pub begins: Option<String>,
-    /// The agent that speaks in it.
+    /// The agent that writes to it.
     pub agent: Option<String>,
     /// The agent that keeps the conversation itself.
     pub belongs_to: Option<String>,
@@ -119,39 +119,39 @@ pub struct SessionRow {
     pub tags: Vec<String>,
     /// Whether it is pinned.
     pub pinned: bool,
-    /// The directory that it works in: where it is now, as far as that is known.
+    /// The working directory, at its current path as far as known.
     pub workspace: Option<PathBuf>,
-    /// The workspace.
+    /// The id of the workspace.
     pub workspace_id: Option<WorkspaceId>,
-    /// The project of that workspace.
+    /// The project of the workspace.
     pub project: Option<Project>,
-    /// When it began.
+    /// When it was created.
     pub created_at: Option<Timestamp>,
-    /// When its last record was made.
+    /// When its last record was written.
     pub updated_at: Option<Timestamp>,
-    /// What it comes from.
+    /// Its origin.
     pub family: Family,
-    /// How many messages its line of history has.
+    /// The number of messages on its line of history.
     pub messages: u64,
-    /// How many prompts there are on it.
+    /// The number of prompts on it.
     pub turns: u64,
-    /// How often tools were called on it.
+    /// The number of tool calls on it.
     pub tool_calls: u64,
-    /// How many files its turns and runs changed, added up.
+    /// The number of files changed by its turns and runs, added up.
     pub files_changed: u64,
-    /// What was spent in the session itself, on branches that were taken back, too; what
-    /// a fork inherits counts for the one it was forked from.
+    /// The spending of the session itself, including undone branches; what a fork
+    /// inherits counts for its parent.
     pub spending: Spending,
-    /// How many places of its trails could not be read.
+    /// The number of unreadable places in its trails.
     pub damaged: u64,
     /// The seq of its last record.
     pub last_seq: u64,
-    /// The id that it had in the file it was taken in from, where that is another.
+    /// Its id in the file that it was imported from, if that differs.
     pub original_id: Option<String>,
 }
 
 impl SessionRow {
-    /// Makes the row of a session of which nothing else is known.
+    /// Creates the row of a session of which nothing else is known.
     pub fn new(id: SessionId) -> Self {
         Self {
             family: Family {
@@ -184,25 +184,25 @@ impl SessionRow {
     }
 }
 
-/// What a session comes from.
+/// The origin of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Family {
-    /// The id of the session that it all began with, which may be gone.
+    /// The id of the first session of the family, which may be gone.
     pub root: String,
-    /// The session that it was forked from, and the record, where that is known.
+    /// The session that it was forked from, and the record if known.
     pub forked_from: Option<(String, Option<u64>)>,
-    /// The name of the branch that it is.
+    /// The name of its branch.
     pub branch: Option<String>,
-    /// The session whose tool call began it.
+    /// The session whose tool call started it.
     pub spawned_by: Option<String>,
 }
 
-/// By what spending is told apart.
+/// How spending is grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Group {
-    /// By the day of the call, in the time zone of the one who asks.
+    /// By the day of the call, in the caller's time zone.
     Day,
     /// By the month of the call.
     Month,
@@ -218,36 +218,36 @@ pub enum Group {
     Family,
 }
 
-/// What was spent.
+/// Spending, in total and by group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SpendingReport {
-    /// All of it.
+    /// The total.
     pub total: Spending,
-    /// How many sessions have a part in it.
+    /// The number of sessions that contribute.
     pub sessions: u64,
-    /// When the first and the last of the calls were made.
+    /// The times of the first and the last call.
     pub span: Option<(Timestamp, Timestamp)>,
-    /// The parts: days and months the oldest first, everything else the most expensive
+    /// The groups: days and months in order, everything else by cost, the most expensive
     /// first.
     pub by: Vec<SpendingRow>,
 }
 
-/// What was spent on one thing.
+/// The spending of one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpendingRow {
-    /// The day (`2026-11-15`), the month (`2026-11`), the model, agent, project or session;
-    /// `None` where it is not known.
+    /// The day (`2026-11-15`), the month (`2026-11`), the model, agent, project or
+    /// session; `None` if unknown.
     pub key: Option<String>,
-    /// What was spent on it.
+    /// The spending of the group.
     pub spending: Spending,
-    /// How many sessions have a part in it.
+    /// The number of sessions that contribute.
     pub sessions: u64,
 }
 
 impl SpendingRow {
-    /// Makes the row of something that nothing was spent on yet.
+    /// Creates an empty row.
     pub fn new(key: Option<String>) -> Self {
         Self {
             key,
@@ -257,13 +257,13 @@ impl SpendingRow {
     }
 }
 
-/// What values can be asked for.
+/// A field whose values can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Field {
-    /// The agents that speak in sessions.
+    /// The agents that write to sessions.
     Agents,
-    /// The projects that sessions belong to.
+    /// The projects of sessions.
     Projects,
     /// The models that were called.
     Models,

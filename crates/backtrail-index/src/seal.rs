@@ -1,9 +1,9 @@
-//! Whether files are as we left them.
+//! Detects whether files were changed by another program.
 //!
-//! Databases and indexes answer wrongly, or not at all, once somebody else wrote into
-//! their files, and looking at every byte takes longer than what is asked. So the names,
-//! lengths and times of the files are kept beside them. Where those differ, nothing in
-//! the files is trusted.
+//! Databases and indexes give wrong answers or none if another program writes to their
+//! files, and checking every byte takes longer than a query. So the names, lengths and
+//! times of the files are kept beside them. If those differ, nothing in the files is
+//! trusted.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ use std::time::UNIX_EPOCH;
 /// The first line of a seal; the number is its version.
 const HEAD: &str = "backtrail seal 1";
 
-/// What files looked like when they were last written.
+/// The state of files when they were last written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Seal {
     /// Name, length and time in nanoseconds, by name.
@@ -22,7 +22,7 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    /// Looks at files in a directory; those that are not there are left out.
+    /// Records the state of files in a directory, skipping missing ones.
     pub(crate) fn of(dir: &Path, names: &[&str]) -> io::Result<Self> {
         let mut files = Vec::new();
         for name in names {
@@ -36,7 +36,7 @@ impl Seal {
         Ok(Self { files })
     }
 
-    /// Reads a seal; `None` where there is none, or none that this version wrote.
+    /// Reads a seal; `None` if there is none or this version cannot read it.
     pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
         let text = match fs::read(path) {
             Ok(bytes) => String::from_utf8(bytes).unwrap_or_default(),
@@ -46,14 +46,14 @@ impl Seal {
         Ok(Self::parse(&text))
     }
 
-    /// Writes the seal beside its place and puts it there in one step.
+    /// Writes the seal atomically.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let aside = path.with_extension("seal-new");
         create_private(&aside)?.write_all(self.to_text()?.as_bytes())?;
         fs::rename(&aside, path)
     }
 
-    /// Returns the seal as text, for whoever keeps it in a file of theirs.
+    /// Returns the seal as text, to be kept in another file.
     pub(crate) fn to_text(&self) -> io::Result<String> {
         let mut text = format!("{HEAD}\n");
         for (name, bytes, modified) in &self.files {
@@ -69,7 +69,7 @@ impl Seal {
         self.files.iter().map(|(name, ..)| name.as_str()).collect()
     }
 
-    /// Reads a seal from its text.
+    /// Parses a seal.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (body, check) = text.strip_suffix('\n')?.rsplit_once('\n')?;
         let body = format!("{body}\n");
@@ -92,7 +92,7 @@ impl Seal {
     }
 }
 
-/// Makes an empty file that nobody else may read, in place of what has its name.
+/// Creates an empty file that only its owner can read, replacing an existing one.
 pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::File::options();
     options.write(true).create(true).truncate(true);
@@ -101,7 +101,7 @@ pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
-/// Returns a file's length, and when it was last written in nanoseconds since 1970.
+/// Returns a file's length and the time it was last written, in nanoseconds since 1970.
 fn look(path: &Path) -> io::Result<(u64, i128)> {
     let meta = fs::symlink_metadata(path)?;
     let modified = meta.modified()?;

@@ -1,12 +1,12 @@
-//! What calls cost: known models at the price of their day, the user's own prices before
-//! those, and no price at all for what is not known.
+//! The cost of calls: known models at the price of their day, the user's own prices
+//! first, and no price for unknown models.
 
 use backtrail::{Timestamp, Usage};
 use backtrail_index::{Money, Price, Prices};
 
 const MILLION: u64 = 1_000_000;
 
-/// A moment of November 2025.
+/// A moment in November 2025.
 fn then() -> Option<Timestamp> {
     at("2025-11-16T12:00:00Z")
 }
@@ -29,15 +29,15 @@ fn every_kind_of_token_has_its_own_price() {
         .cache_creation(4_000)
         .cache_creation_1h(1_000)
         .cache_read(10_000);
-    // Claude Opus 4.1, in dollars for a million: input 15, output 75, cache writes 18.75 for
-    // five minutes and 30 for an hour, cache reads 1.5.
+    // Claude Opus 4.1, in dollars per million: input 15, output 75, cache writes 18.75
+    // for five minutes and 30 for an hour, cache reads 1.5.
     let expected =
         15_000 * 1_000 + 75_000 * 2_000 + 18_750 * 3_000 + 30_000 * 1_000 + 1_500 * 10_000;
     assert_eq!(
         prices.cost("claude-opus-4-1-20250805", then(), &usage),
         Some(Money(expected))
     );
-    // GPT-5: input 1.25, cached 0.125, output 10; a write to the cache is no more than input.
+    // GPT-5: input 1.25, cached 0.125, output 10; a cache write costs no more than input.
     let expected = 1_250 * 1_000 + 10_000 * 2_000 + 1_250 * 4_000 + 125 * 10_000;
     assert_eq!(prices.cost("gpt-5", then(), &usage), Some(Money(expected)));
 }
@@ -183,8 +183,8 @@ fn a_price_that_depends_on_the_time_of_day_does() {
         let usage = Usage::new(MILLION, 0);
         prices.cost("deepseek-reasoner", day(hour), &usage).unwrap()
     };
-    // DeepSeek was cheaper from 16:30 to 00:30 UTC. Asked in whatever order, an hour has
-    // its own price.
+    // DeepSeek was cheaper from 16:30 to 00:30 UTC. An hour has its own price, in
+    // whatever order it is looked up.
     let noon = cost(12);
     let night = cost(20);
     assert!(night < noon, "{night} {noon}");
@@ -205,7 +205,7 @@ fn long_prompts_cost_more_where_the_provider_says_so() {
         cost(Usage::new(200_001, 10)),
         Money(2_500 * 200_001 + 15_000 * 10)
     );
-    // What is read from a cache is a part of the prompt.
+    // Cache reads are part of the prompt.
     let cached = cost(Usage::new(100_000, 0).cache_read(150_000));
     let alone = cost(Usage::new(100_000, 0));
     assert!(cached.0 > 2 * alone.0, "{cached} {alone}");
@@ -234,7 +234,7 @@ fn own_prices_come_first() {
         Some(0.5 + 1.5 + 2.0 * 0.5 + 0.05)
     );
     assert_eq!(dollars("MY-LOCAL-MODEL:q4", &all), Some(3.05));
-    // A price of writes holds for those of an hour, too.
+    // A price for writes also applies to one-hour writes.
     assert_eq!(dollars("writer", &all), Some(1.0 + 2.0 + 2.0 * 3.0 + 1.0));
     let input = Usage::new(MILLION, 0);
     assert_eq!(dollars("gpt-5", &input), Some(100.0));
@@ -257,7 +257,8 @@ fn amounts_are_exact_and_never_overflow() {
         Price::new("thirds", 0.1, 0.2),
         Price::new("much", 1e6, 1e6),
     ]);
-    // A tenth of a dollar for a million: a token costs 100 billionths, however many there are.
+    // A tenth of a dollar per million: a token costs 100 billionths, however many there
+    // are.
     for tokens in [1, 3, 7, 999_999_999_999] {
         let cost = prices.cost("thirds", None, &Usage::new(tokens, 0));
         assert_eq!(cost, Some(Money(100 * tokens as i64)));
@@ -270,7 +271,7 @@ fn amounts_are_exact_and_never_overflow() {
     for model in ["thirds", "much", "claude-opus-4-1", "gemini-2.5-pro"] {
         assert_eq!(prices.cost(model, None, &most), Some(Money(i64::MAX)));
     }
-    // A part that is larger than its whole is the whole.
+    // A part that is larger than its whole counts as the whole.
     let odd = Usage::new(0, 10).reasoning(1_000).cache_creation_1h(50);
     assert_eq!(prices.cost("thirds", None, &odd), Some(Money(200 * 10)));
     assert_eq!(
@@ -310,8 +311,8 @@ fn the_fingerprint_changes_with_the_prices_alone() {
     assert_eq!(prices.fingerprint(), before);
 }
 
-/// Price lists are put together from single questions, so that a call is priced without
-/// asking anew. Whatever is found must cost what the source says, at any length of prompt.
+/// Price lists are assembled from single lookups, so that a call is priced without
+/// another lookup. The result must cost what the source says, at any prompt length.
 #[test]
 fn remembered_price_lists_say_what_their_source_says() {
     use genai_prices::{Calculator, PriceRequest, UsageKey as Key};
@@ -362,7 +363,7 @@ fn remembered_price_lists_say_what_their_source_says() {
     assert!(compared > 500, "{compared}");
 }
 
-/// Not a promise of speed, only a figure: `cargo test --release -- --ignored --nocapture`.
+/// A measurement, not a promise: `cargo test --release -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints how long lookups take"]
 fn how_long_lookups_take() {

@@ -1,15 +1,15 @@
-//! What tests put in the place of the machine: disk, clock and chance.
+//! Replacements for disk, clock and randomness in tests.
 //!
-//! - [`MemoryStorage`] is a file system in memory that knows what has been
-//!   synced and what has not. Its [`crash`](MemoryStorage::crash) returns the
-//!   disk as a power cut might leave it, in one of the ways of [`Loss`].
-//! - [`FaultyStorage`] wraps any storage, counts operations, and makes the nth
-//!   of them go wrong by a [`Fault`].
-//! - [`ManualClock`] and [`SeededRandomness`] make time and ids repeatable.
+//! - [`MemoryStorage`] is a file system in memory that tracks what was synced. Its
+//!   [`crash`](MemoryStorage::crash) returns the disk as a power cut might leave it, in
+//!   one of the ways of [`Loss`].
+//! - [`FaultyStorage`] wraps any storage, counts operations, and makes the nth fail with
+//!   a [`Fault`].
+//! - [`ManualClock`] and [`SeededRandomness`] make times and ids repeatable.
 //!
-//! A test of crash safety runs its subject on a faulty storage over a memory
-//! storage, for every n until the fault is no longer reached, and each time
-//! opens what [`crash`](MemoryStorage::crash) returns:
+//! A test of crash safety runs its subject on a faulty storage over a memory storage, for
+//! every n until the fault is no longer reached, and each time opens what
+//! [`crash`](MemoryStorage::crash) returns:
 //!
 //! ```
 //! use std::path::Path;
@@ -38,22 +38,20 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! It promises that bytes and names that were synced survive every loss, that
-//! anything else may or may not, and that equal seeds give equal results. It
-//! leaves out permissions, symbolic links, renames and directories that are
-//! removed, since the engine has no use for them, and disks that alter what
-//! they had already made durable.
+//! Bytes and names that were synced survive every loss, anything else may or may not, and
+//! equal seeds give equal results. Not modelled are permissions, symbolic links, and
+//! disks that alter durable data.
 
 mod faulty;
+mod lock;
 mod memory;
-mod mutex;
-mod seams;
 mod splitmix;
+mod time_and_randomness;
 
 pub use faulty::{Count, Fault, FaultyStorage, When};
 pub use memory::{Loss, MemoryStorage};
-pub use seams::{ManualClock, SeededRandomness};
+pub use time_and_randomness::{ManualClock, SeededRandomness};
 
-// For unit tests of the engine, to which its own traits are others.
+// For unit tests of the engine, whose own traits are different types.
 #[doc(hidden)]
 pub use backtrail::{Randomness, Storage, StorageFile};

@@ -1,4 +1,4 @@
-//! A small generator of numbers that look random and repeat by their seed.
+//! A small pseudo-random number generator that repeats by its seed.
 
 /// The distance between two states: 2^64 divided by the golden ratio, odd.
 pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -17,9 +17,9 @@ impl SplitMix {
         mix(self.0)
     }
 
-    /// Returns a number below `limit`, or 0 if there is none.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     ///
-    /// The bias of the remainder does not matter to limits as small as a test's.
+    /// The bias of the remainder does not matter for limits as small as a test's.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % (limit.max(1) as u64)) as usize
     }

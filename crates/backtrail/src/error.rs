@@ -1,40 +1,42 @@
-//! The one error type, and what can be asked of it.
+//! The engine's error type.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 use crate::ids::SessionId;
-use crate::session::Holder;
+use crate::log::Holder;
 use crate::snapshot::TooMuch;
 
-/// The engine's result.
+/// The engine's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, for a program to decide by.
+/// What went wrong, as programs need to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No such session, record or store.
+    /// There is no such session, record or store.
     NotFound,
-    /// A reference fits several sessions; see [`Error::candidates`].
+    /// A reference matches several sessions; see [`Error::candidates`].
     Ambiguous,
-    /// Another handle speaks in the session; see [`Error::holder`].
+    /// Another handle is writing to the session; see [`Error::holder`].
     Locked,
-    /// The session went on since the caller last looked; see [`Error::head`].
+    /// The session changed since the caller last read it; see [`Error::head`].
     Conflict,
-    /// The caller's mistake: a bad id, reference, message or setting.
+    /// The caller made a mistake: a bad id, reference, message or setting.
     Invalid,
-    /// The machine failed to read or write.
+    /// Reading or writing failed.
     Io,
-    /// No space left; what was not written was taken back.
+    /// No space is left; a partial write was removed.
     DiskFull,
-    /// What is on disk is not what was written.
+    /// Data on disk is not what was written.
     Corrupt,
-    /// Written by a newer version, which this one must not change.
+    /// Data was written by a newer version and must not be changed by this one.
     NewerFormat,
-    /// More than may be stored unasked; see [`Error::too_much`].
+    /// A snapshot would store more than its limits allow; see [`Error::too_much`].
     TooMuch,
     /// The files of a checkpoint were let go; its record is all that is left.
     LetGo,
@@ -59,13 +61,13 @@ impl ErrorKind {
     }
 }
 
-/// An error of the engine: what was attempted, on what, and why it failed.
+/// An error of the engine: what was attempted, where, and why it failed.
 ///
-/// Its text says what was attempted. The cause, where there is one, is its
-/// [`source`](StdError::source) and is not repeated in the text.
-pub struct Error(Box<Inner>);
+/// The text says what was attempted, and names the path and line. The cause, if there is
+/// one, is the [`source`](StdError::source) and not repeated in the text.
+pub struct Error(Box<ErrorInner>);
 
-struct Inner {
+struct ErrorInner {
     kind: ErrorKind,
     message: String,
     path: Option<PathBuf>,
@@ -76,7 +78,7 @@ struct Inner {
     source: Option<io::Error>,
 }
 
-/// What only some kinds carry.
+/// Details that only some kinds have.
 enum Detail {
     None,
     Holder(Option<Holder>),
@@ -91,7 +93,7 @@ enum Detail {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(ErrorInner {
             kind,
             message: message.into(),
             path: None,
@@ -107,14 +109,14 @@ impl Error {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    /// Makes an error of a failure of the machine that is in no file.
+    /// Creates an error for a failure of the machine that concerns no file.
     pub(crate) fn machine(doing: impl Into<String>, source: io::Error) -> Self {
         let mut error = Self::new(ErrorKind::Io, doing);
         error.0.source = Some(source);
         error
     }
 
-    /// Makes an error of an I/O failure: `doing` says what was attempted.
+    /// Creates an error for an I/O failure: `doing` says what was attempted.
     pub(crate) fn io(doing: impl Into<String>, path: &Path, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::DiskFull,
@@ -126,8 +128,8 @@ impl Error {
         error
     }
 
-    /// Adds to the text what became of it.
-    pub(crate) fn said(mut self, what: impl AsRef<str>) -> Self {
+    /// Adds to the message what the failure left behind.
+    pub(crate) fn with_note(mut self, what: impl AsRef<str>) -> Self {
         self.0.message = format!("{}; {}", self.0.message, what.as_ref());
         self
     }
@@ -156,28 +158,28 @@ impl Error {
         self
     }
 
-    /// Makes the error of a snapshot that its limits stopped.
+    /// Creates the error of a snapshot that exceeds its limits.
     pub(crate) fn stopped(message: String, too_much: TooMuch) -> Self {
         let mut error = Self::new(ErrorKind::TooMuch, message);
         error.0.detail = Detail::TooMuch(too_much);
         error
     }
 
-    /// Makes the error of a session that is in the trash.
+    /// Creates the error for a session that is in the trash.
     pub(crate) fn deleted(message: String, id: &SessionId) -> Self {
         let mut error = Self::new(ErrorKind::NotFound, message);
         error.0.detail = Detail::Deleted(id.clone());
         error
     }
 
-    /// Makes the error of a session that was purged.
+    /// Creates the error for a session that was purged.
     pub(crate) fn purged(message: String, id: &SessionId) -> Self {
         let mut error = Self::new(ErrorKind::NotFound, message);
         error.0.detail = Detail::Purged(id.clone());
         error
     }
 
-    /// Makes the error of a session that is in the trash no more.
+    /// Creates the error for a session that is no longer in the trash.
     pub(crate) fn restored(message: String, id: &SessionId) -> Self {
         let mut error = Self::new(ErrorKind::NotFound, message);
         error.0.detail = Detail::Restored(id.clone());
@@ -199,27 +201,36 @@ impl Error {
         self
     }
 
-    pub(crate) fn because(mut self, reason: Reason) -> Self {
+    pub(crate) fn with_reason(mut self, reason: Reason) -> Self {
         self.0.reason = Some(reason);
         self
     }
 
-    /// Returns what went wrong, for a program to decide by.
+    /// Returns the kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns the file or directory it happened in, where there is one.
+    /// Returns what was attempted and the reason, without the path and line that
+    /// [`Display`](fmt::Display) adds.
+    pub fn message(&self) -> String {
+        match &self.0.reason {
+            Some(reason) => format!("{}: {reason}", self.0.message),
+            None => self.0.message.clone(),
+        }
+    }
+
+    /// Returns the file or directory that the error is about, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
 
-    /// Returns the line of that file, counted from 1, where it is known.
+    /// Returns the line of that file, counted from 1, if known.
     pub fn line(&self) -> Option<u64> {
         self.0.line
     }
 
-    /// Returns the byte of that file (or of the input), counted from 0.
+    /// Returns the byte of that file or of the input, counted from 0, if known.
     pub fn byte(&self) -> Option<u64> {
         self.0.byte
     }
@@ -229,9 +240,9 @@ impl Error {
         self.0.reason.as_ref()
     }
 
-    /// Returns who holds the lock, with [`ErrorKind::Locked`].
+    /// Returns the holder of the lock, for [`ErrorKind::Locked`].
     ///
-    /// `None` also where the holder left no readable note.
+    /// `None` if the holder left no readable note.
     pub fn holder(&self) -> Option<&Holder> {
         match &self.0.detail {
             Detail::Holder(holder) => holder.as_ref(),
@@ -239,7 +250,7 @@ impl Error {
         }
     }
 
-    /// Returns the seq that really is last, with [`ErrorKind::Conflict`].
+    /// Returns the actual last seq, for [`ErrorKind::Conflict`].
     pub fn head(&self) -> Option<u64> {
         match self.0.detail {
             Detail::Head(seq) => Some(seq),
@@ -247,7 +258,7 @@ impl Error {
         }
     }
 
-    /// Returns the sessions that a reference fits, with [`ErrorKind::Ambiguous`].
+    /// Returns the sessions that a reference matches, for [`ErrorKind::Ambiguous`].
     pub fn candidates(&self) -> &[SessionId] {
         match &self.0.detail {
             Detail::Candidates(ids) => ids,
@@ -255,8 +266,8 @@ impl Error {
         }
     }
 
-    /// Returns the points that a text fits, with [`ErrorKind::Ambiguous`], or that
-    /// are nearest to it, with [`ErrorKind::NotFound`].
+    /// Returns the points that a text matches, for [`ErrorKind::Ambiguous`], or the
+    /// nearest ones, for [`ErrorKind::NotFound`].
     pub fn points(&self) -> &[String] {
         match &self.0.detail {
             Detail::Points(points) => points,
@@ -264,7 +275,7 @@ impl Error {
         }
     }
 
-    /// Returns what would have been stored, with [`ErrorKind::TooMuch`].
+    /// Returns what would have been stored, for [`ErrorKind::TooMuch`].
     pub fn too_much(&self) -> Option<&TooMuch> {
         match &self.0.detail {
             Detail::TooMuch(too_much) => Some(too_much),
@@ -272,8 +283,8 @@ impl Error {
         }
     }
 
-    /// Returns the session in the trash that was meant, with
-    /// [`ErrorKind::NotFound`]: it can be restored.
+    /// Returns the session if it is in the trash, for [`ErrorKind::NotFound`]. It can be
+    /// restored.
     pub fn in_trash(&self) -> Option<&SessionId> {
         match &self.0.detail {
             Detail::Deleted(id) => Some(id),
@@ -281,8 +292,7 @@ impl Error {
         }
     }
 
-    /// Returns the session that was purged and was meant, with
-    /// [`ErrorKind::NotFound`].
+    /// Returns the session if it was purged, for [`ErrorKind::NotFound`].
     pub fn was_purged(&self) -> Option<&SessionId> {
         match &self.0.detail {
             Detail::Purged(id) => Some(id),
@@ -290,8 +300,8 @@ impl Error {
         }
     }
 
-    /// Returns whether a session is not where it was looked for because it was deleted,
-    /// restored or purged: whoever listed it before has come upon no damage.
+    /// Returns whether a session was not found because it was deleted, restored or purged
+    /// since it was listed, which is not damage.
     pub fn is_moved(&self) -> bool {
         matches!(
             self.0.detail,
@@ -302,7 +312,7 @@ impl Error {
     /// Copies the error for another waiter of the same group commit.
     pub(crate) fn duplicate(&self) -> Self {
         let inner = &self.0;
-        Self(Box::new(Inner {
+        Self(Box::new(ErrorInner {
             kind: inner.kind,
             message: inner.message.clone(),
             path: inner.path.clone(),
@@ -325,7 +335,7 @@ impl Error {
     }
 }
 
-/// Copies an I/O error as far as one can be copied.
+/// Copies an I/O error as far as possible.
 fn duplicate_io(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -334,12 +344,19 @@ fn duplicate_io(error: &io::Error) -> io::Error {
 }
 
 impl fmt::Display for Error {
+    /// Writes the [message](Error::message) with the path and the line or byte.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)?;
-        if let Some(reason) = &self.0.reason {
-            write!(f, ": {reason}")?;
+        let message = self.message();
+        f.write_str(&message)?;
+        let Some(path) = self.path().map(|path| path.display().to_string()) else {
+            return Ok(());
+        };
+        match (self.line(), self.byte()) {
+            (Some(line), _) => write!(f, " (in {path}, line {line})"),
+            (None, Some(byte)) => write!(f, " (in {path}, byte {byte})"),
+            (None, None) if message.contains(&path) => Ok(()),
+            (None, None) => write!(f, " (in {path})"),
         }
-        Ok(())
     }
 }
 
@@ -347,7 +364,7 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Error");
         debug.field("kind", &self.0.kind);
-        debug.field("message", &self.to_string());
+        debug.field("message", &self.message());
         if let Some(path) = &self.0.path {
             debug.field("path", path);
         }
@@ -373,6 +390,27 @@ impl StdError for Error {
     }
 }
 
+impl Serialize for Error {
+    /// Writes `{"kind","message","path","line","byte","causes"}`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let causes: Vec<String> = self.0.source.iter().map(io::Error::to_string).collect();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", &self.kind())?;
+        map.serialize_entry("message", &self.message())?;
+        map.serialize_entry("path", &self.path().map(Path::to_string_lossy))?;
+        map.serialize_entry("line", &self.line())?;
+        map.serialize_entry("byte", &self.byte())?;
+        map.serialize_entry("causes", &causes)?;
+        map.end()
+    }
+}
+
+impl Serialize for ErrorKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 /// What exactly is wrong with a line, a record or a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -383,9 +421,9 @@ pub enum Reason {
     MissingSum,
     /// A run of NUL bytes, as power cuts leave behind.
     NulBlock,
-    /// Bytes that are no record at all.
+    /// Bytes that are not a record.
     NotARecord,
-    /// The last line does not end in a newline and is not whole.
+    /// The last line is incomplete and does not end in a newline.
     Unfinished,
     /// The line is longer than a reader accepts.
     TooLong {
@@ -402,23 +440,23 @@ pub enum Reason {
     NotAnObject,
     /// An object, but not a message; the text says what is wrong.
     NotAMessage(String),
-    /// The object does not say its `type`.
+    /// The object has no `type`.
     MissingType,
     /// The object's `type` cannot be used here.
     UnsupportedType(String),
-    /// A field that must be there is not.
+    /// A required field is missing.
     MissingField(&'static str),
-    /// A field that has no place here.
+    /// A field that is not allowed here.
     UnexpectedField(String),
-    /// A field that stands twice.
+    /// A field that occurs twice.
     RepeatedField(String),
-    /// A field is there but is not what it must be; says what that is.
+    /// A field that is not what it must be, with a description of that.
     WrongField(&'static str, &'static str),
-    /// A number does not fit.
+    /// A number that is out of range.
     OutOfRange(&'static str),
-    /// One or more records are gone: this one does not follow the one before.
+    /// Records are missing: this one does not follow the one before.
     Gap,
-    /// The seq does not grow.
+    /// The seq does not increase.
     OutOfOrder {
         /// The seq of this record.
         seq: u64,
@@ -427,7 +465,7 @@ pub enum Reason {
     },
     /// The trail's opener cannot be read.
     BadOpener,
-    /// The opener continues something that is not there.
+    /// The opener continues something that does not exist.
     BrokenLink(String),
     /// The openers continue each other in a circle.
     Loop,
@@ -454,23 +492,29 @@ impl fmt::Display for Reason {
             Self::UnsupportedType(name) => write!(f, "unsupported type {}", quoted(name)),
             Self::MissingField(name) => write!(f, "the field `{name}` is missing"),
             Self::UnexpectedField(name) => write!(f, "unexpected field {}", quoted(name)),
-            Self::RepeatedField(name) => write!(f, "the field {} stands twice", quoted(name)),
+            Self::RepeatedField(name) => write!(f, "the field {} occurs twice", quoted(name)),
             Self::WrongField(name, must) => write!(f, "the field `{name}` must be {must}"),
             Self::OutOfRange(name) => write!(f, "the number in `{name}` is out of range"),
             Self::Gap => f.write_str("records are missing before this one"),
             Self::OutOfOrder { seq, after } => {
-                write!(f, "record {seq} stands after record {after}")
+                write!(f, "record {seq} comes after record {after}")
             }
             Self::BadOpener => f.write_str("the trail's opener cannot be read"),
-            Self::BrokenLink(what) => write!(f, "continues {what}, which is not there"),
+            Self::BrokenLink(what) => write!(f, "continues {what}, which does not exist"),
             Self::Loop => f.write_str("the openers continue each other in a circle"),
             Self::LostPayload(hash) => write!(f, "the payload {hash} is lost or damaged"),
         }
     }
 }
 
-/// Quotes text from outside for a message: short, on one line, without control
-/// characters.
+impl Serialize for Reason {
+    /// Writes the text of the reason.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Quotes external text for a message: short, on one line, without control characters.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 60;
     let mut out = String::from("\"");
@@ -487,4 +531,33 @@ pub(crate) fn quoted(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_prints_what_was_attempted_with_the_path_and_line() {
+        let path = Path::new("/store/sessions/a/0000.jsonl");
+        let error = Error::new(ErrorKind::Corrupt, "cannot read record 4")
+            .with_reason(Reason::BadSum)
+            .at_path(path);
+        assert_eq!(error.message(), "cannot read record 4: checksum mismatch");
+        assert_eq!(
+            error.to_string(),
+            "cannot read record 4: checksum mismatch (in /store/sessions/a/0000.jsonl)"
+        );
+        let error = error.at_byte(812);
+        assert!(error.to_string().ends_with("0000.jsonl, byte 812)"));
+        let error = error.at_line(Some(7));
+        assert!(error.to_string().ends_with("0000.jsonl, line 7)"));
+        let json = serde_json::to_value(&error).unwrap();
+        assert_eq!(
+            (&json["kind"], &json["line"]),
+            (&"corrupt".into(), &7.into())
+        );
+        let named = Error::invalid("there is no /store").at_path(Path::new("/store"));
+        assert_eq!(named.to_string(), "there is no /store");
+    }
 }

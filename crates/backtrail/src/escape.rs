@@ -1,8 +1,7 @@
-//! JSON string literals, written fast.
+//! Writes JSON string literals quickly.
 //!
-//! Most of what an agent says is text, and to look at it byte by byte is a good
-//! part of what an append costs. This looks at eight bytes at once, and writes
-//! what serde_json would.
+//! Most of a session is text, and checking it byte by byte would be a large part of the
+//! cost of an append. This checks eight bytes at once and writes the same as serde_json.
 
 /// Writes `text` as a JSON string literal.
 pub(crate) fn write_str(out: &mut Vec<u8>, text: &str) {
@@ -39,15 +38,15 @@ fn write_escape(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// Returns how many bytes stand before the first that must be escaped.
+/// Returns the number of bytes before the first that must be escaped.
 fn plain_len(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = ONES << 7;
     let (words, tail) = bytes.as_chunks::<8>();
     for (n, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        // The top bit of each byte that is below 0x20, a quote, a backslash. A
-        // borrow can only mark bytes behind the first one that is truly marked.
+        // Sets the top bit of each byte below 0x20, each quote and each backslash. A
+        // borrow can only mark bytes after the first correctly marked one.
         let control = word.wrapping_sub(ONES * 0x20) & !word;
         let quote = word ^ (ONES * u64::from(b'"'));
         let quote = quote.wrapping_sub(ONES) & !quote;

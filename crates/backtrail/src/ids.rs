@@ -1,4 +1,4 @@
-//! Ids as types: what is not a valid id never reaches the file system.
+//! Ids as types: invalid ids never reach the file system.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, quoted};
 
-/// The name of a session, safe to use as the name of a directory.
+/// The id of a session, safe to use as a directory name.
 ///
-/// Ours are version 4 UUIDs. Others are taken as long as they are 1 to 128
-/// letters, digits, `-` and `_`, begin with a letter or digit, and are not the
-/// word `latest`.
+/// New ids are version 4 UUIDs. Other ids are accepted if they consist of 1 to 128
+/// letters, digits, `-` and `_`, begin with a letter or digit, and are not the word
+/// `latest`.
 ///
 /// ```
 /// use backtrail::SessionId;
@@ -40,7 +40,7 @@ impl SessionId {
     }
 }
 
-/// Returns whether `text` may be an id or the beginning of one.
+/// Returns whether `text` may be an id or a prefix of one.
 pub(crate) fn is_id_like(text: &str) -> bool {
     text.len() <= MAX_ID
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for SessionId {
     }
 }
 
-/// The name of a workspace: a version 4 UUID.
+/// The id of a workspace: a version 4 UUID.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkspaceId(SessionId);
@@ -126,7 +126,7 @@ impl fmt::Display for WorkspaceId {
     }
 }
 
-/// The name of a checkpoint: a version 4 UUID.
+/// The id of a checkpoint: a version 4 UUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CheckpointId(uuid::Uuid);

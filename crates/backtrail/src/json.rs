@@ -1,8 +1,8 @@
 //! JSON that keeps its bytes.
 //!
-//! What the engine does not understand it must not change: unknown fields and
-//! blocks, tool input with its number formats and key order, strings that no
-//! Rust `String` can hold. [`Json`] and [`Text`] carry such values through.
+//! Values that the engine does not understand must not change: unknown fields and blocks,
+//! tool input with its number formats and key order, strings that no Rust `String` can
+//! hold. [`Json`] and [`Text`] carry such values.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,26 +15,37 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Reason};
 
-/// A JSON value with the very bytes it came with.
+/// A JSON value with its original bytes.
 ///
-/// Two are equal when their bytes are. Line breaks between tokens become
-/// spaces, since a record is one line; nothing else is touched.
+/// Two values are equal if their bytes are. Line breaks between tokens become spaces,
+/// because a record is one line; nothing else changes.
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// Takes JSON text as it stands.
+    /// Wraps JSON text without changing it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the text is not JSON.
     pub fn new(text: impl Into<String>) -> Result<Self, Error> {
         let raw = RawValue::from_string(text.into()).map_err(|error| {
-            Error::invalid("cannot take this as JSON").because(Reason::Syntax(error.to_string()))
+            Error::invalid("cannot take this as JSON")
+                .with_reason(Reason::Syntax(error.to_string()))
         })?;
         Ok(Self::from_raw(raw))
     }
 
-    /// Serialises a value.
+    /// Serializes a value.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the value cannot be
+    /// serialized.
     pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
         let raw = serde_json::value::to_raw_value(value).map_err(|error| {
-            Error::invalid("cannot write this as JSON").because(Reason::Syntax(error.to_string()))
+            Error::invalid("cannot write this as JSON")
+                .with_reason(Reason::Syntax(error.to_string()))
         })?;
         Ok(Self::from_raw(raw))
     }
@@ -43,8 +54,8 @@ impl Json {
         if memchr::memchr2(b'\n', b'\r', raw.get().as_bytes()).is_none() {
             return Self(raw);
         }
-        // A raw line break cannot stand inside a JSON string, so each of them
-        // lies between tokens, where a space means the same.
+        // A JSON string cannot contain a raw line break, so each one is between tokens,
+        // where a space means the same.
         let one_line = raw.get().replace(['\n', '\r'], " ");
         Self(RawValue::from_string(one_line).expect("spaces between tokens leave JSON valid"))
     }
@@ -55,9 +66,13 @@ impl Json {
     }
 
     /// Parses the value.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the value is not a `T`.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
         serde_json::from_str(self.as_str()).map_err(|error| {
-            Error::invalid("cannot read this JSON").because(Reason::Syntax(error.to_string()))
+            Error::invalid("cannot read this JSON").with_reason(Reason::Syntax(error.to_string()))
         })
     }
 }
@@ -94,34 +109,34 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// A string of a message, byte-exact.
+/// A byte-exact string of a message.
 ///
-/// It is an ordinary string to the reader. Where JSON held something that no
-/// UTF-8 string can (a lone surrogate, `"\ud83d"`), it shows as U+FFFD and the
-/// original is kept beside it and written back.
+/// It behaves like an ordinary string. If the JSON contained something that no UTF-8
+/// string can hold (a lone surrogate, `"\ud83d"`), it reads as U+FFFD, and the original
+/// is kept beside it and written back.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Text {
     shown: String,
-    /// The JSON string literal, only where `shown` is not all of it.
+    /// The JSON string literal, if `shown` does not represent all of it.
     exact: Option<Box<str>>,
 }
 
 impl Text {
-    /// Returns the text, with U+FFFD for what has no UTF-8.
+    /// Returns the text, with U+FFFD for anything that is not valid UTF-8.
     pub fn as_str(&self) -> &str {
         &self.shown
     }
 
-    /// Returns whether [`as_str`](Self::as_str) shows less than was said.
+    /// Returns whether [`as_str`](Self::as_str) lost something.
     pub fn is_lossy(&self) -> bool {
         self.exact.is_some()
     }
 
-    /// Reads a JSON string literal. `None` if it is something else.
+    /// Parses a JSON string literal; `None` if it is something else.
     pub(crate) fn from_literal(literal: &str) -> Option<Self> {
         let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
         if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-            // Without escapes it says what it shows.
+            // A literal without escapes is its own text.
             return Some(Self {
                 shown: inner.to_owned(),
                 exact: None,
@@ -137,7 +152,7 @@ impl Text {
     }
 }
 
-/// Decodes the inside of a string literal whose syntax is known to be right.
+/// Decodes the inside of a valid string literal.
 pub(crate) fn decode_lossy(inner: &str) -> String {
     let mut out = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -165,8 +180,7 @@ pub(crate) fn decode_lossy(inner: &str) -> String {
     out
 }
 
-/// Returns how many bytes a string literal has once it is decoded. `None` if it is
-/// something else.
+/// Returns the length of a string literal once decoded; `None` if it is something else.
 pub(crate) fn decoded_len(literal: &str) -> Option<usize> {
     let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
     let mut len = 0;
@@ -185,8 +199,8 @@ pub(crate) fn decoded_len(literal: &str) -> Option<usize> {
     Some(len + rest.len())
 }
 
-/// Decodes one `\u` escape, or a pair of them that belongs together; returns the
-/// character and how many bytes it took.
+/// Decodes one `\u` escape or a surrogate pair, and returns the character and the length
+/// of its spelling.
 fn decode_units(text: &str) -> (char, usize) {
     let unit = |at: usize| {
         let hex = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
@@ -264,8 +278,8 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// Writes the fields of a value that serialises to an object, each after a comma:
-/// `,"a":1,"b":2`. So they can stand behind others in a record.
+/// Writes the fields of a value that serializes to an object, each after a comma:
+/// `,"a":1,"b":2`. They continue an object that has other fields.
 pub(crate) fn write_fields<T: Serialize>(
     out: &mut Vec<u8>,
     value: &T,
@@ -281,15 +295,15 @@ pub(crate) fn write_fields<T: Serialize>(
     Ok(())
 }
 
-/// A key of an object, borrowed where it has no escapes.
+/// A key of an object, borrowed if it has no escapes.
 #[derive(Deserialize)]
 pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// The fields of an object as they stand in its text, to be taken apart.
+/// The borrowed fields of an object, to be taken out one by one.
 pub(crate) struct Parts<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Parts<'a> {
-    /// Reads an object. `None` if it is none, or has a name twice.
+    /// Parses an object; `None` if it is something else or has a name twice.
     pub(crate) fn read(text: &'a str) -> Option<Self> {
         struct PartsVisitor;
 
@@ -315,13 +329,12 @@ impl<'a> Parts<'a> {
         twice.is_none().then_some(Self(parts))
     }
 
-    /// Takes out a field.
     pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(Json::from_raw(self.0.remove(at).1.to_owned()))
     }
 
-    /// Takes out a string field. What is not a string stays where it is.
+    /// Takes out a string field. Anything but a string stays.
     pub(crate) fn take_text(&mut self, name: &str) -> Option<Text> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         let text = Text::from_literal(self.0[at].1.get())?;
@@ -329,7 +342,7 @@ impl<'a> Parts<'a> {
         Some(text)
     }
 
-    /// Takes out a flag. What is not `true` or `false` stays where it is.
+    /// Takes out a boolean field. Anything but `true` or `false` stays.
     pub(crate) fn take_flag(&mut self, name: &str) -> Option<bool> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         let flag = self.0[at].1.get().parse().ok()?;
@@ -337,9 +350,9 @@ impl<'a> Parts<'a> {
         Some(flag)
     }
 
-    /// Returns what was not taken, in its order.
+    /// Returns the remaining fields, in order.
     pub(crate) fn rest(self) -> Fields {
-        // Collected in place, even no fields would keep the room of all.
+        // Collecting in place would keep the capacity even with no fields.
         let mut fields = Vec::with_capacity(self.0.len());
         for (name, value) in self.0 {
             fields.push((name.into_owned(), Json::from_raw(value.to_owned())));
@@ -348,9 +361,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns the first name that stands twice.
+/// Returns the first name that occurs twice.
 fn has_twice<'n>(mut names: impl Iterator<Item = &'n str> + Clone, len: usize) -> Option<&'n str> {
-    /// Up to here, comparing all with all is faster than a table.
+    /// Up to here, comparing all pairs is faster than a hash table.
     const FEW: usize = 16;
     if len <= FEW {
         let all = names.clone();
@@ -363,7 +376,7 @@ fn has_twice<'n>(mut names: impl Iterator<Item = &'n str> + Clone, len: usize) -
     names.find(|name| !seen.insert(*name))
 }
 
-/// The fields of an object that the engine does not know, in their order.
+/// The unknown fields of an object, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fields(Vec<(String, Json)>);
 
@@ -373,29 +386,29 @@ impl Fields {
         self.iter().find(|(key, _)| *key == name).map(|(_, v)| v)
     }
 
-    /// Adds a field behind the others.
+    /// Adds a field at the end.
     pub fn push(&mut self, name: impl Into<String>, value: Json) {
         self.0.push((name.into(), value));
     }
 
-    /// Returns the fields in their order.
+    /// Returns the fields in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes a field out.
+    /// Removes and returns a field.
     pub fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.remove(at))
     }
 
-    /// Takes out a field. Most blocks have no unknown ones in the end, and then
-    /// nothing stays allocated: a history has many of them.
+    /// Removes a field. Most blocks end up with no unknown fields, and then nothing stays
+    /// allocated.
     fn remove(&mut self, at: usize) -> Json {
         let (_, value) = self.0.remove(at);
         if self.0.is_empty() {
@@ -404,7 +417,7 @@ impl Fields {
         value
     }
 
-    /// Returns the first name that stands twice.
+    /// Returns the first name that occurs twice.
     pub(crate) fn duplicate(&self) -> Option<&str> {
         has_twice(self.0.iter().map(|(name, _)| name.as_str()), self.0.len())
     }

@@ -210,13 +210,15 @@ mod context;
 mod error;
 mod escape;
 mod gc;
+mod hex;
 mod ids;
 mod json;
 mod legacy;
+mod log;
 mod message;
 mod objects;
 mod random;
-mod restore;
+mod rewind;
 mod session;
 mod snapshot;
 mod storage;
@@ -233,36 +235,38 @@ pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};
+pub use log::{
+    Commit, Durability, Follower, GapBecause, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
+    Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
+};
 pub use message::{
-    Block, Compaction, Draft, Media, Message, Role, Spoken, StoredCompaction, TextBlock, Thinking,
+    Block, Compaction, Draft, Media, Message, Role, StoredCompaction, TextBlock, Thinking,
     ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
-pub use restore::{
+pub use rewind::{
     Attempt, ChangedBy, ChatMove, Choice, Conflict, ForkInto, ForkIntoPlan, ForkedInto, Kept,
     KeptBecause, Merge, NotRestored, OnConflict, Overlap, Part, PlannedChange, PlannedKind,
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
-    Answer, Answers, CallUsage, Commit, Compacted, Durability, Follower, ForkOptions, GapBecause,
-    History, HistoryGap, HistoryItem, Holder, Import, ImportOutcome, Intake, IntakeOptions,
-    KeptSource, LinePart, MessageCounts, Move, Moved, Note, OwnedRecords, Prompt, Prompts, Records,
-    RepairPlan, RepairReport, Session, SessionInfo, SessionOptions, SessionReader, SetAside,
-    SourceRecord, Spawned, Stats, Step, StepKind, Steps, Tool, ToolCall, ToolCalls, ToolOutcome,
-    TrailRecord, TrailRecords, Turn, VerifyReport, format_duration,
+    Answer, Answers, CallUsage, Compacted, ForkOptions, History, HistoryItem, Import,
+    ImportOutcome, InputLine, Intake, IntakeOptions, KeptSource, MessageCounts, Move, Note, Prompt,
+    Prompts, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Stats, Step, StepKind,
+    Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
 };
 pub use snapshot::{
-    Change, ChangeCounts, ChangeKind, Diff, Entries, FileState, Kind, LargeDir, LeftOutEntries,
-    LeftOutEntry, LeftOutReason, Limits, Progress, ScanProgress, ScanStage, Snapshot, TextDiff,
-    TooMuch, Totals,
+    Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
+    ScanProgress, ScanStage, SkippedEntries, SkippedEntry, SkippedReason, Snapshot, SnapshotLimits,
+    TextDiff, TooMuch, Totals,
 };
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Staging, Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};
 pub use trail::{
     Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
-    RecordRef, SpawnedBy, Sums,
+    RecordRef, SourceRecord, SpawnedBy, Sums,
 };
 pub use transcript::{CompactionSummary, Transcript};
 pub use trash::{
@@ -270,8 +274,13 @@ pub use trash::{
     Kept as KeptInTrash, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, Trashed,
 };
 pub use workspace::{
-    Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
+    About, Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
     Incomplete, LetGo, LetGoBecause, LogEntry, LogKind, LostState, NotCaptured, ObjectDamage,
     Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
     SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,
 };
+
+/// The Rust of README.md, which `cargo test --doc` compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

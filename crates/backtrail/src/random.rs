@@ -1,19 +1,19 @@
-//! Randomness, and the ids made of it.
+//! Randomness, and ids made from it.
 
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-/// Gives random bytes.
+/// A source of random bytes.
 pub trait Randomness: Send + Sync + fmt::Debug + 'static {
-    /// Fills `bytes` with bytes that nobody can foresee or repeat.
+    /// Fills `bytes` with unpredictable bytes.
     fn fill(&self, bytes: &mut [u8]) -> io::Result<()>;
 }
 
 /// The operating system's randomness: the default [`Randomness`].
 ///
-/// It is asked for every id. A generator of our own, seeded once, would repeat
-/// itself in both halves of a process that forks.
+/// Every id uses it. A generator of our own, seeded once, would repeat itself in both
+/// halves of a process that forks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsRandomness;
 
@@ -23,19 +23,19 @@ impl Randomness for OsRandomness {
     }
 }
 
-/// Makes an id: a version 4 UUID, random from its first digit, so that short
-/// prefixes tell ids apart.
+/// Creates a version 4 UUID, random from its first digit, so that short prefixes tell ids
+/// apart.
 pub(crate) fn new_uuid(random: &dyn Randomness) -> io::Result<uuid::Uuid> {
     let mut bytes = [0; 16];
     random.fill(&mut bytes)?;
     Ok(uuid::Builder::from_random_bytes(bytes).into_uuid())
 }
 
-/// Makes the ids of one session's records, asking for randomness once for
-/// several of them: a system call for each would be felt.
+/// Creates the ids of one session's records, asking for randomness once for several of
+/// them, because a system call for each would be noticeable.
 ///
-/// It belongs to a session's handle, which does not survive a fork anyway (both
-/// halves would share its locks), so no id is ever handed out twice.
+/// It belongs to a session's handle, which does not survive a fork anyway (both halves
+/// would share its locks), so no id is created twice.
 #[derive(Debug, Default)]
 pub(crate) struct IdSource(Mutex<Ahead>);
 

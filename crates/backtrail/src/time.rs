@@ -1,4 +1,4 @@
-//! Moments, and the clock they come from.
+//! Timestamps and the clock.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind};
 
 /// A moment in time, shown and stored as RFC 3339 in UTC.
 ///
-/// Milliseconds are always written; finer digits only where there are any.
+/// Milliseconds are always written, finer digits only if there are any.
 ///
 /// ```
 /// let at: backtrail::Timestamp = "2026-11-15T09:00:00+01:00".parse()?;
@@ -23,16 +23,16 @@ use crate::error::{Error, ErrorKind};
 pub struct Timestamp(jiff::Timestamp);
 
 impl Timestamp {
-    /// The first moment that a calendar has.
+    /// The earliest representable moment.
     pub(crate) const MIN: Self = Self(jiff::Timestamp::MIN);
 
-    /// Returns the moment that many milliseconds after 1970 began, if a
-    /// calendar has it.
+    /// Returns the moment this many milliseconds after the start of 1970, if it is
+    /// representable.
     pub fn from_millis(millis: i64) -> Option<Self> {
         jiff::Timestamp::from_millisecond(millis).ok().map(Self)
     }
 
-    /// Writes the moment as it is shown, past the formatting machinery.
+    /// Writes the same text as `Display`, but faster.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         const MILLIS: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
         const EXACT: DateTimePrinter = DateTimePrinter::new();
@@ -46,14 +46,15 @@ impl Timestamp {
             .expect("writing to memory does not fail");
     }
 
-    /// Returns the milliseconds since 1970 began.
+    /// Returns the milliseconds since the start of 1970.
     pub fn as_millis(self) -> i64 {
         self.0.as_millisecond()
     }
 }
 
 impl From<SystemTime> for Timestamp {
-    /// Converts, with moments outside years -9999 to 9999 moved to the nearest.
+    /// Converts a system time. Times outside the years -9999 to 9999 become the nearest
+    /// one inside.
     fn from(time: SystemTime) -> Self {
         let clamped = jiff::Timestamp::try_from(time).unwrap_or(if time < UNIX_EPOCH {
             jiff::Timestamp::MIN
@@ -103,9 +104,9 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Says what time it is.
+/// A source of the current time.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
-    /// Returns the present moment.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 

@@ -1,9 +1,9 @@
-//! `backtrail cat`: a file as it was.
+//! `backtrail cat`: prints a file as it was.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Component, Path, PathBuf};
 
-use backtrail::{Kind, Point, Snapshot};
+use backtrail::{FileKind, Point, Snapshot};
 
 use super::Answer;
 use super::here::Here;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(value_name = "POINT")]
     point: Point,
 
-    /// The file, from the current directory; one that was deleted is found, too
+    /// The file, relative to the current directory; it may be deleted by now
     #[arg(value_name = "PATH")]
     path: PathBuf,
 
@@ -35,12 +35,12 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let path = within(workspace.root(), &args.path)?;
     let state = snapshot.entry(&path)?;
     match state.as_ref().map(|state| state.kind) {
-        Some(Kind::File | Kind::Link) => {}
+        Some(FileKind::File | FileKind::Link) => {}
         Some(_) => {
-            let what = format!("{} was a directory then", args.path.display());
+            let what = format!("{} was a directory at {}", args.path.display(), args.point);
             let error = CommandError::invalid(what);
             return Err(match files_in(&snapshot, &path)? {
-                Some(files) => error.hint(format!("in it: {files}")),
+                Some(files) => error.hint(format!("it contains: {files}")),
                 None => error,
             });
         }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-/// Prints the bytes as they are; on a terminal, text that cannot command it.
+/// Prints the bytes as they are; on a terminal, without escapes.
 fn print(snapshot: &Snapshot, path: &Path) -> Result<()> {
     let mut out = io::stdout().lock();
     if io::stdout().is_terminal() {
@@ -61,7 +61,7 @@ fn print(snapshot: &Snapshot, path: &Path) -> Result<()> {
                 path.display(),
                 count(bytes.len() as u64, "byte")
             );
-            return Err(CommandError::invalid(what).hint("send it elsewhere: … > FILE"));
+            return Err(CommandError::invalid(what).hint("redirect it to a file: … > FILE"));
         }
         let text = String::from_utf8_lossy(&bytes);
         return out
@@ -73,7 +73,7 @@ fn print(snapshot: &Snapshot, path: &Path) -> Result<()> {
     out.flush().map_err(|error| unwritable(&error))
 }
 
-/// Writes the first few files beneath a directory; `None` if there are none.
+/// Names the first few files in a directory; `None` if there are none.
 fn files_in(snapshot: &Snapshot, dir: &Path) -> Result<Option<String>> {
     const NAMED: usize = 5;
     let mut names = Vec::new();
@@ -82,7 +82,7 @@ fn files_in(snapshot: &Snapshot, dir: &Path) -> Result<Option<String>> {
         let Ok(below) = path.strip_prefix(dir) else {
             continue;
         };
-        if state.kind == Kind::Dir {
+        if state.kind == FileKind::Dir {
             continue;
         }
         if names.len() == NAMED {
@@ -96,12 +96,12 @@ fn files_in(snapshot: &Snapshot, dir: &Path) -> Result<Option<String>> {
 
 fn not_there(snapshot: &Snapshot, path: &Path, args: &Args, ui: &Ui) -> CommandError {
     let shown = args.path.display();
-    let what = match snapshot.left_out_reason(path) {
+    let what = match snapshot.skipped_reason(path) {
         Ok(Some(reason)) => format!(
-            "{shown} was there at {} and was not captured: {reason}",
+            "{shown} existed at {} but was skipped: {reason}",
             args.point
         ),
-        _ => format!("there was no {shown} at {}", args.point),
+        _ => format!("{shown} did not exist at {}", args.point),
     };
     CommandError::not_found(what).hint(format!(
         "see when it changed: {} -- {}",
@@ -110,7 +110,7 @@ fn not_there(snapshot: &Snapshot, path: &Path, args: &Args, ui: &Ui) -> CommandE
     ))
 }
 
-/// Returns a path from the workspace's root. It need not exist.
+/// Returns a path relative to the workspace's root. It need not exist.
 pub(crate) fn within(root: &Path, path: &Path) -> Result<PathBuf> {
     let outside = || {
         let what = format!(
@@ -118,7 +118,7 @@ pub(crate) fn within(root: &Path, path: &Path) -> Result<PathBuf> {
             path.display(),
             root.display()
         );
-        CommandError::invalid(what).hint("paths are meant from the current directory")
+        CommandError::invalid(what).hint("paths are relative to the current directory")
     };
     let absolute = if path.is_absolute() {
         path.to_owned()
@@ -139,8 +139,7 @@ pub(crate) fn within(root: &Path, path: &Path) -> Result<PathBuf> {
     if let Ok(below) = clean.strip_prefix(root) {
         return Ok(below.to_owned());
     }
-    // A link on the way to it, as on some systems in the path to /tmp. Directories
-    // that are gone can have been none.
+    // A symbolic link on the way, such as /tmp on some systems. Deleted directories were none.
     let mut ways = clean.ancestors().skip(1);
     let real = ways.find_map(|dir| Some((dir, dir.canonicalize().ok()?)));
     let real = real.and_then(|(dir, real)| Some(real.join(clean.strip_prefix(dir).ok()?)));

@@ -1,6 +1,6 @@
-//! `backtrail checkpoint`: keep the files as they are now.
+//! `backtrail checkpoint`: saves the files as they are now.
 
-use backtrail::{Checkpoint, CheckpointOptions, LeftOutEntry, NotCaptured};
+use backtrail::{About, Checkpoint, CheckpointOptions, NotCaptured, SkippedEntry};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -12,20 +12,20 @@ use crate::progress;
 use crate::text::{count, grouped, one_line, path_json, size, visible_path};
 use crate::ui::Ui;
 
-/// Keep the state of the files, to come back to
+/// Save the files as they are now
 ///
-/// A checkpoint covers everything in the workspace: what edit tools, shell
-/// commands, builds and people changed alike. What it left out is said.
+/// A checkpoint covers everything in the workspace, whether edit tools, shell commands,
+/// builds or people changed it. Anything it skips is reported.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A name to find it by
+    /// A name for the checkpoint
     #[arg(value_name = "LABEL")]
     label: Option<String>,
 
     #[command(flatten)]
     here: Here,
 
-    /// Take a first snapshot of any size, and of / or the home directory
+    /// Allow a first snapshot of any size, and of / or the home directory
     #[arg(long)]
     yes: bool,
 }
@@ -42,27 +42,27 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     if args.yes {
         options = options.unlimited();
     }
-    let checkpoint = progress::keep(ui, options, |options| workspace.checkpoint(options));
+    let checkpoint = progress::checkpoint(ui, options, |options| workspace.checkpoint(options));
     let checkpoint = checkpoint.map_err(too_much)?;
     if ui.json() {
         ui.print_json(&checkpoint_json(&checkpoint))?;
         return Ok(Answer::Done);
     }
     ui.print_line(&checkpoint.id().prefix(8))?;
-    ui.status(&said(&checkpoint, &tilde(workspace.root())));
+    ui.status(&summary(&checkpoint, &tilde(workspace.root())));
     if let Some(text) = not_captured(checkpoint.not_captured()) {
-        ui.status(&format!("not captured: {text}"));
+        ui.status(&format!("not protected: {text}"));
     }
     Ok(Answer::Done)
 }
 
-/// Names the way on from a first snapshot that is too large.
+/// Adds hints to the error for a first snapshot that is too large.
 pub(crate) fn too_much(error: backtrail::Error) -> CommandError {
     let Some(much) = error.too_much().cloned() else {
         return error.into();
     };
-    let text = error.to_string();
-    // The directories have lines of their own here.
+    let text = error.message();
+    // The directories become hints.
     let what = match much.largest.is_empty() {
         true => text.as_str(),
         false => text.split("; ").next().unwrap_or_default(),
@@ -72,11 +72,11 @@ pub(crate) fn too_much(error: backtrail::Error) -> CommandError {
         let path = visible_path(&dir.path);
         let holds = format!("{path}/ has {} in {}", size(dir.bytes), files(dir.files));
         command.hint(match dir.ignore_line() {
-            Some(line) => format!("{holds}; leave it out by this line in .backtrailignore: {line}"),
+            Some(line) => format!("{holds}; to skip it, add this line to .backtrailignore: {line}"),
             None => holds,
         })
     });
-    named.hint("or take it all: --yes")
+    named.hint("or include everything: --yes")
 }
 
 fn files(n: u64) -> String {
@@ -86,35 +86,34 @@ fn files(n: u64) -> String {
     }
 }
 
-fn said(checkpoint: &Checkpoint, root: &str) -> String {
+fn summary(checkpoint: &Checkpoint, root: &str) -> String {
     let files = files(checkpoint.files());
     let changed = match checkpoint.changed() {
         0 => String::new(),
-        n => format!(", {} changed since the last", grouped(n)),
+        n => format!(", {} changed since the last checkpoint", grouped(n)),
     };
     format!(
-        "kept {files} ({}) of {root}{changed}",
+        "saved {files} ({}) in {root}{changed}",
         size(checkpoint.bytes())
     )
 }
 
-/// Writes the first few of what was not captured; `None` where nothing was left
-/// out.
+/// Names the first few skipped entries; `None` if nothing was skipped.
 pub(crate) fn not_captured(not_captured: &NotCaptured) -> Option<String> {
     first_of(&not_captured.first, not_captured.count)
 }
 
-/// Writes the first few of some entries; `None` where there are none.
-pub(crate) fn named(entries: &[LeftOutEntry]) -> Option<String> {
+/// Names the first few entries; `None` if there are none.
+pub(crate) fn named(entries: &[SkippedEntry]) -> Option<String> {
     first_of(entries, entries.len() as u64)
 }
 
-fn first_of(entries: &[LeftOutEntry], all: u64) -> Option<String> {
+fn first_of(entries: &[SkippedEntry], all: u64) -> Option<String> {
     const NAMED: usize = 3;
     if all == 0 {
         return None;
     }
-    let named: Vec<String> = entries.iter().take(NAMED).map(left_out).collect();
+    let named: Vec<String> = entries.iter().take(NAMED).map(skipped).collect();
     let more = all - named.len() as u64;
     let mut text = named.join(", ");
     match (more, text.is_empty()) {
@@ -125,7 +124,7 @@ fn first_of(entries: &[LeftOutEntry], all: u64) -> Option<String> {
     Some(text)
 }
 
-fn left_out(entry: &LeftOutEntry) -> String {
+fn skipped(entry: &SkippedEntry) -> String {
     let path = one_line(&visible_path(&entry.path), 60);
     match entry.bytes {
         0 => format!("{path} ({})", entry.reason),
@@ -133,12 +132,12 @@ fn left_out(entry: &LeftOutEntry) -> String {
     }
 }
 
-/// Writes a checkpoint as data.
+/// Returns a checkpoint as JSON.
 pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
     let mut value = json!({
         "id": checkpoint.id(),
         "at": checkpoint.at(),
-        "why": checkpoint.why(),
+        "reason": checkpoint.why(),
         "snapshot": checkpoint.snapshot_id(),
         "session": checkpoint.session().map(|place| &place.id),
         "seq": checkpoint.session().map(|place| place.seq),
@@ -146,22 +145,24 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
         "files": checkpoint.files(),
         "bytes": checkpoint.bytes(),
         "changed": checkpoint.changed(),
-        "not_captured": not_captured_json(checkpoint.not_captured()),
+        "skipped": not_captured_json(checkpoint.not_captured()),
     });
-    if let Some(about) = checkpoint.about() {
-        value["about"] = about.into();
+    match checkpoint.about() {
+        Some(About::Text(text)) => value["about"] = text.into(),
+        Some(About::SessionDeleted) => value["session_deleted"] = true.into(),
+        _ => {}
     }
     if let Some(start) = checkpoint.begun_by() {
         value["begun_by"] = json!(start);
     }
     if let Ok(Some(let_go)) = checkpoint.let_go() {
-        value["let_go"] = json!({"at": let_go.at, "because": let_go.because});
+        value["dropped"] = json!({"at": let_go.at, "reason": let_go.because});
     }
     value
 }
 
 pub(crate) fn not_captured_json(not_captured: &NotCaptured) -> Value {
-    let entry = |entry: &LeftOutEntry| {
+    let entry = |entry: &SkippedEntry| {
         json!({
             "path": path_json(&entry.path),
             "reason": entry.reason.as_str(),

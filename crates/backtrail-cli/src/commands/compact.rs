@@ -1,33 +1,31 @@
-//! `backtrail compact`: a summary in place of what was said.
+//! `backtrail compact`: a summary in place of earlier messages.
 
 use std::path::PathBuf;
 
 use backtrail::Compaction;
 use serde_json::json;
 
-use super::{Answer, locked_hint, require_store, resolve, short, speak_in};
+use super::{Answer, locked_hint, open_to_write, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::input::read_text;
 use crate::text::count;
 use crate::ui::Ui;
 
-/// Put a summary in the place of what was said, for the model
+/// Replace earlier messages with a summary in the model's context
 ///
-/// What it covers stays in the history; only the context begins with the summary
-/// from then on.
+/// The messages stay in the history; only the context starts with the summary from now on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
 
-    /// The file that holds the summary; - reads it from stdin
+    /// The file with the summary; - reads stdin
     #[arg(long, value_name = "FILE")]
     summary_file: PathBuf,
 
-    /// How many of the last messages stay, at least: more do where a tool call
-    /// would lose its result
+    /// Keep at least this many of the last messages; more if a tool call would lose its result
     #[arg(long, value_name = "N", default_value_t = 0)]
     keep: u64,
 }
@@ -36,7 +34,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let summary = read_text(&args.summary_file, "the summary")?;
-    let session = speak_in(&store, &id, None, ui).map_err(|error| locked_hint(error, &id))?;
+    let session = open_to_write(&store, &id, None, ui).map_err(|error| locked_hint(error, &id))?;
     let id = session.id().clone();
     let done = session.compact(&Compaction::new(summary).keep(args.keep))?;
     session.close()?;
@@ -53,11 +51,11 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     let id = short(&id);
     ui.print_line(&format!(
-        "the summary stands for {} of {id} now (record {}); {} kept behind it",
+        "the summary replaces {} of {id} (record {}); {} kept after it",
         count(done.removed_message_count, "message"),
         done.seq,
         count(done.kept, "message"),
     ))?;
-    ui.take_back(&format!("undo {id}"));
+    ui.to_reverse(&format!("undo {id}"));
     Ok(Answer::Done)
 }

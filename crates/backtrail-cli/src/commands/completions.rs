@@ -1,8 +1,7 @@
-//! `backtrail completions`: a script for a shell, and what the script asks.
+//! `backtrail completions`: completion scripts, and the answers they ask for.
 //!
-//! The scripts know nothing: on each press of the key they ask the hidden word
-//! `__complete` what may stand there. So they never grow old, and sessions and labels are
-//! completed as well as verbs.
+//! The scripts know nothing: they call the hidden verb `__complete` on each press of the key.
+//! So they never become stale, and can complete sessions and labels as well as verbs.
 
 mod line;
 mod values;
@@ -17,9 +16,9 @@ use crate::args::{self, Global};
 use crate::error::Result;
 use crate::ui::{Ui, unwritable};
 
-/// Print a script that completes commands in a shell
+/// Print a completion script for a shell
 ///
-/// Verbs and options are completed, and the sessions, checkpoints and labels of your store.
+/// It completes verbs, options, and the sessions, checkpoints and labels of your store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The shell
@@ -54,14 +53,13 @@ pub(crate) fn run(args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-/// The word that the scripts ask with.
+/// The hidden verb that the scripts call.
 pub(crate) const COMPLETE: &str = "__complete";
 
-/// Answers a script: prints what may stand in the place of the last word, one a line,
-/// with what it is behind a tab. Whatever goes wrong, it prints nothing, and it never
-/// writes to the store.
+/// Answers a script: prints the completions of the last word, one per line, each with a
+/// description after a tab. On any error it prints nothing, and it never writes to the store.
 ///
-/// The words come behind `--`; with `--empty` before it there is one more, which is empty.
+/// The words come after `--`; `--empty` before it adds an empty one.
 pub(crate) fn complete(words: impl Iterator<Item = OsString>) {
     let mut words: Vec<String> = words.map(|it| it.to_string_lossy().into_owned()).collect();
     let Some(begin) = words.iter().position(|word| word == "--") else {

@@ -1,4 +1,4 @@
-//! `backtrail config`: every setting, its value and where it comes from.
+//! `backtrail config`: prints the settings.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,6 +10,7 @@ use super::Answer;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home;
+use crate::layout::{Column, Table, styled};
 use crate::settings::{Setting, Settings};
 use crate::text::{exact_size, one_line, path_json};
 use crate::ui::{DIM, Ui, unwritable};
@@ -84,7 +85,7 @@ fn prices_row(prices: &Setting<Vec<Price>>) -> Row {
     });
     Row {
         name: "prices",
-        shown: one_line(&format!("of {}", names.join(", ")), 60),
+        shown: one_line(&format!("for {}", names.join(", ")), 60),
         value: Value::Object(value.collect()),
         source: source_of(prices),
     }
@@ -111,20 +112,27 @@ fn source_of<T>(setting: &Setting<T>) -> Value {
 }
 
 fn print(rows: &[Row], dir: &Path, ui: &Ui) -> std::io::Result<()> {
-    let mut out = ui.out();
-    let width = rows
-        .iter()
-        .map(|row| row.shown.chars().count())
-        .max()
-        .unwrap_or(0);
+    let mut table = Table::new([
+        Column::text(""),
+        Column::text(""),
+        Column::text("").style(DIM),
+    ]);
     for row in rows {
         let source = row.source.as_str().unwrap_or("config.toml");
         let Row { name, shown, .. } = row;
-        writeln!(out, "{name:<12} = {shown:<width$}  {DIM}({source}){DIM:#}")?;
+        table.push([
+            (*name).into(),
+            format!("= {shown}").into(),
+            format!("({source})").into(),
+        ]);
+    }
+    let mut out = ui.out();
+    for line in table.lines(None) {
+        writeln!(out, "{}", styled(&line))?;
     }
     out.flush()?;
     ui.remark(&format!(
-        "settings are kept in {}",
+        "settings file: {}",
         dir.join("config.toml").display()
     ));
     Ok(())

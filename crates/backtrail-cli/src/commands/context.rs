@@ -1,26 +1,26 @@
-//! `backtrail context`: what a model should be sent now.
+//! `backtrail context`: prints what a model should be sent.
 
 use std::io::{self, Write};
 
 use backtrail::Shape;
 
-use super::{Answer, require_store, resolve, say_gaps, short};
+use super::{Answer, report_gaps, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::count;
 use crate::ui::{Ui, unwritable};
 
-/// Print what a model should be sent now, as JSON
+/// Print the messages to send to a model, as JSON
 ///
-/// The instructions, the last summary and what was said since, with what a
-/// provider would refuse mended by fixed rules: docs/context.md has them.
+/// These are the instructions, the last summary and the messages since. What a provider
+/// would refuse is repaired by fixed rules; docs/context.md lists them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
 
-    /// The shape of it
+    /// The provider's format
     #[arg(long, value_name = "SHAPE", default_value = "neutral")]
     #[arg(value_parser = ["neutral", "anthropic", "openai", "openai-chat"])]
     format: String,
@@ -37,13 +37,13 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         .and_then(|()| out.write_all(b"\n"))
         .and_then(|()| out.flush())
         .map_err(|error| unwritable(&error))?;
-    say_gaps(&reader.gaps()?, ui);
+    report_gaps(&reader.gaps()?, ui);
     for mend in context.mends() {
-        ui.remark(&format!("mended: {mend}"));
+        ui.remark(&format!("repaired: {mend}"));
     }
     if context.skipped() > 0 {
         let text = format!(
-            "{} of the history could not be read and may be missing here",
+            "{} in the history cannot be read; messages may be missing",
             count(context.skipped(), "place")
         );
         ui.warning(&text, Some(&format!("backtrail verify {}", short(&id))));

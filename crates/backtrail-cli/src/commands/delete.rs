@@ -1,41 +1,42 @@
-//! `backtrail delete`: sessions to the trash, or out of the store for good.
+//! `backtrail delete`: moves sessions to the trash, or purges them.
 
-mod purge;
-
-use backtrail::{DeletePlan, DeleteScope, Deletion, DeletionBecause, SessionId, Store};
+use backtrail::{
+    DeletePlan, DeleteScope, Deletion, DeletionBecause, PurgePlan, PurgeReport, SessionId,
+    StillHeld, Store,
+};
 use serde_json::{Value, json};
 
 use super::{Answer, locked_hint, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
-use crate::text::count;
+use crate::text::{count, path_json, size, visible_path};
 use crate::ui::Ui;
+use crate::when;
 
 /// Move sessions to the trash, or purge them
 ///
-/// Nothing is lost: trash restore brings them back, and what was forked from them goes on
-/// reading them there. The files of a workspace are not touched, and what a session did to
-/// them can still be taken back.
+/// `trash restore` restores them, and their forks still work. The files of a workspace are not
+/// touched, and what a session did to them can still be undone.
 ///
-/// With --purge no byte of a session stays in the store: for a key that leaked. Its words,
-/// its payloads and its states of files go, here and in the trash; the space of those files
-/// is free after the next gc. What was forked from it stays, and says what is gone. Files are
-/// removed, not overwritten on the disk.
+/// --purge removes every byte of a session from the store and the trash, for example after a
+/// key leaked: its messages, payloads and saved files. The next gc frees the space of the
+/// files. Forks stay, without the part that was purged. Files are removed, not overwritten on
+/// the disk.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Sessions: their ids, the first 4 or more characters of each, or latest
+    /// Sessions: ids or their first 4 or more characters, or latest
     #[arg(value_name = "REF", required = true)]
     references: Vec<String>,
 
-    /// Take along what was forked from them, and the sessions of their sub-agents
+    /// Also delete their forks and the sessions of their sub-agents
     #[arg(long)]
     cascade: bool,
 
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Remove them for good, from the trash as well
+    /// Remove them permanently, also from the trash
     #[arg(long)]
     purge: bool,
 
@@ -47,7 +48,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     if args.purge {
-        return purge::run(args, &store, ui);
+        return purge(args, &store, ui);
     }
     let ids = args.references.iter();
     let ids = ids.map(|reference| resolve(&store, reference));
@@ -67,23 +68,23 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         }))?;
         return Ok(Answer::Done);
     }
-    let outcome = if args.dry_run { "would go to" } else { "is in" };
+    let moved = if args.dry_run { "would move" } else { "moved" };
     for deletion in &deletions {
-        let because = because(deletion);
+        let relation = relation(deletion);
         let id = short(&deletion.id);
-        ui.print_line(&format!("session {id}{because} {outcome} the trash"))?;
+        ui.print_line(&format!("{moved} session {id}{relation} to the trash"))?;
     }
     for fork in &forks {
         ui.status(&format!(
-            "{} was forked from it, and reads it there",
+            "{} is a fork of it and still reads it there",
             short(fork)
         ));
     }
     if !args.dry_run {
-        // In the order in which they can be read at once: the one that others come from first.
+        // Parents first, so that each can be read at once.
         let ids = deletions.iter().rev().map(|deletion| short(&deletion.id));
         let ids: Vec<&str> = ids.collect();
-        ui.take_back(&format!("trash restore {}", ids.join(" ")));
+        ui.to_reverse(&format!("trash restore {}", ids.join(" ")));
     }
     Ok(Answer::Done)
 }
@@ -99,7 +100,7 @@ fn apply(plan: DeletePlan, deletions: &[Deletion]) -> Result<()> {
     plan.apply().map_err(|error| locked(error, deletions))
 }
 
-/// Says who speaks in a session that therefore stays.
+/// Names the process that is writing to a session, which therefore is not deleted.
 fn locked(error: backtrail::Error, deletions: &[Deletion]) -> crate::error::CommandError {
     let text = error.to_string();
     let named = |deletion: &&Deletion| text.contains(deletion.id.as_str());
@@ -107,30 +108,30 @@ fn locked(error: backtrail::Error, deletions: &[Deletion]) -> crate::error::Comm
         Some(deletion) if error.kind() == backtrail::ErrorKind::Locked => {
             locked_hint(error, &deletion.id)
                 .without_hints()
-                .hint("end it there first; nothing was deleted")
+                .hint("stop it first; nothing was deleted")
         }
         _ => error.into(),
     }
 }
 
-fn because(deletion: &Deletion) -> String {
+fn relation(deletion: &Deletion) -> String {
     match &deletion.because {
-        DeletionBecause::Fork { of } => format!(" (forked from {})", short(of)),
-        DeletionBecause::SubAgent { of } => format!(" (begun by {})", short(of)),
+        DeletionBecause::Fork { of } => format!(" (a fork of {})", short(of)),
+        DeletionBecause::SubAgent { of } => format!(" (a sub-agent of {})", short(of)),
         _ => String::new(),
     }
 }
 
 fn deletion_json(deletion: &Deletion) -> Value {
-    let (because, of) = match &deletion.because {
+    let (reason, of) = match &deletion.because {
         DeletionBecause::Fork { of } => ("fork", Some(of)),
         DeletionBecause::SubAgent { of } => ("sub_agent", Some(of)),
         _ => ("named", None),
     };
-    json!({"session": deletion.id, "because": because, "of": of})
+    json!({"session": deletion.id, "reason": reason, "of": of})
 }
 
-/// Finds a session, in the trash as well, or purged before.
+/// Finds a session, also in the trash or purged before.
 fn resolve_anywhere(store: &Store, reference: &str) -> Result<SessionId> {
     let Err(error) = store.resolve(reference, None) else {
         return resolve(store, reference);
@@ -141,7 +142,7 @@ fn resolve_anywhere(store: &Store, reference: &str) -> Result<SessionId> {
     }
 }
 
-/// Writes several sessions as one tells them apart.
+/// Returns the short ids of sessions, the first few of many.
 fn all_short(ids: &[SessionId]) -> String {
     const NAMED: usize = 5;
     let names: Vec<&str> = ids.iter().take(NAMED).map(short).collect();
@@ -149,4 +150,201 @@ fn all_short(ids: &[SessionId]) -> String {
         0 => names.join(", "),
         n => format!("{} and {}", names.join(", "), count(n as u64, "more")),
     }
+}
+
+fn purge(args: &Args, store: &Store, ui: &Ui) -> Result<Answer> {
+    let ids = args.references.iter();
+    let ids = ids.map(|reference| resolve_anywhere(store, reference));
+    let ids = ids.collect::<Result<Vec<SessionId>>>()?;
+    let plan = store.purge_plan(&ids, scope(args))?;
+    if args.dry_run {
+        if ui.json() {
+            ui.print_json(&to_json(&plan, &PurgeReport::default(), args))?;
+        } else {
+            for deletion in plan.deletions() {
+                ui.print_line(&format!("would purge session {}", short(&deletion.id)))?;
+            }
+            for id in plan.again() {
+                ui.status(&format!("session {} was purged before", short(id)));
+            }
+            warn(&plan, ui);
+        }
+        return Ok(Answer::Done);
+    }
+    // A purge that is only to be finished needs no confirmation.
+    if !args.yes && !plan.deletions().is_empty() {
+        warn(&plan, ui);
+        let all: Vec<SessionId> = plan.deletions().iter().map(|it| it.id.clone()).collect();
+        let question = format!(
+            "permanently purge {}? this cannot be undone",
+            all_short(&all)
+        );
+        if !ui.confirm(&question)? {
+            ui.status("nothing purged");
+            return Ok(Answer::No);
+        }
+    }
+    let planned = to_json(&plan, &PurgeReport::default(), args);
+    let deletions = plan.deletions().to_vec();
+    if args.yes {
+        warn(&plan, ui);
+    }
+    let report = plan.apply().map_err(|error| locked(error, &deletions))?;
+    if ui.json() {
+        let mut value = planned;
+        add_report(&mut value, &report);
+        ui.print_json(&value)?;
+    } else {
+        print_purged(&report, ui)?;
+    }
+    warn_left(&report, ui);
+    Ok(Answer::Done)
+}
+
+fn print_purged(report: &PurgeReport, ui: &Ui) -> Result<()> {
+    for id in &report.purged {
+        ui.print_line(&format!("purged session {}", short(id)))?;
+    }
+    let files = size(report.bytes);
+    match report.checkpoints {
+        // Only an earlier purge was finished.
+        0 if report.bytes == 0 => {}
+        0 => ui.status(&format!("removed {files}")),
+        n => ui.status(&format!(
+            "removed {files} and the files of {}; run {} gc to free the space",
+            count(n, "checkpoint"),
+            ui.program()
+        )),
+    }
+    if !report.renamed.is_empty() {
+        let forks = all_short(&report.renamed);
+        ui.status(&format!(
+            "also removed the title and tags that {forks} inherited"
+        ));
+    }
+    Ok(())
+}
+
+/// Warns of what a purge will leave.
+fn warn(plan: &PurgePlan, ui: &Ui) {
+    if !plan.forks().is_empty() {
+        let forks = all_short(plan.forks());
+        let what = format!("its forks stay, without the part before the fork: {forks}");
+        ui.warning(&what, Some("to purge them too: --cascade"));
+    }
+    if !plan.sub_agents().is_empty() {
+        let sessions = all_short(plan.sub_agents());
+        let what = format!("the sessions of its sub-agents stay: {sessions}");
+        ui.warning(&what, Some("to purge them too: --cascade"));
+    }
+    let Some(first) = plan.still_held().first() else {
+        return;
+    };
+    let more = match plan.still_held().len() {
+        1 => String::new(),
+        n => format!(" and {} after it", count(n as u64 - 1, "checkpoint")),
+    };
+    let what = format!(
+        "files that it left stay in the store: {}{more}",
+        held(first)
+    );
+    let hint = match &first.session {
+        Some(session) => format!(
+            "to purge that session too: delete --purge {}",
+            short(session)
+        ),
+        None => "to erase them there too: delete the files, run backtrail checkpoint, then \
+                 backtrail gc --older-than 0d"
+            .to_owned(),
+    };
+    ui.warning(&what, Some(&hint));
+}
+
+fn held(held: &StillHeld) -> String {
+    let paths: Vec<String> = held.paths.iter().map(|path| visible_path(path)).collect();
+    let more = match held.count.saturating_sub(paths.len() as u64) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let by = match &held.session {
+        Some(session) => format!("of session {}", short(session)),
+        None => "of yours".to_owned(),
+    };
+    format!(
+        "checkpoint {} {by} ({}) has {}{more}",
+        held.checkpoint.prefix(8),
+        when::brief(held.at),
+        paths.join(", ")
+    )
+}
+
+fn warn_left(report: &PurgeReport, ui: &Ui) {
+    if !report.still_named.is_empty() {
+        let forks = all_short(&report.still_named);
+        let what = format!("these forks still have a title or tags of it: {forks}");
+        ui.warning(
+            &what,
+            Some("purge them too, or stop the processes writing to them and retry"),
+        );
+    }
+    if let Some(first) = report.still_quoted.first() {
+        let others = match report.still_quoted.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        let what = format!(
+            "text by other sessions that quotes this one is kept: checkpoint {}{others}",
+            first.prefix(8)
+        );
+        ui.warning(&what, None);
+    }
+    for path in &report.unread {
+        let what = format!("{} cannot be read; left alone", visible_path(path));
+        ui.warning(&what, Some("backtrail verify"));
+    }
+    for path in &report.left {
+        let what = format!(
+            "{} is not part of the store; left alone",
+            visible_path(path)
+        );
+        ui.warning(&what, None);
+    }
+}
+
+fn to_json(plan: &PurgePlan, report: &PurgeReport, args: &Args) -> Value {
+    let held = plan.still_held().iter().map(|held| {
+        json!({
+            "workspace": path_json(&held.root),
+            "checkpoint": held.checkpoint.to_string(),
+            "at": held.at,
+            "session": held.session,
+            "files": held.count,
+            "first": held.paths.iter().map(|path| path_json(path)).collect::<Vec<_>>(),
+        })
+    });
+    let mut value = json!({
+        "purged": plan.deletions().iter().map(deletion_json).collect::<Vec<_>>(),
+        "again": plan.again(),
+        "forks": plan.forks(),
+        "sub_agents": plan.sub_agents(),
+        "still_held": held.collect::<Vec<_>>(),
+        "dry_run": args.dry_run,
+    });
+    if !args.dry_run {
+        add_report(&mut value, report);
+    }
+    value
+}
+
+fn add_report(value: &mut Value, report: &PurgeReport) {
+    let paths = |paths: &[std::path::PathBuf]| -> Vec<Value> {
+        paths.iter().map(|path| path_json(path)).collect()
+    };
+    value["bytes"] = report.bytes.into();
+    value["checkpoints"] = report.checkpoints.into();
+    value["renamed"] = json!(report.renamed);
+    value["still_named"] = json!(report.still_named);
+    value["still_quoted"] = json!(report.still_quoted);
+    value["unread"] = paths(&report.unread).into();
+    value["left"] = paths(&report.left).into();
 }

@@ -1,4 +1,4 @@
-//! `backtrail diff`: what changed.
+//! `backtrail diff`: shows what changed.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -15,6 +15,7 @@ use super::recovery::Finish;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
+use crate::layout::{self, Cell, Column, Line, Span, Table, width_of};
 use crate::pager::Paged;
 use crate::progress;
 use crate::text::{count, visible};
@@ -28,17 +29,17 @@ const CONTEXT: usize = 3;
 
 /// Show what changed between two points, or since one
 ///
-/// Without a point: from the start of the last turn or run to now. With one: from
-/// there to now. A point is a checkpoint's or record's id (or its first 4 or more
-/// characters), a label, last, last~N (before the last N turns or runs), or
-/// REF:SEQ (a record of a session).
+/// Without a point: what the last turn or run changed, and everything since. With one point:
+/// from there to now. A point is the id of a checkpoint or record (or its first 4 or more
+/// characters), a label, last, last~N (before the last N turns or runs), or REF:SEQ (a record
+/// of a session).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// From where
+    /// The start
     #[arg(value_name = "A")]
     from: Option<Point>,
 
-    /// To where [default: now]
+    /// The end [default: now]
     #[arg(value_name = "B")]
     to: Option<Point>,
 
@@ -50,11 +51,11 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "name_only")]
     stat: bool,
 
-    /// Show the names of the files alone
+    /// Show only the names of the files
     #[arg(long)]
     name_only: bool,
 
-    /// End each name with a zero byte, and quote none
+    /// End each name with a NUL byte, unquoted
     #[arg(short = 'z', requires = "name_only")]
     zero: bool,
 
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         let changes = serde_json::to_value(diff.changes()).unwrap_or(Value::Null);
         ui.print_json(&changes)?;
     } else if diff.is_empty() {
-        ui.status(&format!("nothing changed in {}", tilde(workspace.root())));
+        ui.status(&format!("no changes in {}", tilde(workspace.root())));
     } else {
         let mut out = if args.zero {
             Paged::stdout()
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         printed.and_then(|()| finish(out))?;
     }
     if let Some(text) = named(diff.no_longer_captured()) {
-        ui.status(&format!("no longer captured: {text}"));
+        ui.status(&format!("no longer protected: {text}"));
     }
     Ok(Answer::Done)
 }
@@ -114,8 +115,7 @@ fn compare(args: &Args, workspace: &Workspace, ui: &Ui) -> Result<Diff> {
     }
 }
 
-/// Returns the files as they were before the last turn or run; where there was
-/// none, at the last checkpoint.
+/// Returns the files before the last turn or run; without one, at the last checkpoint.
 fn start_of_last(workspace: &Workspace) -> Result<Snapshot> {
     let found = match workspace.resolve(&Point::turns_back(1)) {
         Err(error) if error.kind() == ErrorKind::NotFound => workspace.resolve(&Point::last()),
@@ -124,8 +124,7 @@ fn start_of_last(workspace: &Workspace) -> Result<Snapshot> {
     Ok(found?.snapshot()?)
 }
 
-/// Prints the paths: byte for byte with a zero behind each, or else in lines, in
-/// quotes where they hold what would break one.
+/// Prints the paths: byte for byte and NUL-terminated, or one a line, quoted where needed.
 fn print_names(diff: &Diff, zero: bool, out: &mut impl Write) -> Result<()> {
     let print = |change: &Change, out: &mut dyn Write| {
         if zero {
@@ -139,7 +138,9 @@ fn print_names(diff: &Diff, zero: bool, out: &mut impl Write) -> Result<()> {
     printed.map_err(|error| unwritable(&error))
 }
 
-/// The most signs that a change is drawn with.
+/// A longer path does not widen the column for others.
+const WIDEST_NAME: usize = 60;
+/// The longest bar.
 const WIDEST_BAR: u64 = 30;
 
 fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
@@ -153,19 +154,29 @@ fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
         }
         rows.push((change.to_string(), lines));
     }
-    let width = rows.iter().map(|(name, _)| name.chars().count()).max();
-    let width = width.unwrap_or(0).min(60);
     let most = rows.iter().map(|(_, lines)| lines.total());
     let most = most.max().unwrap_or(0).max(1);
     let mut out = styled(ui, out);
+    let mut table = Table::new([Column::text(""), Column::number(""), Column::text("")]);
+    for (name, lines) in &rows {
+        let name = vec![Span::plain(&visible(name))];
+        let text = |text: &str| (String::new(), vec![Span::plain(text)]);
+        let (number, mut bar) = match *lines {
+            Lines::Counted(a, r) => ((a + r).to_string(), bar(a, r, most)),
+            Lines::Binary => text("binary"),
+            Lines::TooLarge => text("too large to compare"),
+        };
+        table.push(match number.is_empty() || width_of(&name) > WIDEST_NAME {
+            false => vec![Cell::Line(name), number.into(), Cell::Line(bar)],
+            true => {
+                bar.insert(0, Span::plain(&format!("  {number} ")));
+                vec![Cell::Rest(name.into_iter().chain(bar).collect())]
+            }
+        });
+    }
     let mut print = || {
-        for (name, lines) in &rows {
-            let bar = match *lines {
-                Lines::Counted(a, r) => format!("{:>5} {}", a + r, bar(a, r, most)),
-                Lines::Binary => "binary".to_owned(),
-                Lines::TooLarge => "too large to compare".to_owned(),
-            };
-            writeln!(out, "{:<width$}  {bar}", visible(name))?;
+        for line in table.lines(None) {
+            writeln!(out, "{}", layout::styled(&line))?;
         }
         let files = count(rows.len() as u64, "path");
         writeln!(
@@ -182,7 +193,7 @@ pub(crate) enum Lines {
     Counted(u64, u64),
     /// One side is not text.
     Binary,
-    /// One side is too large to be compared line by line.
+    /// One side is too large to compare line by line.
     TooLarge,
 }
 
@@ -207,23 +218,22 @@ pub(crate) fn lines_of(diff: &Diff, change: &Change) -> backtrail::Result<Lines>
     })
 }
 
-fn bar(added: u64, removed: u64, most: u64) -> String {
+fn bar(added: u64, removed: u64, most: u64) -> Line {
     let scaled = |n: u64| match n {
         0 => 0,
         n if most <= WIDEST_BAR => n,
         n => (n * WIDEST_BAR / most).max(1),
     };
     let signs = |sign: &str, n: u64| sign.repeat(usize::try_from(scaled(n)).unwrap_or(0));
-    format!(
-        "{ADDED}{}{ADDED:#}{REMOVED}{}{REMOVED:#}",
-        signs("+", added),
-        signs("−", removed)
-    )
+    vec![
+        Span::new(ADDED, &signs("+", added)),
+        Span::new(REMOVED, &signs("−", removed)),
+    ]
 }
 
 fn print_unified(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
     if !ui.styles_stdout() && !io::stdout().is_terminal() {
-        // As it is, so that others can apply it.
+        // Unchanged, so that it can be applied as a patch.
         diff.write_unified(out, CONTEXT)?;
         return Ok(());
     }
@@ -235,7 +245,7 @@ fn print_unified(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// Colours a unified diff, and shows what could command a terminal.
+/// Colours a unified diff and makes its terminal escapes visible.
 pub(crate) fn paint(text: &[u8], out: &mut impl Write) -> io::Result<()> {
     let mut in_hunk = false;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -254,7 +264,7 @@ pub(crate) fn paint(text: &[u8], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a stream that takes styles out where they are not wanted.
+/// Returns a stream that removes styles where they are not wanted.
 pub(super) fn styled<'a>(ui: &Ui, out: &'a mut impl Write) -> Box<dyn Write + 'a> {
     if ui.styles_stdout() {
         Box::new(out)
@@ -263,7 +273,7 @@ pub(super) fn styled<'a>(ui: &Ui, out: &'a mut impl Write) -> Box<dyn Write + 'a
     }
 }
 
-/// Takes styles out of what is written.
+/// Removes styles from what is written.
 struct Strip<'a, W>(&'a mut W);
 
 impl<W: Write> Write for Strip<'_, W> {

@@ -1,6 +1,6 @@
-//! `backtrail doctor`: whether everything is well, and what to do where it is not.
+//! `backtrail doctor`: checks for problems and suggests fixes.
 //!
-//! It only reads, takes no lock, and goes on whatever it finds.
+//! It only reads, takes no lock, and continues whatever it finds.
 
 mod agents;
 mod files;
@@ -16,14 +16,15 @@ use super::{Answer, open_files_store};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::{self, tilde};
+use crate::layout::hanging;
 use crate::settings::Settings;
-use crate::text::{behind, count, visible};
+use crate::text::{count, visible};
 use crate::ui::{BOLD, Ui, unwritable};
 
-/// Look whether everything is well, and say what to do where it is not
+/// Check for problems and suggest fixes
 ///
-/// It only reads. Exit code 1: something was found, and the command that helps stands below
-/// it. Agents that delete their own history are warned of.
+/// It only reads. Exits 1 if it finds a problem; the command that fixes it is shown below. It
+/// also warns of agents that delete their own history.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
@@ -39,21 +40,21 @@ pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         print(&checks, ui).map_err(|error| unwritable(&error))?;
         match found {
             0 if warnings > 0 => {
-                ui.status(&format!("all is well, with {}", count(warnings, "warning")));
+                ui.status(&format!("no problems, {}", count(warnings, "warning")));
             }
-            0 => ui.status("all is well"),
-            n => ui.status(&format!("{} to look after", count(n, "thing"))),
+            0 => ui.status("no problems"),
+            n => ui.status(&count(n, "problem")),
         }
     }
     Ok(if found == 0 { Answer::Done } else { Answer::No })
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 struct Check {
     name: &'static str,
     ok: bool,
     message: String,
-    /// The command that helps.
+    /// The command that fixes it.
     hint: Option<String>,
 }
 
@@ -76,7 +77,7 @@ impl Check {
         }
     }
 
-    /// Something that is no fault of the store's, and should be known.
+    /// Makes a warning: not a fault of the store.
     fn warning(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             ok: true,
@@ -102,7 +103,7 @@ impl Check {
 
 fn look(dir: &Path, global: &Global, ui: &Ui) -> Vec<Check> {
     let mut checks = vec![settings(dir)];
-    // A mistake in the settings must not hide how the store is.
+    // A mistake in the settings must not hide the state of the store.
     let store = match open_files_store(global) {
         Ok(store) => Ok(store),
         Err(_) => backtrail::Store::open(dir).map(Some),
@@ -115,13 +116,13 @@ fn look(dir: &Path, global: &Global, ui: &Ui) -> Vec<Check> {
                 "store",
                 what,
                 format!(
-                    "look at the file `format` in {}, or put it back from a copy",
+                    "check the file `format` in {}, or restore it from a backup",
                     tilde(dir)
                 ),
             ));
         }
         _ => {
-            let what = format!("there is none yet in {}", tilde(dir));
+            let what = format!("none yet in {}", tilde(dir));
             checks.push(Check::fine("store", what));
             if !dir.exists() {
                 checks.extend(agents::checks(ui));
@@ -145,7 +146,7 @@ fn settings(dir: &Path) -> Check {
             let hints = error.hints().join("; ");
             let path = tilde(&dir.join("config.toml"));
             let hint = match hints.is_empty() {
-                true => format!("mend it in {path}"),
+                true => format!("fix it in {path}"),
                 false => format!("{hints} (in {path})"),
             };
             Check::found("settings", with_causes(&error), hint)
@@ -159,17 +160,17 @@ fn with_causes(error: &CommandError) -> String {
 }
 
 fn print(checks: &[Check], ui: &Ui) -> std::io::Result<()> {
-    /// What stands before a message: the state and the name.
+    /// The columns before a message: the state and the name.
     const INDENT: usize = 4 + 2 + 11 + 2;
     let mut out = ui.out();
     for check in checks {
         let state = match check.ok {
             true if check.is_warning() => "warn",
             true => "ok",
-            false => "look",
+            false => "FAIL",
         };
         let message = visible(&check.message).replace('\n', " ");
-        let message = behind(INDENT, &message, ui.width());
+        let message = hanging(INDENT, &message, ui.width());
         writeln!(
             out,
             "{BOLD}{state:<4}{BOLD:#}  {:<11}  {message}",

@@ -208,7 +208,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     if let Some(removed) = removed {
         removed.tell(ui);
     }
-    ui.status(&format!("take this back: rm {}", argument(&shown)));
+    ui.status(&format!("to reverse: rm {}", argument(&shown)));
     Ok(Answer::Done)
 }
 

@@ -1,4 +1,4 @@
-//! Which sessions, messages or calls are meant: options that verbs share.
+//! Filters: options that verbs share.
 
 mod moment;
 
@@ -14,11 +14,11 @@ use crate::home;
 use crate::shell::quote;
 use crate::text::one_line;
 
-/// Which sessions are meant
+/// Which sessions to include
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct Filters {
-    /// Every workspace
+    /// All workspaces
     #[arg(long, conflicts_with_all = ["here", "workspace"])]
     all: bool,
 
@@ -26,11 +26,11 @@ pub(crate) struct Filters {
     #[arg(long, conflicts_with = "workspace")]
     here: bool,
 
-    /// Only the workspace in this directory, which may be gone
+    /// Only the workspace in this directory, which need not exist
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
-    /// Only this agent; repeat it for any of several, as the next ones
+    /// Only this agent; repeat it for several, like the options below
     #[arg(long = "agent", value_name = "NAME", value_parser = name)]
     agents: Vec<String>,
 
@@ -42,24 +42,24 @@ pub(crate) struct Filters {
     #[arg(long = "model", value_name = "NAME", value_parser = name)]
     models: Vec<String>,
 
-    /// Only what bears this tag
+    /// Only sessions with this tag
     #[arg(long = "tag", value_name = "TAG", value_parser = name)]
     tags: Vec<String>,
 
-    /// Not before: 2026-11-01, 14:30, today, yesterday, 3d or "3 days ago"
+    /// Not before this: 2026-11-01, 14:30, today, yesterday, 3d or "3 days ago"
     #[arg(long, value_name = "WHEN")]
     since: Option<Moment>,
 
-    /// Not after; a day or a month is meant to its end
+    /// Not after this; a day or month counts to its end
     #[arg(long, value_name = "WHEN")]
     until: Option<Moment>,
 }
 
-/// Which workspaces are meant.
+/// Which workspaces to include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Nobody said.
-    Unsaid,
+    /// Not given.
+    Default,
     /// All of them.
     All,
     /// One of them.
@@ -67,22 +67,21 @@ pub(crate) enum Scope {
 }
 
 impl Filters {
-    /// Returns which workspaces were asked for.
     pub(crate) fn scope(&self) -> Scope {
         match () {
             () if self.here || self.workspace.is_some() => Scope::One,
             // A project may have several.
             () if self.all || !self.projects.is_empty() => Scope::All,
-            () => Scope::Unsaid,
+            () => Scope::Default,
         }
     }
 
-    /// Returns whether something is left out by what was asked for.
+    /// Returns whether any filter is given.
     pub(crate) fn is_any(&self) -> bool {
         !self.words().is_empty()
     }
 
-    /// Makes the filter that was asked for.
+    /// Returns the filter of the options.
     pub(crate) fn filter(&self, store: &Store) -> Result<Filter> {
         let mut filter = Filter::default();
         filter.agents = self.agents.clone();
@@ -94,9 +93,9 @@ impl Filters {
         if let (Some(since), Some(until)) = (&self.since, &self.until)
             && since.start() >= until.end()
         {
-            let what = format!("nothing is both since {since} and until {until}");
+            let what = format!("--since {since} is after --until {until}");
             return Err(CommandError::invalid(what)
-                .hint("a day with both means that day: --since yesterday --until yesterday"));
+                .hint("for one day, give it twice: --since yesterday --until yesterday"));
         }
         filter.workspace = match &self.workspace {
             Some(dir) => Some(workspace_at(store, dir)?),
@@ -106,7 +105,7 @@ impl Filters {
         Ok(filter)
     }
 
-    /// Writes the options that leave something out, as they are typed.
+    /// Returns the filters as they are typed.
     pub(crate) fn words(&self) -> String {
         let mut words = Vec::new();
         if self.here {
@@ -136,8 +135,8 @@ impl Filters {
 }
 
 impl Filters {
-    /// Says which of the names that were asked for there are not, and which there are.
-    pub(crate) fn not_there(&self, index: &Index) -> backtrail_index::Result<Vec<String>> {
+    /// Returns hints for the names that do not exist, with those that do.
+    pub(crate) fn unknown_names(&self, index: &Index) -> backtrail_index::Result<Vec<String>> {
         let mut hints = Vec::new();
         for (asked, thing, field) in [
             (&self.agents, "agent", Field::Agents),
@@ -155,8 +154,7 @@ impl Filters {
     }
 }
 
-/// Returns whether a name fits one of those there are. A remote is more than the name of
-/// its project.
+/// Returns whether a name matches a known one. A remote contains the name of its project.
 fn is_among(name: &str, there: &[String], field: Field) -> bool {
     let name = name.to_lowercase();
     there
@@ -171,13 +169,13 @@ fn is_among(name: &str, there: &[String], field: Field) -> bool {
         })
 }
 
-/// Says that there is no such name, and which there are: those that are most like it.
+/// Returns that no session has a name, and the most similar names.
 fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
-    /// More than this is no answer to a slip of the pen.
+    /// More than this do not help with a typo.
     const NAMED: usize = 8;
     let shown = one_line(name, 40);
     if there.is_empty() {
-        return format!("no session has the {thing} \"{shown}\", or any other");
+        return format!("no session has the {thing} \"{shown}\" or any other");
     }
     let distance =
         |it: &&String| strsim::damerau_levenshtein(&it.to_lowercase(), &name.to_lowercase());
@@ -186,7 +184,7 @@ fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
     let words: Vec<String> = near.iter().take(NAMED).map(|it| one_line(it, 40)).collect();
     let more = if near.len() > NAMED { ", …" } else { "" };
     format!(
-        "no session has the {thing} \"{shown}\"; there is: {}{more}",
+        "no session has the {thing} \"{shown}\"; known: {}{more}",
         words.join(", ")
     )
 }
@@ -194,14 +192,14 @@ fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
 /// Returns the workspace around the current directory.
 pub(crate) fn this_workspace(store: &Store) -> Result<WorkspaceFilter> {
     let here = env::current_dir().map_err(|error| {
-        CommandError::io("cannot tell which directory this is", None, &error)
+        CommandError::io("cannot find the current directory", None, &error)
             .hint("name the workspace: --workspace DIR")
     })?;
     let root = home::workspace_root(store).unwrap_or(here);
     Ok(known(store, root))
 }
 
-/// Returns the workspace of a directory, which may be gone: its sessions are not.
+/// Returns the workspace of a directory, which may be gone while its sessions are not.
 fn workspace_at(store: &Store, dir: &Path) -> Result<WorkspaceFilter> {
     let root = dir.canonicalize().or_else(|_| std::path::absolute(dir));
     let root =
@@ -209,8 +207,7 @@ fn workspace_at(store: &Store, dir: &Path) -> Result<WorkspaceFilter> {
     Ok(known(store, root))
 }
 
-/// Adds the id by which the store knows a workspace. One whose trail cannot be read is
-/// found by its root.
+/// Adds the id of a workspace. One whose trail cannot be read is found by its root.
 fn known(store: &Store, root: PathBuf) -> WorkspaceFilter {
     let found = store.find_workspace(&root).ok().flatten();
     WorkspaceFilter {
@@ -219,16 +216,16 @@ fn known(store: &Store, root: PathBuf) -> WorkspaceFilter {
     }
 }
 
-/// Reads how many are wanted.
+/// Parses a number of at least 1.
 pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     let number = text.trim().parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| "write a whole number, 1 or more".to_owned())
+    number.ok_or_else(|| "must be a whole number, 1 or more".to_owned())
 }
 
-/// Reads a name; a blank one would fit nothing.
+/// Parses a name; a blank one would match nothing.
 fn name(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("it cannot be blank".to_owned()),
+        "" => Err("cannot be blank".to_owned()),
         name => Ok(name.to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! `backtrail gc`: keep the store small.
+//! `backtrail gc`: frees space in the store.
 
 use std::io::Write;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use crate::text::{count, grouped, path_json, size};
 use crate::ui::{Ui, unwritable};
 use crate::when;
 
-/// Remove from the store what nothing needs any more
+/// Free space: remove unreferenced data
 ///
-/// Without a limit, only what no checkpoint reaches is removed: leftovers, and what was let go
-/// before. With one, the files of old checkpoints are let go first, those around tool calls before
-/// all others, the oldest first. The checkpoints stay and say so. Labelled ones, and the newest of
-/// each session and workspace, always keep their files. Everything else goes on meanwhile.
+/// Without a limit, only data that no checkpoint needs is removed. With a limit, the files of
+/// old checkpoints are dropped first: those around tool calls before all others, oldest first.
+/// The checkpoints stay in the log, without their files. Labelled checkpoints and the latest of
+/// each session and workspace always keep their files. Other commands can run meanwhile.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Let go of the files of checkpoints that are older than this: 30d, 12h, 2w
+    /// Drop the files of checkpoints older than this: 30d, 12h, 2w
     #[arg(long, value_name = "AGE", value_parser = read_age)]
     older_than: Option<Duration>,
 
-    /// Let go of files until the store has at most this size: 20G, 500M
+    /// Drop files until the store is no larger than this: 20G, 500M
     #[arg(long, value_name = "SIZE", value_parser = read_bytes)]
     max_size: Option<u64>,
 
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -46,16 +46,16 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         options = options.max_size(bytes);
     }
     let report = store.gc(&options).map_err(|error| stopped(error, ui))?;
-    let told = Told {
+    let output = Output {
         report: &report,
         store: &store,
     };
     if ui.json() {
-        ui.print_json(&told.to_json())?;
+        ui.print_json(&output.to_json())?;
     } else {
-        told.print(ui).map_err(|error| unwritable(&error))?;
+        output.print(ui).map_err(|error| unwritable(&error))?;
     }
-    told.warn(ui);
+    output.warn(ui);
     let is_damaged = report.left.iter().any(|left| left.damaged.is_some());
     Ok(match is_damaged || report.over > 0 {
         true => Answer::No,
@@ -63,34 +63,34 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     })
 }
 
-/// Says what to do about what stopped it.
+/// Adds hints to the error that stopped it.
 fn stopped(error: backtrail::Error, ui: &Ui) -> CommandError {
     let kind = error.kind();
     let command = CommandError::from(error);
     match kind {
         ErrorKind::Corrupt => command
-            .so("gc stopped: what it cannot read may need what it would remove")
+            .context("gc stopped: data that it cannot read may need what it would remove")
             .hint(format!("see what is damaged: {} verify", ui.program())),
-        ErrorKind::Locked => command.hint("it does the same; let it finish"),
+        ErrorKind::Locked => command.hint("another gc is running; let it finish"),
         _ => command,
     }
 }
 
-/// What is told of a clean-up.
-struct Told<'a> {
+/// Prints what was done.
+struct Output<'a> {
     report: &'a GcReport,
     store: &'a backtrail::Store,
 }
 
-impl Told<'_> {
+impl Output<'_> {
     fn to_json(&self) -> Value {
         let report = self.report;
         json!({
             "dry_run": report.dry_run,
-            "let_go": report.let_go.iter().map(|told| json!({
+            "dropped": report.let_go.iter().map(|told| json!({
                 "workspace": told.workspace,
                 "root": path_json(&told.root),
-                "because": told.because,
+                "reason": told.because,
                 "states": told.states,
                 "checkpoints": told.checkpoints,
                 "oldest": told.oldest,
@@ -113,9 +113,9 @@ impl Told<'_> {
                 "file": path_json(relative(self.store, &left.file)),
                 "damaged": left.damaged,
             })).collect::<Vec<_>>(),
-            "skipped": report.skipped.iter().map(|(root, why)| json!({
+            "skipped": report.skipped.iter().map(|(root, reason)| json!({
                 "root": path_json(root),
-                "why": why,
+                "reason": reason,
             })).collect::<Vec<_>>(),
         })
     }
@@ -124,19 +124,19 @@ impl Told<'_> {
         let report = self.report;
         let mut out = ui.out();
         for told in &report.let_go {
-            writeln!(out, "{}", let_go(told, report.dry_run))?;
+            writeln!(out, "{}", dropped(told, report.dry_run))?;
         }
         if report.packs_removed + report.packs_rewritten == 0 && report.freed == 0 {
-            writeln!(out, "nothing to free: all that is stored is needed")?;
+            writeln!(out, "nothing to free: everything stored is needed")?;
         } else {
             let freed = match report.dry_run {
                 true => "would free",
                 false => "freed",
             };
             let packs = self.packs();
-            writeln!(out, "{freed} {}: {packs}", size(report.freed))?;
+            writeln!(out, "{freed} {} ({packs})", size(report.freed))?;
         }
-        writeln!(out, "{}", self.stays())?;
+        writeln!(out, "{}", self.remaining())?;
         out.flush()
     }
 
@@ -152,30 +152,30 @@ impl Told<'_> {
         }
         if report.packs_rewritten > 0 {
             let packs = count(report.packs_rewritten, "pack");
-            parts.push(format!("{packs} written anew"));
+            parts.push(format!("{packs} rewritten"));
         }
-        parts.join(", ")
+        parts.join("; ")
     }
 
-    fn stays(&self) -> String {
+    fn remaining(&self) -> String {
         let (report, kept) = (self.report, self.report.kept);
-        let has = match report.dry_run {
-            true => "would have",
-            false => "has",
+        let is = match report.dry_run {
+            true => "would be",
+            false => "is",
         };
-        let mut text = format!("the store {has} {}", size(report.store_bytes));
+        let mut text = format!("the store {is} {}", size(report.store_bytes));
         if kept.states > 0 {
             text += &format!(" with {}", count(kept.states, "file state"));
         }
         let always = [
-            (kept.labelled, "labelled"),
-            (kept.newest, "newest of a session or workspace"),
-            (kept.in_use, "in use"),
+            (kept.labelled, "labelled checkpoints"),
+            (kept.newest, "the latest of each session and workspace"),
+            (kept.in_use, "checkpoints in use"),
         ];
         let always: Vec<String> = always
             .into_iter()
             .filter(|(n, _)| *n > 0)
-            .map(|(n, what)| format!("{n} {what}"))
+            .map(|(n, what)| format!("{what} ({n})"))
             .collect();
         if !always.is_empty() {
             text += &format!("; always kept: {}", always.join(", "));
@@ -183,7 +183,6 @@ impl Told<'_> {
         text
     }
 
-    /// Says what is not as one would wish.
     fn warn(&self, ui: &Ui) {
         let report = self.report;
         let verify = format!("see what is damaged: {} verify", ui.program());
@@ -191,33 +190,34 @@ impl Told<'_> {
             let file = relative(self.store, &left.file).display();
             match left.damaged {
                 Some(id) => {
-                    let what = format!("{file} stays: object {id} in it is needed and damaged");
+                    let what = format!("kept {file}: object {id} in it is needed and damaged");
                     ui.warning(&what, Some(&verify));
                 }
-                None => ui.status(&format!("{file} is in use and stays for now")),
+                None => ui.status(&format!("kept {file} for now: it is in use")),
             }
         }
-        for (root, why) in &report.skipped {
-            let what = format!("nothing of {} was let go: {why}", tilde(root));
+        for (root, reason) in &report.skipped {
+            let what = format!("dropped nothing in {}: {reason}", tilde(root));
             ui.warning(&what, None);
         }
         if report.missing > 0 {
             let contents = count(report.missing, "content");
-            let what = format!("{contents} of kept files cannot be found in the store");
+            let what = format!("{contents} of kept files missing from the store");
             ui.warning(&what, Some(&verify));
         }
         if report.over > 0 {
             let over = size(report.over);
-            let what = format!("the store is still {over} larger than asked for");
-            let hint = "sessions, labelled checkpoints and the newest of each are never let go";
+            let what = format!("the store is still {over} over the limit");
+            let hint =
+                "sessions, labelled checkpoints and the latest of each session are never dropped";
             ui.warning(&what, Some(hint));
         }
     }
 }
 
-/// Writes which files were let go.
-fn let_go(told: &LetGoStates, dry_run: bool) -> String {
-    let verb = if dry_run { "would let go" } else { "let go" };
+/// Returns which files were dropped.
+fn dropped(told: &LetGoStates, dry_run: bool) -> String {
+    let verb = if dry_run { "would drop" } else { "dropped" };
     let files = count(told.checkpoints, "checkpoint");
     let (from, to) = (when::brief(told.oldest), when::brief(told.newest));
     let when = match from == to {
@@ -225,7 +225,7 @@ fn let_go(told: &LetGoStates, dry_run: bool) -> String {
         false => format!("{from} to {to}"),
     };
     format!(
-        "{verb} of the files of {files} in {} ({when})",
+        "{verb} the files of {files} in {} ({when})",
         tilde(&told.root)
     )
 }

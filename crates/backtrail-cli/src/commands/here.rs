@@ -1,4 +1,4 @@
-//! Which workspace a command is about, and which moment of it.
+//! The `--workspace` option, and points in time of a workspace.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use crate::text::one_line;
 use crate::ui::Ui;
 use crate::when;
 
-/// The session that a command joins, set for what runs under `backtrail run`.
+/// Holds the session of `backtrail run`; nested commands use it.
 pub(crate) const SESSION_VARIABLE: &str = "BACKTRAIL_SESSION";
 
-/// The checkpoint that the run around a command began with.
+/// Holds the checkpoint before the command of `backtrail run`.
 pub(crate) const RUN_VARIABLE: &str = "BACKTRAIL_RUN";
 
-/// Which workspace is meant
+/// The workspace
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Here {
-    /// Use the workspace in this directory [default: the known one around the current directory, else the nearest with .git, else the current directory]
+    /// Use the workspace in this directory [default: the known workspace around the current directory, else the nearest directory with .git, else the current directory]
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 }
@@ -35,25 +35,24 @@ impl Here {
         self.workspace.is_some()
     }
 
-    /// Writes a verb as it is typed to mean the same store and workspace.
+    /// Returns a verb as typed for the same store and workspace.
     pub(crate) fn command(&self, ui: &Ui, verb: &str) -> String {
         format!("{} {verb}{}", ui.program(), self.flag())
     }
 
-    /// Writes the option that names the workspace, if it was given.
+    /// Returns the option that names the workspace, if it was given.
     pub(crate) fn flag(&self) -> String {
         self.workspace.as_ref().map_or_else(String::new, |dir| {
             format!(" --workspace {}", quote(&dir.to_string_lossy()))
         })
     }
 
-    /// Returns the root of the workspace that is meant.
     fn root(&self, store: Option<&Store>) -> Result<PathBuf> {
         if let Some(dir) = &self.workspace {
             return Ok(dir.clone());
         }
         let here = env::current_dir().map_err(|error| {
-            CommandError::io("cannot tell which directory this is", None, &error)
+            CommandError::io("cannot find the current directory", None, &error)
                 .hint("name the workspace: --workspace DIR")
         })?;
         match store {
@@ -62,9 +61,8 @@ impl Here {
         }
     }
 
-    /// Opens the workspace, making it where it is new. The whole file system and
-    /// the home directory are hardly ever meant. A move that was interrupted there
-    /// is finished first.
+    /// Opens the workspace, creating it if it is new. Refuses the whole file system and the
+    /// home directory unless `anywhere`. Finishes an interrupted rewind first.
     pub(crate) fn open_or_create(
         &self,
         global: &Global,
@@ -81,8 +79,8 @@ impl Here {
         Ok(workspace)
     }
 
-    /// Opens the workspace if it is known. To look for it makes nothing. A move that
-    /// was interrupted there is finished first.
+    /// Opens the workspace if it is known; creates nothing. Finishes an interrupted rewind
+    /// first.
     pub(crate) fn find(
         &self,
         global: &Global,
@@ -100,7 +98,7 @@ impl Here {
         Ok(found)
     }
 
-    /// Opens the workspace, requiring that it is known.
+    /// Opens the workspace; fails if it is not known.
     pub(crate) fn require(&self, global: &Global, ui: &Ui, finish: Finish) -> Result<Workspace> {
         match self.find(global, ui, finish)? {
             Some(workspace) => Ok(workspace),
@@ -108,28 +106,28 @@ impl Here {
         }
     }
 
-    /// Says that the workspace is not known, and how to begin.
+    /// Returns the error for an unknown workspace, with how to start.
     pub(crate) fn unknown(&self, global: &Global, ui: &Ui) -> Result<CommandError> {
         let store = open_files_store(global)?;
         let root = self.root(store.as_ref())?;
-        let what = format!("{} has no checkpoint yet", tilde(&root));
+        let what = format!("no checkpoints in {} yet", tilde(&root));
         Ok(CommandError::not_found(what)
             .hint(format!("make one: {}", self.command(ui, "checkpoint")))
             .hint(format!(
-                "or run something under it: {} -- COMMAND",
+                "or run a command: {} -- COMMAND",
                 self.command(ui, "run")
             )))
     }
 
-    /// Says that nothing was kept, and how to begin.
-    pub(crate) fn nothing_kept(&self, ui: &Ui) {
+    /// Reports that there are no checkpoints, with how to start.
+    pub(crate) fn report_no_checkpoints(&self, ui: &Ui) {
         let run = self.command(ui, "run");
         ui.status(&format!(
-            "nothing was kept here yet; begin with: {run} -- COMMAND"
+            "no checkpoints here yet; start with: {run} -- COMMAND"
         ));
     }
 
-    /// Finds the checkpoint that a point means; a wrong one brings up the nearest.
+    /// Finds the checkpoint that a point means; the error for a wrong one names the nearest.
     pub(crate) fn resolve(
         &self,
         workspace: &Workspace,
@@ -140,8 +138,8 @@ impl Here {
         found.map_err(|error| self.wrong_point(workspace, point, ui, error))
     }
 
-    /// Names the way to a path of which nothing is known: `within` are those that were
-    /// `typed`, as seen from the workspace.
+    /// Adds a hint to the error for an unknown path; `within` are the `typed` paths relative to
+    /// the workspace.
     pub(crate) fn unknown_path(
         &self,
         typed: &[PathBuf],
@@ -159,7 +157,7 @@ impl Here {
         }
     }
 
-    /// Names what a wrong point may have meant.
+    /// Adds what a wrong point may have meant.
     pub(crate) fn wrong_point(
         &self,
         workspace: &Workspace,
@@ -176,16 +174,20 @@ impl Here {
             }),
             (ErrorKind::NotFound, false) => {
                 let near: Vec<String> = points.iter().map(|point| quote(point)).collect();
-                command.hint(format!("there is: {}", near.join(", ")))
+                command.hint(format!(
+                    "did you mean one of: {}? (all: {})",
+                    near.join(", "),
+                    self.list(point, ui)
+                ))
             }
             (ErrorKind::NotFound, true) => {
-                command.hint(format!("see what there is: {}", self.list(point, ui)))
+                command.hint(format!("see all: {}", self.list(point, ui)))
             }
             _ => command,
         }
     }
 
-    /// Names the command that lists what a point may mean: sessions for `REF:SEQ`.
+    /// Returns the command that lists the possible points: sessions for `REF:SEQ`.
     fn list(&self, point: &Point, ui: &Ui) -> String {
         let text = point.to_string();
         match text.split_once(':') {
@@ -198,13 +200,13 @@ impl Here {
 fn refuse_too_wide(root: &Path) -> Result<()> {
     match too_wide(root) {
         Some(what) => Err(CommandError::invalid(what)
-            .hint("go to a project, or name one: --workspace DIR")
-            .hint("if it is meant: --yes")),
+            .hint("change to a project, or name one: --workspace DIR")
+            .hint("to do it anyway: --yes")),
         None => Ok(()),
     }
 }
 
-/// Says what a directory is that is hardly ever meant as a workspace.
+/// Returns the reason to refuse a directory that is too large for a workspace.
 pub(crate) fn too_wide(root: &Path) -> Option<String> {
     let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let home = env::home_dir().and_then(|home| home.canonicalize().ok());
@@ -215,11 +217,10 @@ pub(crate) fn too_wide(root: &Path) -> Option<String> {
     } else {
         return None;
     };
-    let root = root.display();
-    Some(format!("{root} is {what}, which is more than a workspace"))
+    Some(format!("refusing to snapshot {what}"))
 }
 
-/// Returns the session that this process was started to join.
+/// Returns the session of the run around us.
 pub(crate) fn joined_session(store: &Store) -> Result<Option<SessionId>> {
     let Some(reference) = env::var_os(SESSION_VARIABLE).filter(|value| !value.is_empty()) else {
         return Ok(None);
@@ -228,17 +229,17 @@ pub(crate) fn joined_session(store: &Store) -> Result<Option<SessionId>> {
     match resolve(store, &reference) {
         Ok(id) => Ok(Some(id)),
         Err(error) => Err(error.hint(format!(
-            "{SESSION_VARIABLE} names it; unset it to go without"
+            "{SESSION_VARIABLE} is set to it; unset it to use a new session"
         ))),
     }
 }
 
-/// Returns the checkpoint that the run around us began with, if there is one.
+/// Returns the checkpoint before the run around us.
 pub(crate) fn run_around() -> Option<CheckpointId> {
     env::var(RUN_VARIABLE).ok()?.parse().ok()
 }
 
-/// Writes what fits a point: a checkpoint, or a record of a session.
+/// Describes what a point matches: a checkpoint, or a record of a session.
 fn describe_point(workspace: &Workspace, id: &str) -> String {
     let checkpoint = id.parse().ok().and_then(|id| {
         let found = workspace.checkpoint_by_id(id);
@@ -250,7 +251,7 @@ fn describe_point(workspace: &Workspace, id: &str) -> String {
     }
 }
 
-/// Writes what a checkpoint is: its label or why it was made, and when.
+/// Describes a checkpoint: its label or reason, and its time.
 fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
     let at = when::brief(checkpoint.at());
     match checkpoint.label() {

@@ -1,4 +1,4 @@
-//! `backtrail list`: the sessions, and what they were about.
+//! `backtrail list`: lists sessions.
 
 mod families;
 mod table;
@@ -9,32 +9,32 @@ use serde_json::{Value, json};
 
 use self::families::Family;
 use super::filters::{Filters, Scope, at_least_one, this_workspace};
-use super::{Answer, open_store, short};
+use super::{Answer, how_to_begin, open_store, short};
 use crate::args::Global;
 use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::text::{cost_json, count, grouped, path_json};
 use crate::ui::{Ui, unwritable};
 
-/// List the sessions: pinned ones, then the newest, first
+/// List sessions, pinned first, then newest
 ///
-/// Without a filter: those of this workspace if it has any, else all. Forks and sub-agents
-/// are folded under the newest session of their family; FILES, TOKENS and COST are then
-/// those of the whole family.
+/// Without a filter: the sessions of this workspace if it has any, else all. Forks and
+/// sub-agents are folded under the newest session of their family; FILES, TOKENS and COST are
+/// then those of the whole family.
 ///
-/// A star marks what is pinned. Tokens after a ~ are estimated. A cost with a + is more
-/// than that: some calls have no price, or say fewer tokens than there were.
+/// A star marks pinned sessions. Tokens after a ~ are estimated. A + marks a lower bound: some
+/// calls have no known price or under-report tokens.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Unfold forks and sub-agents
+    /// Show forks and sub-agents on lines of their own
     #[arg(long)]
     forks: bool,
 
-    /// What comes first
+    /// Sort by
     #[arg(long, value_name = "BY", default_value = "updated")]
     sort: Sort,
 
-    /// List no more than this
+    /// List at most this many
     #[arg(long, short = 'n', value_name = "COUNT", value_parser = at_least_one)]
     limit: Option<usize>,
 
@@ -42,20 +42,20 @@ pub(crate) struct Args {
     filters: Filters,
 }
 
-/// By what sessions are sorted.
+/// The order of sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
-    /// Pinned ones, then those that were spoken in last
+    /// Pinned first, then last active
     Updated,
-    /// Those that began last
+    /// Newest first
     Created,
-    /// Those that cost most
+    /// Most expensive first
     Cost,
-    /// Those that used most tokens
+    /// Most tokens first
     Tokens,
-    /// Those with most turns
+    /// Most turns first
     Turns,
-    /// By the alphabet
+    /// Alphabetically
     Title,
 }
 
@@ -68,7 +68,9 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         let mut rows = families::alone(found.rows);
         families::sort(&mut rows, args.sort);
         let rows = rows.iter().take(args.limit.unwrap_or(usize::MAX));
-        let list: Vec<Told<'_>> = rows.map(|family| Told::of(family.head(), &store)).collect();
+        let list: Vec<ListedSession<'_>> = rows
+            .map(|family| ListedSession::of(family.head(), &store))
+            .collect();
         let json = serde_json::to_string(&list)
             .map_err(|error| CommandError::invalid(format!("cannot write the list: {error}")))?;
         ui.print_json_text(&json)?;
@@ -78,44 +80,41 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         return nothing_yet(ui);
     }
     if found.rows.is_empty() {
-        say_nothing_fits(args, &found, ui);
+        report_no_match(args, &found, ui);
         return Ok(Answer::Done);
     }
     print(args, found, ui)
 }
 
-/// Says how to begin.
+/// Reports an empty store, and how to fill it.
 fn nothing_yet(ui: &Ui) -> Result<Answer> {
     if ui.json() {
         ui.print_json(&Value::Array(Vec::new()))?;
     } else {
-        let program = ui.program();
-        ui.status(&format!(
-            "no sessions yet; record something: {program} record --text hello"
-        ));
+        ui.status(&format!("no sessions yet; {}", how_to_begin(ui.program())));
     }
     Ok(Answer::Done)
 }
 
-/// What the catalogue answered.
+/// The catalogue's answer.
 struct Found {
     rows: Vec<SessionRow>,
     /// The ids of all sessions there are, in order.
     ids: Vec<String>,
-    /// Whether only this workspace was looked at, though nobody said so.
+    /// Whether only this workspace was searched, by default.
     only_here: bool,
-    /// What can be said where none fits.
+    /// Hints for when nothing matches.
     hints: Vec<String>,
 }
 
 fn find(args: &Args, store: &Store, ui: &Ui) -> Result<Found> {
     let mut filter = args.filters.filter(store)?;
     let here = match args.filters.scope() {
-        // What is read by programs does not depend on where they are.
-        Scope::Unsaid if !ui.json() => this_workspace(store).ok(),
+        // JSON does not depend on the current directory.
+        Scope::Default if !ui.json() => this_workspace(store).ok(),
         _ => None,
     };
-    derived::ask(store, ui, "looking through sessions:", |index| {
+    derived::ask(store, ui, "indexing sessions:", |index| {
         let mut only_here = false;
         let mut rows = Vec::new();
         if let Some(here) = here {
@@ -130,12 +129,12 @@ fn find(args: &Args, store: &Store, ui: &Ui) -> Result<Found> {
             rows = index.sessions(&filter)?;
         }
         let hints = match rows.is_empty() {
-            true => args.filters.not_there(index)?,
+            true => args.filters.unknown_names(index)?,
             false => Vec::new(),
         };
         Ok(Found {
             rows,
-            // Programs are told whole ids.
+            // JSON has whole ids.
             ids: match ui.json() {
                 true => Vec::new(),
                 false => index.values(Field::Sessions)?,
@@ -156,16 +155,16 @@ fn has_sessions(index: &Index, filter: &Filter) -> backtrail_index::Result<bool>
     Ok(index.sessions(&here)?.iter().any(is_placed))
 }
 
-/// Returns whether it is known where a session belongs. One that cannot be read is listed
+/// Returns whether the workspace of a session is known. An unreadable one is listed
 /// everywhere.
 fn is_placed(row: &SessionRow) -> bool {
     (row.error.is_none() && row.damaged == 0) || row.workspace.is_some()
 }
 
-/// Says what left nothing over, and how to see more.
-fn say_nothing_fits(args: &Args, found: &Found, ui: &Ui) {
+/// Reports that no session matches, and how to see more.
+fn report_no_match(args: &Args, found: &Found, ui: &Ui) {
     let here = if found.only_here {
-        " of this workspace"
+        " in this workspace"
     } else {
         ""
     };
@@ -173,13 +172,13 @@ fn say_nothing_fits(args: &Args, found: &Found, ui: &Ui) {
     let all = count(found.ids.len() as u64, "session");
     let program = ui.program();
     ui.status(&format!(
-        "no session{here} fits {words}; there are {all} in all: {program} list --all"
+        "no session{here} matches {words}; all {all}: {program} list --all"
     ));
     found.hints.iter().for_each(|hint| ui.status(hint));
 }
 
 fn print(args: &Args, mut found: Found, ui: &Ui) -> Result<Answer> {
-    let empty = leave_out_empty(&mut found.rows);
+    let empty = remove_empty(&mut found.rows);
     let (fitting, all) = (found.rows.len() as u64, found.ids.len() as u64);
     let unreadable: Vec<SessionRow> = {
         let bad = found.rows.iter().filter(|row| row.error.is_some());
@@ -187,7 +186,7 @@ fn print(args: &Args, mut found: Found, ui: &Ui) -> Result<Answer> {
     };
     let mut families = families::gather(found.rows);
     families::sort(&mut families, args.sort);
-    let mut lines: Vec<table::Line> = match args.forks {
+    let mut lines: Vec<table::SessionLine> = match args.forks {
         true => families.iter().flat_map(Family::tree).collect(),
         false => families.iter().map(Family::folded).collect(),
     };
@@ -198,7 +197,7 @@ fn print(args: &Args, mut found: Found, ui: &Ui) -> Result<Answer> {
     match &args.filters {
         _ if shown < total => ui.status(&format!("{shown} of {total} lines; -n {total} for all")),
         filters if found.only_here && filters.is_any() => ui.status(&format!(
-            "{} of this workspace; --all for those of others",
+            "{} in this workspace; --all for the others",
             count(fitting, "session")
         )),
         _ if found.only_here && fitting < all => ui.status(&format!(
@@ -211,13 +210,13 @@ fn print(args: &Args, mut found: Found, ui: &Ui) -> Result<Answer> {
     if empty > 0 {
         let sessions = count(empty, "session");
         ui.remark(&format!(
-            "{sessions} of other agents, in which nothing was said, left out; --json has them"
+            "{sessions} of other agents without messages not shown; --json has them"
         ));
     }
     if let [first, ..] = unreadable.as_slice() {
         let sessions = count(unreadable.len() as u64, "session");
         let hint = format!(
-            "see what can be kept: {} verify {}",
+            "see what can be recovered: {} verify {}",
             ui.program(),
             short(&first.id)
         );
@@ -226,9 +225,9 @@ fn print(args: &Args, mut found: Found, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-/// Leaves out sessions of other agents in which nothing was said, unless there are no others,
-/// and returns how many: agents leave many such files behind.
-fn leave_out_empty(rows: &mut Vec<SessionRow>) -> u64 {
+/// Removes sessions of other agents without messages, unless there are no others, and returns
+/// how many: agents leave many such files behind.
+fn remove_empty(rows: &mut Vec<SessionRow>) -> u64 {
     let is_empty = |row: &SessionRow| {
         let readable = row.error.is_none() && row.damaged == 0;
         readable && row.messages == 0 && row.belongs_to.is_some() && row.title.is_none()
@@ -243,7 +242,7 @@ fn leave_out_empty(rows: &mut Vec<SessionRow>) -> u64 {
 
 /// Returns the beginning of a session's first prompt.
 pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
-    /// A session where nobody speaks for so long is not read to its end.
+    /// A session without a prompt for so long is not read to its end.
     const LOOKED_AT: usize = 50;
     let mut records = reader.records().ok()?;
     for _ in 0..LOOKED_AT {
@@ -257,10 +256,10 @@ pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
     None
 }
 
-/// A session as JSON tells it: with its counts and costs, or with why it cannot be read.
+/// A session as JSON: with its counts and costs, or the reason that it cannot be read.
 #[derive(serde::Serialize)]
 #[serde(untagged)]
-enum Told<'a> {
+enum ListedSession<'a> {
     Unreadable { id: &'a SessionId, error: &'a str },
     Readable(Box<Row<'a>>),
 }
@@ -304,7 +303,7 @@ struct Tokens {
     total: u64,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ListedSession<'a> {
     fn of(row: &'a SessionRow, store: &Store) -> Self {
         match &row.error {
             Some(error) => Self::Unreadable { id: &row.id, error },
@@ -319,7 +318,7 @@ impl<'a> Row<'a> {
             json!({"parent_session_id": parent, "branch_name": row.family.branch, "seq": seq})
         });
         let spawned_by = row.family.spawned_by.as_ref().map(|parent| {
-            // Which call it was stands in the session alone.
+            // Only the session knows which call it was.
             let info = store.read_session(&row.id).and_then(|reader| reader.info());
             let call = info.ok().and_then(|info| info.spawned_by);
             call.map_or_else(|| json!({"session_id": parent}), |call| json!(call))
@@ -363,7 +362,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Writes what is known of a session; what is not known is null.
+/// Returns the facts about a session; unknown ones are null.
 pub(super) fn info_json(info: &SessionInfo) -> Value {
     json!({
         "id": info.id,

@@ -10,11 +10,11 @@ use backtrail::{
 use serde_json::Value;
 
 pub(super) use self::rows::{Row, change, print_rows};
+use super::Answer;
 use super::cat::within;
 use super::checkpoint::checkpoint_json;
 use super::here::Here;
 use super::recovery::Finish;
-use super::{Answer, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         if ui.json() {
             ui.print_json(&Value::Array(Vec::new()))?;
         } else {
-            args.here.nothing_kept(ui);
+            args.here.report_no_checkpoints(ui);
         }
         return Ok(Answer::Done);
     };
@@ -157,7 +157,8 @@ impl Damage {
 /// What a line is about.
 struct Line {
     kind: String,
-    about: String,
+    /// Set where the line is of the log, and not of one checkpoint.
+    entry: Option<LogEntry>,
     /// Whether it came to its end.
     ended: bool,
     before: Option<Checkpoint>,
@@ -168,10 +169,10 @@ impl From<LogEntry> for Line {
     fn from(entry: LogEntry) -> Self {
         Self {
             kind: kind(&entry).to_owned(),
-            about: about(&entry),
             ended: entry.ended(),
             before: entry.before().cloned(),
             after: entry.after().clone(),
+            entry: Some(entry),
         }
     }
 }
@@ -181,10 +182,9 @@ fn every_checkpoint(workspace: &Workspace) -> Result<Vec<Line>> {
     let mut lines: Vec<Line> = Vec::new();
     for after in workspace.checkpoints()? {
         let after = after?;
-        let about = after.label().or(after.about()).unwrap_or_default();
         lines.push(Line {
             kind: after.why().to_string(),
-            about: about.to_owned(),
+            entry: None,
             ended: true,
             before: lines.last().map(|line| line.after.clone()),
             after,
@@ -194,6 +194,16 @@ fn every_checkpoint(workspace: &Workspace) -> Result<Vec<Line>> {
 }
 
 impl Line {
+    /// Returns what it is about. That may read a record of a session, so it is asked only
+    /// of lines that are shown.
+    fn about(&self) -> String {
+        match (&self.entry, self.after.label()) {
+            (Some(entry), _) => about(entry),
+            (None, Some(label)) => label.to_owned(),
+            (None, None) => described(&self.after),
+        }
+    }
+
     /// Returns what changed, in some paths where they are named; `None` for the
     /// first checkpoint of all.
     fn changes(&self, paths: &[PathBuf]) -> backtrail::Result<Option<Diff>> {
@@ -208,8 +218,9 @@ impl Line {
     }
 }
 
-/// How many lines are shown, unless somebody says.
+/// How many lines are shown by default.
 const LINES: usize = 30;
+const DELETED: &str = "session deleted";
 
 fn print(
     workspace: &Workspace,
@@ -244,8 +255,9 @@ fn print(
             continue;
         }
         let mut row = row(line, told, ids, &mut damage);
-        if let Some(place) = line.after.session().filter(|it| deleted.contains(&it.id)) {
-            row.about += &format!(" ({} is deleted)", short(&place.id));
+        let session = line.after.session();
+        if session.is_some_and(|place| deleted.contains(&place.id)) && row.about != DELETED {
+            row.about += &format!(" ({DELETED})");
         }
         rows.push(row);
     }
@@ -311,7 +323,7 @@ fn let_go_row(line: &Line, is_gone: bool, id_length: usize) -> Row {
     Row {
         kind: line.kind.clone(),
         at: when::brief(line.after.at()),
-        about: line.about.clone(),
+        about: line.about(),
         ended: line.ended,
         change: match is_gone {
             true => "files let go".to_owned(),
@@ -328,7 +340,7 @@ fn row(line: &Line, diff: Option<Option<&Diff>>, id_length: usize, damage: &mut 
     Row {
         kind: line.kind.clone(),
         at: when::brief(after.at()),
-        about: line.about.clone(),
+        about: line.about(),
         ended: line.ended,
         change: match diff {
             Some(None) => count(after.files(), "file"),
@@ -356,17 +368,26 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
 }
 
 pub(super) fn about(entry: &LogEntry) -> String {
-    let first = entry.before().and_then(Checkpoint::about);
-    let label = entry.after().label();
-    match (first, label, entry.kind()) {
-        (_, _, LogKind::Person) => String::new(),
-        (Some(about), Some(label), LogKind::Turn | LogKind::Run) => format!("{about} [{label}]"),
-        (Some(about), None, LogKind::Turn | LogKind::Run) => about.to_owned(),
-        (_, Some(label), _) => label.to_owned(),
-        (_, None, LogKind::Checkpoint) if entry.before().is_none() => "the first".to_owned(),
-        (_, None, LogKind::Turn | LogKind::Run | LogKind::Checkpoint) => String::new(),
-        _ => entry.after().about().unwrap_or_default().to_owned(),
+    let label = entry.after().label().map(ToOwned::to_owned);
+    match entry.kind() {
+        LogKind::Person => String::new(),
+        LogKind::Turn | LogKind::Run => {
+            let about = entry.before().map(described).unwrap_or_default();
+            match label {
+                Some(label) if about.is_empty() => label,
+                Some(label) => format!("{about} [{label}]"),
+                None => about,
+            }
+        }
+        LogKind::Checkpoint if entry.before().is_none() => label.unwrap_or("the first".to_owned()),
+        LogKind::Checkpoint => label.unwrap_or_default(),
+        _ => label.unwrap_or_else(|| described(entry.after())),
     }
+}
+
+fn described(checkpoint: &Checkpoint) -> String {
+    let about = checkpoint.about();
+    about.map_or_else(String::new, |about| about.to_string())
 }
 
 /// Returns how many characters tell the ids in the log apart: four at least.

@@ -1,4 +1,4 @@
-//! `backtrail man`: the manual, in the form that `man` reads.
+//! `backtrail man`: the manual, in roff.
 
 use std::io::{self, Write};
 
@@ -7,16 +7,17 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use super::Answer;
+use super::help::find;
 use crate::args::{self, Global};
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::ui::{Ui, unwritable};
 
-/// Print the manual page, of all verbs or of one
+/// Print the manual page of all verbs or of one
 ///
 /// Read it with `backtrail man | man -l -`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A verb
+    /// The verb
     #[arg(value_name = "VERB", num_args = 0..=2)]
     verb: Vec<String>,
 }
@@ -36,32 +37,7 @@ pub(crate) fn run(args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-/// Finds a verb, as `show` or as `trash empty`.
-fn find(whole: &Command, words: &[String]) -> Result<Command> {
-    let mut command = whole;
-    for word in words {
-        let verb = command.find_subcommand(word);
-        command = verb.filter(|verb| !verb.is_hide_set()).ok_or_else(|| {
-            let what = format!("there is no verb \"{}\"", words.join(" "));
-            let near = nearest(command, word);
-            let error = CommandError::not_found(what);
-            match near {
-                Some(near) => error.hint(format!("nearest: {near}")),
-                None => error.hint("see which there are: backtrail --help"),
-            }
-        })?;
-    }
-    Ok(command.clone())
-}
-
-fn nearest(command: &Command, word: &str) -> Option<String> {
-    let alike = |verb: &Command| strsim::jaro(verb.get_name(), word);
-    let verbs = command.get_subcommands().filter(|verb| alike(verb) > 0.7);
-    let best = verbs.max_by(|a, b| alike(a).total_cmp(&alike(b)));
-    best.map(|verb| verb.get_name().to_owned())
-}
-
-/// Returns how the program is called up to a verb: `backtrail trash empty`.
+/// Returns the program and the verb: `backtrail trash empty`.
 fn called(command: &Command) -> String {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     name.to_owned()
@@ -80,7 +56,7 @@ fn one(command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Writes one page with everything: what there is for all verbs, and then each.
+/// Writes one page with all verbs.
 fn all(whole: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let man = Man::new(whole.clone())
@@ -100,20 +76,20 @@ fn all(whole: &Command) -> io::Result<Vec<u8>> {
     }
     roff.control("SH", ["EXIT STATUS"]);
     roff.text([roman(
-        "0 done; 1 the answer is no, or you must act; 2 misuse or failure. \
-         A command under run gives its own.",
+        "0: done. 1: the answer is no, or you must act. 2: wrong usage or failure. \
+         run exits with the code of its command.",
     )]);
     roff.control("SH", ["ENVIRONMENT"]);
     for (name, what) in [
         ("BACKTRAIL_HOME", "The directory of the store."),
         (
             "BACKTRAIL_PAGER, PAGER",
-            "What long output on a terminal goes through.",
+            "The pager for long output on a terminal.",
         ),
-        ("COLUMNS", "How wide output may be."),
+        ("COLUMNS", "The width of the output."),
         (
             "NO_COLOR",
-            "If set, no colours are used unless --color asks for them.",
+            "If set, no colours unless --color asks for them.",
         ),
     ] {
         roff.control("TP", []);
@@ -163,7 +139,7 @@ fn write_verb(roff: &mut Roff, verb: &Command) {
     }
 }
 
-/// Writes an argument as it is typed.
+/// Returns an argument as typed.
 fn arg_name(arg: &clap::Arg) -> String {
     let takes = arg.get_num_args().is_some_and(|n| n.takes_values());
     let values = arg.get_value_names().unwrap_or_default().iter();

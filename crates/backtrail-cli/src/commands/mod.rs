@@ -13,6 +13,7 @@ pub(crate) mod export;
 mod filters;
 pub(crate) mod fork;
 pub(crate) mod gc;
+pub(crate) mod help;
 mod here;
 pub(crate) mod import;
 pub(crate) mod list;
@@ -20,7 +21,7 @@ pub(crate) mod log;
 pub(crate) mod man;
 mod markdown;
 mod moves;
-mod page;
+mod overview;
 pub(crate) mod pin;
 pub(crate) mod rebuild;
 pub(crate) mod record;
@@ -41,6 +42,7 @@ pub(crate) mod title;
 pub(crate) mod trash;
 pub(crate) mod undo;
 pub(crate) mod verify;
+pub(crate) mod version;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -58,14 +60,14 @@ use crate::text::{count, one_line};
 use crate::ui::Ui;
 use crate::when;
 
-/// How a command ended that did not fail.
+/// The result of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It is done.
+    /// Done.
     Done,
     /// The answer is no, or the user must act.
     No,
-    /// A command was run, and this is its exit code.
+    /// The exit code of a command that was run.
     Code(u8),
 }
 
@@ -79,11 +81,11 @@ impl From<Answer> for ExitCode {
     }
 }
 
-/// Runs the verb that was asked for.
+/// Runs a verb.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
     let global = &args.global;
     let Some(command) = &args.command else {
-        return page::run(global, ui);
+        return overview::run(global, ui);
     };
     match command {
         Command::Run(args) => run::run(args, global, ui),
@@ -121,10 +123,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Rebuild(args) => rebuild::run(args, global, ui),
         Command::Completions(args) => completions::run(args, global, ui),
         Command::Man(args) => man::run(args, global, ui),
+        Command::Help(args) => help::run(args, global, ui),
+        Command::Version(args) => version::run(args, global, ui),
     }
 }
 
-/// Returns the options that the store's settings ask for, and its directory.
+/// Returns the store's options, from its settings, and its directory.
 fn store_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
     let (dir, _) = home::store_dir(global.store.as_deref())?;
     let settings = Settings::read(&dir)?;
@@ -140,8 +144,7 @@ fn store_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
     Ok((options, dir))
 }
 
-/// Returns the options for who looks at files: with the ignore rules that git is
-/// set to use everywhere.
+/// Returns the store's options for work with files: with git's global ignore rules.
 fn files_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
     let (options, dir) = store_options(global)?;
     Ok(match home::global_excludes() {
@@ -150,18 +153,18 @@ fn files_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
     })
 }
 
-/// Opens the store, making it where there is none.
+/// Opens the store, creating it if there is none.
 fn open_or_create_store(global: &Global) -> Result<Store> {
     let (options, dir) = files_options(global)?;
     Ok(options.open_or_create(dir)?)
 }
 
-/// Opens the store if there is one. To look for something makes nothing.
+/// Opens the store if there is one. Looking creates nothing.
 fn open_store(global: &Global) -> Result<Option<Store>> {
     open_if_there(store_options(global)?)
 }
 
-/// Opens the store, if there is one, to look at files.
+/// Opens the store, if there is one, to work with files.
 fn open_files_store(global: &Global) -> Result<Option<Store>> {
     open_if_there(files_options(global)?)
 }
@@ -174,12 +177,12 @@ fn open_if_there((options, dir): (StoreOptions, PathBuf)) -> Result<Option<Store
     }
 }
 
-/// Opens the store that a reference is looked up in.
+/// Opens the store; fails if there is none.
 fn require_store(global: &Global) -> Result<Store> {
     required(open_store(global)?, global)
 }
 
-/// Opens the store that a reference is looked up in, to look at files as well.
+/// Opens the store to work with files; fails if there is none.
 fn require_files_store(global: &Global) -> Result<Store> {
     required(open_files_store(global)?, global)
 }
@@ -189,12 +192,17 @@ fn required(store: Option<Store>, global: &Global) -> Result<Store> {
         Some(store) => Ok(store),
         None => {
             let (dir, _) = home::store_dir(global.store.as_deref())?;
-            let what = format!("there is no store in {}", dir.display());
+            let what = format!("no store in {}", dir.display());
             Err(CommandError::not_found(what)
                 .at_path(&dir)
-                .hint("record something first: backtrail record --text hello"))
+                .hint(how_to_begin("backtrail")))
         }
     }
+}
+
+/// Returns the commands that put the first sessions into a store.
+fn how_to_begin(program: &str) -> String {
+    format!("start with: {program} run -- COMMAND, or {program} import")
 }
 
 /// A place in a session: `REF`, or `REF:SEQ`.
@@ -219,7 +227,7 @@ impl std::str::FromStr for Point {
                 reference: reference.to_owned(),
                 seq: Some(seq),
             }),
-            Err(_) => Err("write it as REF:SEQ, where SEQ is the number of a record".to_owned()),
+            Err(_) => Err("must be REF:SEQ, where SEQ is the number of a record".to_owned()),
         }
     }
 }
@@ -230,15 +238,15 @@ impl Point {
     }
 }
 
-/// Returns what is enough to name a session: ours are random from the first
-/// digit, those of other programs are often not.
+/// Returns a short name of a session: our ids are random from the first digit, those of other
+/// programs often are not.
 fn short(id: &SessionId) -> &str {
     let is_uuid = id.as_str().len() == 36 && id.as_str().split('-').count() == 5;
     if is_uuid { id.prefix(8) } else { id.as_str() }
 }
 
-/// Opens a session to speak in it. One that another agent keeps goes on in a fork.
-fn speak_in(
+/// Opens a session to write to it. A session of another agent continues in a fork.
+fn open_to_write(
     store: &Store,
     id: &SessionId,
     durability: Option<Durability>,
@@ -257,7 +265,7 @@ fn speak_in(
     };
     let fork = store.fork_session(id, &options)?;
     ui.status(&format!(
-        "session {} belongs to {}; this goes on in a fork of it: {}",
+        "session {} belongs to {}; continuing in a fork: {}",
         short(id),
         one_line(&agent, 60),
         fork.id()
@@ -265,9 +273,9 @@ fn speak_in(
     Ok(fork)
 }
 
-/// Finds the session that a reference means; a wrong one brings up the nearest.
+/// Finds the session that a reference means; the error for a wrong one names the nearest.
 fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
-    // Which workspace this is matters to `latest` alone, and costs a look at all.
+    // Only `latest` depends on the workspace, and finding it takes time.
     let root = (reference == "latest").then(|| home::workspace_root(store));
     let root = root.flatten();
     store.resolve(reference, root.as_deref()).map_err(|error| {
@@ -283,22 +291,22 @@ fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
                 ids.fold(command, |command, id| command.hint(describe(store, id)))
             }
             ErrorKind::NotFound => command.hint(match nearest(store, reference) {
-                Some(id) => format!("nearest: {}", describe(store, &id)),
-                None => "see what there is: backtrail list".to_owned(),
+                Some(id) => format!("did you mean {}?", describe(store, &id)),
+                None => "see all sessions: backtrail list --all".to_owned(),
             }),
             _ => command,
         }
     })
 }
 
-/// Says how to get at a session that is in the trash.
+/// Adds how to restore a session that is in the trash.
 fn deleted(error: backtrail::Error, id: &SessionId) -> CommandError {
     let id = short(id);
-    CommandError::from(error).hint(format!("bring it back: backtrail trash restore {id}"))
+    CommandError::from(error).hint(format!("restore it: backtrail trash restore {id}"))
 }
 
-/// Says what a session's history has no more, or only in the trash.
-fn say_gaps(gaps: &[HistoryGap], ui: &Ui) {
+/// Reports which part of a session's history is purged or in the trash.
+fn report_gaps(gaps: &[HistoryGap], ui: &Ui) {
     for gap in gaps {
         let next = gap.until + 1;
         let session = short(&gap.session);
@@ -306,21 +314,19 @@ fn say_gaps(gaps: &[HistoryGap], ui: &Ui) {
             GapBecause::Purged { .. } => {
                 let were = if gap.count() == 1 { "was" } else { "were" };
                 ui.status(&format!(
-                    "history begins at record {next}; {} before it {were} purged with session {session}",
+                    "history starts at record {next}; {} before it {were} purged with session {session}",
                     count(gap.count(), "record")
                 ));
             }
             GapBecause::InTrash => ui.status(&format!(
-                "history begins at record {next}; older trails are in the trash, and are read there \
-                 until it is emptied: {gap}"
+                "history starts at record {next}; older trails are in the trash until it is emptied: {gap}"
             )),
-            _ => ui.status(&format!("history begins at record {next}; {gap}")),
+            _ => ui.status(&format!("history starts at record {next}; {gap}")),
         }
     }
 }
 
-/// Returns the session whose id is most like a reference, if one is like it at
-/// all.
+/// Returns the session whose id shares the longest prefix with a reference.
 fn nearest(store: &Store, reference: &str) -> Option<SessionId> {
     let shared = |id: &SessionId| {
         let pairs = id.as_str().bytes().zip(reference.bytes());
@@ -330,8 +336,7 @@ fn nearest(store: &Store, reference: &str) -> Option<SessionId> {
     ids.filter(|id| shared(id) > 0).max_by_key(shared)
 }
 
-/// Writes a session as one tells it from others: what it begins with, its title
-/// and when it was last spoken in.
+/// Describes a session by its short id, its title and when it was last active.
 fn describe(store: &Store, id: &SessionId) -> String {
     let info = store.read_session(id).and_then(|reader| reader.info());
     let Ok(info) = info else {
@@ -344,7 +349,7 @@ fn describe(store: &Store, id: &SessionId) -> String {
     format!("{} ({title}{at})", short(id))
 }
 
-/// Says what else can be done with a session that somebody else speaks in.
+/// Names the process that is writing to a session, and what to do instead.
 fn locked_hint(error: backtrail::Error, id: &SessionId) -> CommandError {
     let id = short(id);
     let Some(holder) = error.holder() else {
@@ -356,14 +361,14 @@ fn locked_hint(error: backtrail::Error, id: &SessionId) -> CommandError {
         None => format!("since {since}"),
     };
     let pid = holder.pid;
-    let message = format!("session {id} is open for writing in process {pid} ({by})");
+    let message = format!("process {pid} is writing to session {id} ({by})");
     CommandError::from(error)
         .message(message)
-        .hint(format!("read it with: backtrail show {id} --follow"))
-        .hint(format!("go your own way: backtrail fork {id}"))
+        .hint(format!("to follow it: backtrail show {id} --follow"))
+        .hint(format!("to continue separately: backtrail fork {id}"))
 }
 
-/// Writes a file of the store as seen from the store.
+/// Returns the path of a file relative to the store.
 fn relative<'a>(store: &Store, path: &'a Path) -> &'a Path {
     path.strip_prefix(store.root()).unwrap_or(path)
 }

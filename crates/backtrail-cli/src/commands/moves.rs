@@ -257,7 +257,7 @@ impl Asked<'_> {
         ui.print_line(&lines.join("\n"))?;
         match outcome.stage {
             _ if !outcome.moves() && (of_point || outcome.is_futile()) => {}
-            Stage::Done => ui.take_back(&format!("{}{}", back(outcome.verb), self.behind)),
+            Stage::Done => ui.to_reverse(&format!("{}{}", back(outcome.verb), self.behind)),
             _ if stopped => {}
             _ => ui.status(&format!("do it: {} {}", ui.program(), self.line)),
         }

@@ -1,4 +1,4 @@
-//! `backtrail pin`: a session that shall stay on top.
+//! `backtrail pin`: keeps a session on top of the list.
 
 use backtrail::Note;
 use serde_json::json;
@@ -8,14 +8,14 @@ use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
 
-/// Pin a session, so that it is listed first
+/// Pin a session to the top of the list
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
 
-    /// Take the pin away
+    /// Unpin it
     #[arg(long)]
     off: bool,
 }
@@ -33,13 +33,18 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         return Ok(Answer::Done);
     }
     let id = short(&id);
-    let is = if pinned { "is pinned" } else { "is not pinned" };
     if before == pinned {
-        ui.print_line(&format!("{id} {is} already"))?;
+        let state = if pinned {
+            "already pinned"
+        } else {
+            "not pinned"
+        };
+        ui.print_line(&format!("{id} is {state}"))?;
         return Ok(Answer::Done);
     }
-    ui.print_line(&format!("{id} {is} now"))?;
+    let done = if pinned { "pinned" } else { "unpinned" };
+    ui.print_line(&format!("{done} {id}"))?;
     let off = if pinned { " --off" } else { "" };
-    ui.take_back(&format!("pin {id}{off}"));
+    ui.to_reverse(&format!("pin {id}{off}"));
     Ok(Answer::Done)
 }

@@ -1,4 +1,4 @@
-//! `backtrail rebuild`: what is derived from the sessions, built anew.
+//! `backtrail rebuild`: rebuilds the catalogue and the search index.
 
 use serde_json::json;
 
@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::text::{count, size};
 use crate::ui::Ui;
 
-/// Build the catalogue and the search index anew
+/// Rebuild the catalogue and search index
 ///
-/// They are made from the sessions, and can be deleted at any time. Whoever reads the old
-/// ones meanwhile is not disturbed. Damaged ones are built anew without being asked.
+/// Both are derived from the sessions and may be deleted at any time. Programs that are
+/// reading the old ones are not disturbed. Damaged ones are rebuilt automatically.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Take in only what is new: as every question does first
+    /// Index only what is new (every query does this first)
     #[arg(long)]
     new: bool,
 }
@@ -32,9 +32,11 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         let sessions = count(done.sessions, "session");
         let bytes = size(done.bytes);
         ui.print_line(&match (args.new, done.sessions) {
-            (true, 0) => "catalogue and search are up to date".to_owned(),
-            (true, _) => format!("catalogue and search took in {sessions}, {bytes}"),
-            (false, _) => format!("catalogue and search were built anew from {sessions}, {bytes}"),
+            (true, 0) => "the catalogue and search index are up to date".to_owned(),
+            (true, _) => format!("indexed {sessions}, {bytes}"),
+            (false, _) => {
+                format!("rebuilt the catalogue and search index from {sessions}, {bytes}")
+            }
         })?;
     }
     Ok(Answer::Done)

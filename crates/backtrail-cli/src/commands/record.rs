@@ -4,34 +4,33 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use backtrail::{
-    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Session,
-    SessionId, SessionOptions, Spoken, Store,
+    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, InputLine, Message, Note,
+    Session, SessionId, SessionOptions, Store,
 };
 use serde_json::json;
 
 use super::here::{joined_session, too_wide};
 use super::{
-    Answer, locked_hint, open_or_create_store, require_files_store, resolve, short, speak_in,
+    Answer, locked_hint, open_or_create_store, open_to_write, require_files_store, resolve, short,
 };
 use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
-use crate::input::{InputLine, InputLines};
+use crate::input::{LineReader, RawLine};
 use crate::text::{count, size};
 use crate::ui::Ui;
 
-/// Record messages, one JSON object a line on stdin
+/// Record messages from stdin, one JSON object per line
 ///
 /// A line is {"role":"user","text":"…"} or a native record,
-/// {"type":"message","message":{"role":…,"blocks":[…]}}. Both may have id, at,
-/// model, response_id, cost_usd, duration_ms and expect. A summary in place of
-/// what was said is {"type":"compaction","summary":"…","keep":4}; the state of the
-/// files is kept by {"type":"checkpoint","label":"…"}. Each line is answered on
-/// stdout once it is durable: {"ok":true,"line":1,"session":"…","seq":1}, and a
-/// checkpoint with its id in place of seq.
+/// {"type":"message","message":{"role":…,"blocks":[…]}}. Both may have id, at, model,
+/// response_id, cost_usd, duration_ms and expect. {"type":"compaction","summary":"…","keep":4}
+/// replaces earlier messages with a summary; {"type":"checkpoint","label":"…"} saves the
+/// files. Each line is answered on stdout once it is durable:
+/// {"ok":true,"line":1,"session":"…","seq":1}, or a checkpoint's id in place of seq.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Go on in this session instead of a new one [default: $BACKTRAIL_SESSION, if it is set]
+    /// Continue this session instead of a new one [default: $BACKTRAIL_SESSION, if set]
     #[arg(long, value_name = "REF")]
     session: Option<String>,
 
@@ -39,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     title: Option<String>,
 
-    /// Begin the session of a sub-agent: the session whose tool call began it
+    /// Start the session of a sub-agent: the session whose tool call started it
     #[arg(
         long,
         value_name = "REF",
@@ -52,12 +51,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID", requires = "spawned_by")]
     tool_use: Option<String>,
 
-    /// When a line is answered: after a sync of its own, after one that it
-    /// shares with the lines that came with it, or once the OS has it
+    /// When to answer a line: after its own sync, after a sync shared with other lines, or
+    /// once the OS has it
     #[arg(long, value_name = "MODE", value_parser = ["record", "batch", "os"])]
     durability: Option<String>,
 
-    /// Record one user message and do not read stdin
+    /// Record one user message instead of reading stdin
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 }
@@ -76,15 +75,15 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     recorder.finish()
 }
 
-/// Takes messages and answers for them.
+/// Records messages and answers each.
 struct Recorder<'a> {
     ui: &'a Ui,
     store: Store,
     durability: Option<Durability>,
     title: Option<String>,
-    /// The session and the tool call that begin this one.
+    /// The session and the tool call that started this one.
     spawned_by: Option<(SessionId, String)>,
-    /// The session that is spoken in, once there is one.
+    /// The session, once there is one.
     id: Option<SessionId>,
     session: Option<Session>,
     answers: Answers,
@@ -120,8 +119,8 @@ impl<'a> Recorder<'a> {
         };
         if let Some(id) = joined {
             recorder.id = Some(id.clone());
-            // One of another agent goes on in a fork: that is made when there is something to
-            // say in it.
+            // Another agent's session continues in a fork, which is made with the first
+            // message.
             let info = recorder.store.read_session(&id)?.info()?;
             if info.belongs_to.is_none() || args.title.is_some() {
                 let session = recorder.open().map_err(|error| locked_hint(error, &id))?;
@@ -135,15 +134,16 @@ impl<'a> Recorder<'a> {
 
     fn record_text(&mut self, text: &str) -> Result<()> {
         let draft = Draft::from(Message::user_text(text));
-        self.record_group(vec![(1, Ok(Spoken::Message(draft)))])
+        self.record_group(vec![(1, Ok(InputLine::Message(draft)))])
     }
 
     fn record_stdin(&mut self) -> Result<()> {
         if io::stdin().is_terminal() {
-            self.ui
-                .remark("reading messages from the terminal, one JSON object a line; Ctrl-D ends");
+            self.ui.remark(
+                "reading messages from the terminal, one JSON object per line; Ctrl-D ends",
+            );
         }
-        let mut lines = InputLines::new(io::stdin().lock());
+        let mut lines = LineReader::new(io::stdin().lock());
         loop {
             let mut group = Vec::new();
             while group.len() < self.group_limit()
@@ -155,7 +155,7 @@ impl<'a> Recorder<'a> {
                 self.record_group(group)?;
                 continue;
             }
-            // Everything that came is answered: now it is time to wait.
+            // Everything so far is answered: wait for more.
             let more = lines
                 .fill()
                 .map_err(|error| CommandError::io("cannot read standard input", None, &error))?;
@@ -165,7 +165,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns how many lines may wait for each other's sync.
+    /// Returns how many lines may share a sync.
     fn group_limit(&self) -> usize {
         match self.durability.unwrap_or(self.store.durability()) {
             Durability::Batch | Durability::Os => 4096,
@@ -173,13 +173,13 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records what can be recorded of a group of lines, and answers them all.
-    fn record_group(&mut self, group: Vec<(u64, Result<Spoken, Refusal>)>) -> Result<()> {
+    /// Records a group of lines and answers each of them.
+    fn record_group(&mut self, group: Vec<(u64, Result<InputLine, Refusal>)>) -> Result<()> {
         let mut lines = Vec::with_capacity(group.len());
         let mut all = Vec::with_capacity(group.len());
-        for (number, spoken) in group {
-            lines.push((number, spoken.as_ref().err().cloned()));
-            all.extend(spoken);
+        for (number, line) in group {
+            lines.push((number, line.as_ref().err().cloned()));
+            all.extend(line);
         }
         let mut results = self.append(all)?.into_iter();
         for (number, refusal) in lines {
@@ -196,17 +196,16 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Appends what was said, opening the session first where it is not open. What
-    /// the machine fails to do is said of each line, and tried again with the
-    /// next; what would fail again is an error.
-    fn append(&mut self, all: Vec<Spoken>) -> Result<Vec<Result<Done, Refusal>>> {
+    /// Appends lines, opening the session first if needed. An I/O failure refuses each line
+    /// and is tried again with the next; a failure that would repeat is an error.
+    fn append(&mut self, all: Vec<InputLine>) -> Result<Vec<Result<Done, Refusal>>> {
         if all.is_empty() {
             return Ok(Vec::new());
         }
-        if self.id.is_none() && all.iter().all(|spoken| spoken.expected() > Some(0)) {
-            // They go on from a session that is not there: none is made.
+        if self.id.is_none() && all.iter().all(|line| line.expected() > Some(0)) {
+            // They continue a session that does not exist: none is created.
             let refusal = Refusal {
-                text: "there is no record yet in a new session".to_owned(),
+                text: "a new session has no records yet".to_owned(),
                 kind: ErrorKind::Conflict,
                 head: Some(0),
             };
@@ -222,7 +221,7 @@ impl<'a> Recorder<'a> {
         };
         if session.last_seq() < self.acknowledged {
             let what = format!(
-                "record {} was acknowledged, and the trail ends at record {}",
+                "record {} was acknowledged, but the trail ends at record {}",
                 self.acknowledged,
                 session.last_seq()
             );
@@ -231,31 +230,30 @@ impl<'a> Recorder<'a> {
         }
         if all
             .iter()
-            .any(|spoken| matches!(spoken, Spoken::Checkpoint(_)))
+            .any(|line| matches!(line, InputLine::Checkpoint(_)))
         {
             self.find_moved();
         }
         let results = append_in_order(&self.store, &session, all);
         if session.stopped().is_some() {
-            // A sync failed. Nothing more is acknowledged through this handle;
-            // the next line finds out what a fresh look at the files says.
+            // A sync failed. Nothing more is acknowledged through this handle; the next line
+            // reopens the session.
             self.session = None;
         }
         Ok(results)
     }
 
-    /// Lets the store know where the workspace around us is, if it knows it from
-    /// elsewhere: the session may work in it.
+    /// Tells the store where the workspace around us is now, if it has moved.
     fn find_moved(&self) {
         if let Some(root) = home::workspace_root(&self.store)
             && let Ok(Some(known)) = self.store.find_workspace(&root)
         {
-            // Where that fails, the checkpoint says what is wrong.
+            // If that fails, the checkpoint reports it.
             self.store.workspace(known.root()).ok();
         }
     }
 
-    /// Returns the session, opened or made where it is not open.
+    /// Returns the session, opened or created if needed.
     fn session(&mut self) -> backtrail::Result<Session> {
         match &self.session {
             Some(session) => Ok(session.clone()),
@@ -265,14 +263,14 @@ impl<'a> Recorder<'a> {
 
     fn open(&mut self) -> backtrail::Result<Session> {
         let session = match &self.id {
-            Some(id) => speak_in(&self.store, id, self.durability, self.ui)?,
+            Some(id) => open_to_write(&self.store, id, self.durability, self.ui)?,
             None => self.create(self.new_session(self.durability))?,
         };
         for aside in session.set_aside() {
             let what = if aside.never_acknowledged {
                 "an unfinished last line (never acknowledged"
             } else {
-                "an unreadable end of the trail (whether it was ever acknowledged is not known"
+                "an unreadable end of the trail (perhaps acknowledged"
             };
             let text = format!(
                 "{what}, {}) was set aside in {}",
@@ -338,18 +336,15 @@ impl<'a> Recorder<'a> {
                 let id = short(id);
                 let said = count(self.recorded, "message");
                 self.ui.remark(&format!(
-                    "{said} recorded in session {id}; read it: backtrail show {id}"
+                    "recorded {said} in session {id}; to read it: backtrail show {id}"
                 ));
             }
-            None => self
-                .ui
-                .status("nothing was recorded, so no session was made"),
+            None => self.ui.status("nothing recorded; no session created"),
         }
         if self.refused > 0 {
             let lines = count(self.refused, "line");
-            self.ui.status(&format!(
-                "{lines} could not be recorded; the answers say why"
-            ));
+            self.ui
+                .status(&format!("{lines} refused; see the answers for the reasons"));
         }
         if let Some(error) = self.answers.failure() {
             return Err(error);
@@ -358,18 +353,18 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// What became of a line.
+/// The result of a line.
 #[derive(Debug, Clone, Copy)]
 enum Done {
     Record(u64),
     Checkpoint(CheckpointId),
 }
 
-/// Appends messages in groups, and everything else in its place between them.
+/// Appends messages in groups, and everything else between them, in order.
 fn append_in_order(
     store: &Store,
     session: &Session,
-    all: Vec<Spoken>,
+    all: Vec<InputLine>,
 ) -> Vec<Result<Done, Refusal>> {
     let mut results = Vec::with_capacity(all.len());
     let mut drafts = Vec::new();
@@ -377,18 +372,18 @@ fn append_in_order(
         let seqs = session.append_batch(drafts).into_iter();
         seqs.map(|seq| seq.map(Done::Record).map_err(Refusal::from))
     };
-    for spoken in all {
-        match spoken {
-            Spoken::Message(draft) => drafts.push(draft),
-            Spoken::Compaction(compaction) => {
+    for line in all {
+        match line {
+            InputLine::Message(draft) => drafts.push(draft),
+            InputLine::Compaction(compaction) => {
                 results.extend(batch(std::mem::take(&mut drafts)));
                 let done = session.compact(&compaction);
                 let done = done.map(|done| Done::Record(done.seq));
                 results.push(done.map_err(Refusal::from));
             }
-            Spoken::Checkpoint(options) => {
+            InputLine::Checkpoint(options) => {
                 results.extend(batch(std::mem::take(&mut drafts)));
-                results.push(keep_files(store, session, options));
+                results.push(save_files(store, session, options));
             }
         }
     }
@@ -396,9 +391,9 @@ fn append_in_order(
     results
 }
 
-/// Makes a checkpoint of a session's workspace. One that is too wide to be meant
-/// is refused, unless its person has made a checkpoint of it before.
-fn keep_files(
+/// Makes a checkpoint of a session's workspace. The home directory or / is refused, unless
+/// it has a checkpoint already.
+fn save_files(
     store: &Store,
     session: &Session,
     options: CheckpointOptions,
@@ -411,7 +406,7 @@ fn keep_files(
         && let Some(what) = too_wide(&root)
         && !has_checkpoint(store, &root)?
     {
-        let way = "if it is meant, begin with: backtrail checkpoint --yes";
+        let way = "to allow it: backtrail checkpoint --yes";
         return Err(Refusal::invalid(format!("{what}; {way}")));
     }
     Ok(Done::Checkpoint(session.checkpoint(options)?.id()))
@@ -424,10 +419,10 @@ fn has_checkpoint(store: &Store, root: &Path) -> backtrail::Result<bool> {
     }
 }
 
-fn read_line(line: &InputLine<'_>) -> Result<Spoken, Refusal> {
+fn read_line(line: &RawLine<'_>) -> Result<InputLine, Refusal> {
     let bytes = line.bytes.map_err(|limit| {
         Refusal::invalid(format!(
-            "the line is {} long; at most {} are taken",
+            "the line has {}; the limit is {}",
             size(line.len),
             size(limit)
         ))
@@ -441,15 +436,15 @@ fn read_line(line: &InputLine<'_>) -> Result<Spoken, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::invalid("the line is empty".to_owned()));
     }
-    Spoken::from_json(text).map_err(|error| Refusal::from(&error))
+    InputLine::from_json(text).map_err(|error| Refusal::from(&error))
 }
 
-/// Why a line was not recorded.
+/// The reason that a line was not recorded.
 #[derive(Debug, Clone)]
 struct Refusal {
     text: String,
     kind: ErrorKind,
-    /// The seq that really is last, where the line expected another.
+    /// The last seq, if the line expected another.
     head: Option<u64>,
 }
 
@@ -465,7 +460,7 @@ impl Refusal {
     fn unknown() -> Self {
         Self {
             kind: ErrorKind::Io,
-            ..Self::invalid("it was not recorded".to_owned())
+            ..Self::invalid("not recorded".to_owned())
         }
     }
 }
@@ -486,12 +481,12 @@ impl From<&backtrail::Error> for Refusal {
     }
 }
 
-/// The answers on stdout. When nobody reads them any more, recording goes on:
-/// to keep what is said matters more than to say that it is kept.
+/// The answers on stdout. If nobody reads them any more, recording continues: the messages
+/// matter more than the answers.
 #[derive(Default)]
 struct Answers {
     buffer: Vec<u8>,
-    /// Why nobody gets them any more.
+    /// The error that stopped them.
     unread: Option<io::Error>,
 }
 
@@ -526,7 +521,7 @@ impl Answers {
         writeln!(self.buffer, "{answer}").expect("a Vec takes every write");
     }
 
-    /// Sends the answers out, if anybody reads them.
+    /// Sends the answers, if they are still read.
     fn flush(&mut self) {
         if self.unread.is_none() {
             let mut out = io::stdout().lock();
@@ -536,10 +531,10 @@ impl Answers {
         self.buffer.clear();
     }
 
-    /// Returns what kept answers from going out, unless nobody wanted them.
+    /// Returns the error that stopped the answers, unless the reader closed the pipe.
     fn failure(&self) -> Option<CommandError> {
         let error = self.unread.as_ref()?;
         let wanted = error.kind() != io::ErrorKind::BrokenPipe;
-        wanted.then(|| CommandError::io("the answers could not be written", None, error))
+        wanted.then(|| CommandError::io("cannot write the answers", None, error))
     }
 }

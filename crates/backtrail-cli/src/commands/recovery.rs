@@ -37,7 +37,7 @@ impl Finish {
                     false => ui.status(&text),
                 }
             }
-            (Err(error), Self::ToWrite) => return Err(CommandError::from(error).so(what)),
+            (Err(error), Self::ToWrite) => return Err(CommandError::from(error).context(what)),
             (Err(error), Self::ToRead) => {
                 ui.warning(&format!("{what}: {}", full_text(&error)), None);
             }

@@ -1,4 +1,4 @@
-//! `backtrail relink`: where a directory that was moved is now.
+//! `backtrail relink`: tells Backtrail that a directory was moved.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -16,18 +16,18 @@ use crate::shell::quote;
 use crate::text::{count, path_json};
 use crate::ui::{DIM, Ui, unwritable};
 
-/// Say where a directory that was moved is now
+/// Tell Backtrail that a directory was moved
 ///
-/// A directory that was renamed is recognised by itself. One that was copied to another disk is not: `relink OLD NEW`
-/// says that what was kept of OLD, and the sessions that worked there, are those of NEW. Without OLD it lists the
-/// directories that are gone. The other way round it is taken back.
+/// A renamed directory is recognised automatically. One that was copied to another disk is
+/// not: `relink OLD NEW` gives the checkpoints and sessions of OLD to NEW. Without OLD it lists
+/// the directories that are gone. Swap the arguments to undo it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where it was
+    /// The old directory
     old: Option<PathBuf>,
-    /// Where it is now [default: the workspace around the current directory]
+    /// The new directory [default: the workspace around the current directory]
     new: Option<PathBuf>,
-    /// Go ahead although there is still a directory at the old place
+    /// Continue even if the old directory still exists
     #[arg(long, requires = "old")]
     yes: bool,
 }
@@ -46,40 +46,40 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let linked = store
         .relink(old, &new, options)
         .map_err(|error| refused(&store, error, old, &new))?;
-    tell(&linked, ui)?;
+    report(&linked, ui)?;
     Ok(Answer::Done)
 }
 
 fn here(store: &Store) -> Result<PathBuf> {
     home::workspace_root(store).ok_or_else(|| {
-        CommandError::invalid("cannot tell which directory this is")
+        CommandError::invalid("cannot find the current directory")
             .hint("name it: backtrail relink OLD NEW")
     })
 }
 
-/// Adds the way out.
+/// Adds hints to an error.
 fn refused(store: &Store, error: backtrail::Error, old: &Path, new: &Path) -> CommandError {
     let kind = error.kind();
     let command = CommandError::from(error);
     match kind {
         ErrorKind::NotFound if !new.is_dir() => {
-            command.hint("name the directory where it is now: backtrail relink OLD NEW")
+            command.hint("name the new directory: backtrail relink OLD NEW")
         }
         ErrorKind::NotFound => match nearest(store, old).as_slice() {
             [] => command.hint("see which directories are gone: backtrail relink"),
             near => {
                 let near: Vec<String> = near.iter().map(|root| tilde(root)).collect();
-                command.hint(format!("nearest: {}", near.join(", ")))
+                command.hint(format!("did you mean: {}", near.join(", ")))
             }
         },
         ErrorKind::Invalid if old.is_dir() && new.is_dir() => {
-            command.hint("if that is meant, say so: --yes")
+            command.hint("to continue anyway: --yes")
         }
         _ => command,
     }
 }
 
-/// Returns the known directories that are most like a path.
+/// Returns the known directories that are most similar to a path.
 fn nearest(store: &Store, path: &Path) -> Vec<PathBuf> {
     let wanted = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let distance = |root: &Path| {
@@ -96,7 +96,7 @@ fn nearest(store: &Store, path: &Path) -> Vec<PathBuf> {
     roots.into_iter().take(3).map(|(_, root)| root).collect()
 }
 
-/// What is known of a directory.
+/// A directory that the store knows.
 #[derive(Default)]
 struct KnownRoot {
     workspace: Option<WorkspaceId>,
@@ -104,7 +104,7 @@ struct KnownRoot {
     sessions: u64,
 }
 
-/// Returns every directory that a workspace or a session is at.
+/// Returns every directory of a workspace or a session.
 fn known_roots(store: &Store) -> BTreeMap<PathBuf, KnownRoot> {
     let mut roots: BTreeMap<PathBuf, KnownRoot> = BTreeMap::new();
     let mut homes = Vec::new();
@@ -169,7 +169,7 @@ fn list(store: Option<&Store>, ui: &Ui) -> Result<Answer> {
         return Ok(Answer::Done);
     }
     if gone.is_empty() {
-        ui.status("every directory is where it was");
+        ui.status("no moved directories");
         return Ok(Answer::Done);
     }
     let mut out = ui.out();
@@ -186,19 +186,16 @@ fn list(store: Option<&Store>, ui: &Ui) -> Result<Answer> {
         if candidate(known).is_some() {
             let old = quote(&root.to_string_lossy());
             ui.status(&format!(
-                "this directory is of the same project; if it is the one: {} relink {old}",
+                "this directory has the same project; if it was moved here: {} relink {old}",
                 ui.program()
             ));
         }
     }
-    ui.remark(&format!(
-        "say where one is now: {} relink OLD NEW",
-        ui.program()
-    ));
+    ui.remark(&format!("to relink one: {} relink OLD NEW", ui.program()));
     Ok(Answer::Done)
 }
 
-fn tell(linked: &Relinked, ui: &Ui) -> Result<()> {
+fn report(linked: &Relinked, ui: &Ui) -> Result<()> {
     let root = linked.workspace.root();
     let sessions = linked.workspace.sessions()?.len() as u64;
     let what = match linked.what {
@@ -218,13 +215,13 @@ fn tell(linked: &Relinked, ui: &Ui) -> Result<()> {
     let (old, new) = (tilde(&linked.from), tilde(root));
     let sessions = count(sessions, "session");
     ui.print_line(&match linked.what {
-        RelinkedWhat::Sessions => format!("sessions of {old} are those of {new} now ({sessions})"),
-        RelinkedWhat::SessionsBack => format!("{new} has {sessions}, as it had before"),
-        _ => format!("{old} is {new} now ({sessions})"),
+        RelinkedWhat::Sessions => format!("moved the sessions of {old} to {new} ({sessions})"),
+        RelinkedWhat::SessionsBack => format!("{new} has {sessions} again"),
+        _ => format!("relinked {old} to {new} ({sessions})"),
     })?;
     if linked.what != RelinkedWhat::SessionsBack {
         let word = |path: &Path| quote(&path.to_string_lossy());
-        ui.take_back(&format!("relink {} {}", word(root), word(&linked.from)));
+        ui.to_reverse(&format!("relink {} {}", word(root), word(&linked.from)));
     }
     Ok(())
 }

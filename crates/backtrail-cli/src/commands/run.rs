@@ -1,10 +1,10 @@
-//! `backtrail run`: a command, and what it did to the files.
+//! `backtrail run`: runs a command and reports what it did to the files.
 
 mod child;
+mod messages;
 mod report;
 mod signals;
 mod summary;
-mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use backtrail::{
 
 pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
-use self::words::{Named, NotClosed};
+use self::messages::{NotClosed, Suggestions};
 use super::checkpoint::too_much;
 use super::here::{Here, RUN_VARIABLE, SESSION_VARIABLE, joined_session, run_around};
 use super::recovery::Finish;
@@ -29,14 +29,13 @@ use crate::progress;
 use crate::shell::command_line;
 use crate::ui::Ui;
 
-/// Run a command, and see what it did to the files
+/// Run a command and report what it did to the files
 ///
-/// The command has our stdin, stdout, stderr and terminal. It finds its session
-/// in BACKTRAIL_SESSION; backtrail checkpoint, record and run join that.
+/// The command inherits stdin, stdout, stderr and the terminal. BACKTRAIL_SESSION holds its
+/// session id; nested backtrail commands use the same session.
 ///
-/// Exits as the command does, with 128+n after signal n; 126 if it cannot be
-/// executed, 127 if it is not found, and 125 if Backtrail itself failed, before
-/// the command or after it.
+/// The exit code is the command's: 128+n after signal n, 126 if it cannot be executed, 127
+/// if it is not found. 125 means that Backtrail itself failed, before or after the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Give the session a title [default: the command]
@@ -47,19 +46,19 @@ pub(crate) struct Args {
     #[arg(long)]
     label: Option<String>,
 
-    /// Go on in this session instead of a new one [default: $BACKTRAIL_SESSION, if it is set]
+    /// Continue this session instead of a new one [default: $BACKTRAIL_SESSION, if set]
     #[arg(long, value_name = "REF")]
     session: Option<String>,
 
-    /// Write what happened to this file, as JSON
+    /// Write a report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Run it also where no checkpoint can be made before it
+    /// Run the command even if no checkpoint can be made first
     #[arg(long)]
     unprotected: bool,
 
-    /// Take a first snapshot of any size, and of / or the home directory
+    /// Allow a first snapshot of any size, and of / or the home directory
     #[arg(long)]
     yes: bool,
 
@@ -71,7 +70,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Runs it. What fails here is told here: the exit code belongs to the command.
+/// Runs the command. Failures are reported here: the exit code belongs to the command.
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let code = Running::new(args, global, ui)
         .run()
@@ -86,14 +85,14 @@ struct Running<'a> {
     args: &'a Args,
     global: &'a Global,
     ui: &'a Ui,
-    /// The command as one types it.
+    /// The command as typed.
     line: String,
 }
 
-/// What there is before the command begins.
+/// The state before the command starts.
 enum Begun {
     Protected(Box<Protected>),
-    /// No checkpoint could be made, and the session, if there can be one.
+    /// No checkpoint could be made; the session, if one could be created.
     Unprotected(Option<(Store, SessionId)>),
 }
 
@@ -102,7 +101,7 @@ struct Protected {
     workspace: Workspace,
     session: SessionId,
     start: Checkpoint,
-    /// Held, not used: it says that the command is under way.
+    /// Held to mark the command as running.
     _active: Option<Active>,
 }
 
@@ -122,7 +121,7 @@ impl Begun {
     }
 }
 
-/// What there is when the command has ended.
+/// How the command ended.
 struct Finished {
     ended: Ended,
     started_at: Timestamp,
@@ -141,12 +140,12 @@ impl<'a> Running<'a> {
     }
 
     fn run(&self) -> Result<u8, NotRun> {
-        self.check().map_err(words::refused)?;
+        self.check().map_err(messages::refused)?;
         let begun = self.begin()?;
         let start = begun.start().map(|start| start.id().to_string());
         let mut env = Vec::new();
         env.extend(start.as_ref().map(|id| (RUN_VARIABLE, OsStr::new(id))));
-        // Absolute: the command may go elsewhere and mean the same store.
+        // Absolute, so that the command can change its directory.
         let store = store_dir(self.global.store.as_deref());
         if let Ok((store, _)) = &store {
             env.push(("BACKTRAIL_HOME", store.as_os_str()));
@@ -159,7 +158,7 @@ impl<'a> Running<'a> {
         let began = Instant::now();
         let (ended, not_run) = match child::run(&self.args.command, &env) {
             Ok(ended) => (ended, None),
-            // Nothing ran; that is told once the step has its end.
+            // Nothing ran; that is reported after the run is closed.
             Err(not_run) => (Ended::Code(not_run.code), Some(not_run)),
         };
         let finished = Finished {
@@ -171,20 +170,20 @@ impl<'a> Running<'a> {
         let closed = self.close(&begun, &finished);
         match (not_run, closed) {
             (Some(not_run), _) => Err(not_run),
-            (None, Err(failed)) => Err(failed.words(ended, &self.named())),
+            (None, Err(failed)) => Err(failed.report(ended, &self.suggestions())),
             (None, Ok(())) => Ok(ended.code()),
         }
     }
 
-    /// Returns how commands that we name begin and end.
-    fn named(&self) -> Named<'a> {
-        Named {
+    /// Returns how suggested commands begin and end.
+    fn suggestions(&self) -> Suggestions<'a> {
+        Suggestions {
             program: self.ui.program(),
             workspace: self.args.here.flag(),
         }
     }
 
-    /// Refuses what would fail only once the command has ended.
+    /// Refuses arguments that would fail only after the command has ended.
     fn check(&self) -> Result<()> {
         if let Some(label) = &self.args.label {
             CheckpointOptions::new().label(label.as_str()).check()?;
@@ -192,12 +191,12 @@ impl<'a> Running<'a> {
         self.args.report.as_deref().map_or(Ok(()), report::check)
     }
 
-    /// Keeps the state before the command, in its session.
+    /// Makes the checkpoint before the command, in its session.
     fn begin(&self) -> Result<Begun, NotRun> {
         match self.protect() {
             Ok(begun) => Ok(Begun::Protected(Box::new(begun))),
             Err(error) if self.args.unprotected => {
-                self.ui.warning(&words::goes_unprotected(&error), None);
+                self.ui.warning(&messages::runs_unprotected(&error), None);
                 Ok(Begun::Unprotected(self.session_alone().ok()))
             }
             Err(error) => Err(self.not_protected(error)),
@@ -210,7 +209,7 @@ impl<'a> Running<'a> {
         let named = self.named_session(workspace.store())?;
         let (start, session) = self.first_checkpoint(&workspace, named.as_ref())?;
         Ok(Protected {
-            // To say that it is under way is only a courtesy.
+            // Marking it as running is a courtesy.
             _active: workspace.activate(&start).ok(),
             workspace,
             session,
@@ -218,7 +217,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Returns the session of a command that goes without a checkpoint.
+    /// Returns the session of a command that runs without a checkpoint.
     fn session_alone(&self) -> Result<(Store, SessionId)> {
         let store = open_or_create_store(self.global)?;
         let id = match self.named_session(&store)? {
@@ -229,10 +228,10 @@ impl<'a> Running<'a> {
     }
 
     fn not_protected(&self, error: CommandError) -> NotRun {
-        words::not_protected(error, &self.named(), &self.line)
+        messages::not_protected(error, &self.suggestions(), &self.line)
     }
 
-    /// Returns the session that is named, or that we are run in.
+    /// Returns the session that is named, or the one around us.
     fn named_session(&self, store: &Store) -> Result<Option<SessionId>> {
         match &self.args.session {
             Some(reference) => resolve(store, reference).map(Some),
@@ -259,7 +258,7 @@ impl<'a> Running<'a> {
         } else {
             options
         };
-        let made = progress::keep(self.ui, options, |options| {
+        let made = progress::checkpoint(self.ui, options, |options| {
             match session {
                 Some(id) => {
                     let checkpoint = workspace.checkpoint(options.session(id))?;
@@ -268,8 +267,8 @@ impl<'a> Running<'a> {
                 None => {
                     let session = self.session_options();
                     let made = workspace.checkpoint_in_new_session(options, session)?;
-                    // Nobody holds the session while the command runs: it may
-                    // want to speak in it.
+                    // The session is not locked while the command runs: the command may
+                    // write to it.
                     Ok((made.0, made.1.id().clone()))
                 }
             }
@@ -282,8 +281,8 @@ impl<'a> Running<'a> {
         SessionOptions::new().title(title)
     }
 
-    /// Keeps the state after the command, says in its session what it was, and
-    /// tells the person what it changed.
+    /// Makes the checkpoint after the command, records the run in its session, and reports
+    /// what changed.
     fn close(&self, begun: &Begun, finished: &Finished) -> Result<(), NotClosed> {
         let (end, failed) = match begun {
             Begun::Protected(begun) => match self.last_checkpoint(begun) {
@@ -310,7 +309,7 @@ impl<'a> Running<'a> {
             (Begun::Protected(begun), Some(end), Some(changes)) => {
                 let root = begun.workspace.root();
                 let summary = summary::Summary::new(root, changes, end, finished.took);
-                summary.lines(&self.named(), self.ui.remark_width())
+                summary.lines(&self.suggestions(), self.ui.remark_width())
             }
             _ => vec![summary::unprotected(finished.took)],
         };
@@ -329,7 +328,7 @@ impl<'a> Running<'a> {
         }
         // A rewind from elsewhere may have been interrupted while the command ran.
         Finish::ToWrite.finish(&begun.workspace, self.ui)?;
-        let made = progress::keep(self.ui, options, |options| {
+        let made = progress::checkpoint(self.ui, options, |options| {
             begun.workspace.checkpoint(options)
         });
         Ok(made?)

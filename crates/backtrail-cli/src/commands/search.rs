@@ -1,4 +1,4 @@
-//! `backtrail search`: anything that was said or done.
+//! `backtrail search`: searches messages and tool calls.
 
 mod hint;
 mod snippet;
@@ -20,43 +20,43 @@ use crate::text::{grouped, one_line};
 use crate::ui::{BOLD, DIM, Ui, unwritable};
 use crate::when;
 
-/// Find anything that was said or done
+/// Search everything that was said or done
 ///
-/// Looks through prompts, answers, thinking, the names, inputs and outputs of tools, and
-/// paths, in every workspace unless a filter says otherwise. All words must be in one
-/// message. Quotes make a phrase, a star ends a beginning, and, or, not and parentheses
-/// do what they say: 'round* (cent or "half even") not test'. The shell takes quotes away:
-/// put others around them, or use --phrase.
+/// Searches prompts, answers, thinking, paths, and the names, inputs and outputs of tools, in
+/// every workspace unless a filter says otherwise. All words must be in one message. Use
+/// "quotes" for phrases, a trailing * for prefixes, and `and`, `or`, `not` and parentheses to
+/// combine terms: 'round* (cent or "half even") not test'. The shell removes quotes: put
+/// others around them, or use --phrase.
 ///
-/// foo finds fooBar, foo_bar and src/foo.rs, but fooBar only what is written so. Exits 1
-/// where nothing is found.
+/// foo finds fooBar, foo_bar and src/foo.rs, but fooBar matches only that exact spelling.
+/// Exits 1 if nothing is found.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to look for
+    /// The words to search for
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
 
-    /// The words follow each other
+    /// Match the words as a phrase
     #[arg(long)]
     phrase: bool,
 
-    /// Only what these said
-    #[arg(long = "role", value_name = "WHO", help_heading = "Filters")]
+    /// Only messages of this role
+    #[arg(long = "role", value_name = "ROLE", help_heading = "Filters")]
     roles: Vec<Role>,
 
-    /// Only calls of this tool, and their results
+    /// Only calls of this tool and their results
     #[arg(long = "tool", value_name = "NAME", help_heading = "Filters")]
     tools: Vec<String>,
 
-    /// What comes first
+    /// Sort by
     #[arg(long, value_name = "BY", default_value = "best")]
     sort: Sort,
 
-    /// The newest first: short for --sort newest
+    /// Newest first: short for --sort newest
     #[arg(long, conflicts_with = "sort")]
     newest: bool,
 
-    /// Show that many
+    /// Show at most this many
     #[arg(long, short = 'n', value_name = "COUNT", default_value = "20")]
     #[arg(value_parser = at_least_one)]
     limit: usize,
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     filters: Filters,
 }
 
-/// Who can have said something.
+/// The role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Role {
     User,
@@ -85,19 +85,19 @@ impl Role {
     }
 }
 
-/// What comes first.
+/// The order of matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
-    /// What fits best
+    /// Best match first
     Best,
-    /// What is newest
+    /// Newest first
     Newest,
 }
 
 pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let query = query(args, &store)?;
-    let found = derived::ask(&store, ui, "looking through sessions:", |index| {
+    let found = derived::ask(&store, ui, "indexing sessions:", |index| {
         Found::find(args, &query, index)
     })?;
     if ui.json() {
@@ -118,12 +118,12 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-/// Makes the query that was asked for.
+/// Returns the query of the arguments.
 fn query(args: &Args, store: &Store) -> Result<SearchQuery> {
     let words = args.words.join(" ");
     if words.trim().is_empty() {
-        return Err(CommandError::invalid("there is nothing to look for")
-            .hint("say some words: backtrail search currency rounding"));
+        return Err(CommandError::invalid("nothing to search for")
+            .hint("give some words: backtrail search currency rounding"));
     }
     let words = match args.phrase {
         true => format!("\"{}\"", words.replace('"', " ")),
@@ -146,7 +146,7 @@ fn query(args: &Args, store: &Store) -> Result<SearchQuery> {
 }
 
 impl Args {
-    /// Writes the filters as they are typed.
+    /// Returns the filters as they are typed.
     fn filter_words(&self) -> String {
         let roles = self
             .roles
@@ -160,13 +160,13 @@ impl Args {
     }
 }
 
-/// What was found, and where.
+/// The matches and their sessions.
 struct Found {
     answer: SearchAnswer,
     sessions: HashMap<SessionId, SessionRow>,
     /// The ids of all sessions, in order.
     ids: Vec<String>,
-    /// What can be said where nothing was found.
+    /// Hints for when nothing is found.
     hints: Vec<String>,
 }
 
@@ -193,7 +193,7 @@ impl Found {
         })
     }
 
-    /// Returns the project that a hit belongs to.
+    /// Returns the project of a hit.
     fn project(&self, hit: &Hit) -> Option<&str> {
         let project = self.sessions.get(&hit.session)?.project.as_ref();
         project.map(|project| project.name.as_str())
@@ -210,13 +210,13 @@ impl Found {
         if shown < total {
             let (shown, all) = (grouped(shown), grouped(total));
             ui.status(&format!(
-                "{shown} of {all}; -n {total} for all, or say more words"
+                "{shown} of {all} matches (-n {total} for all, or add words)"
             ));
         }
         Ok(())
     }
 
-    /// Draws a hit: where it is, what is there, and the command that leads there.
+    /// Draws a hit: where it is, the text, and the command that shows it.
     fn draw(&self, hit: &Hit, ui: &Ui) -> String {
         let width = ui.width();
         let id = prefix(hit.session.as_str(), &self.ids);
@@ -226,7 +226,7 @@ impl Found {
             Some(width) => one_line(&places.join(" · "), width),
             None => one_line(&places.join(" · "), usize::MAX),
         };
-        // The id stands out where it was not cut off.
+        // The id is bold unless it was cut off.
         let line = match line.split_once(&format!("{id} · ")) {
             Some((before, after)) => format!("{before}{BOLD}{id}{BOLD:#} · {after}"),
             None => line,
@@ -245,7 +245,7 @@ impl Found {
         out
     }
 
-    /// Returns where a hit is, in the order in which it is told.
+    /// Returns where a hit is, in the order in which it is shown.
     fn places(&self, hit: &Hit, id: &str) -> Vec<String> {
         let project = self.project(hit).map(|name| one_line(name, 30));
         let mut places: Vec<String> = project.into_iter().collect();
@@ -255,7 +255,7 @@ impl Found {
             None => format!("record {}", hit.seq),
         });
         places.extend(hit.at.map(when::brief));
-        places.push(who(hit));
+        places.push(role(hit));
         places
     }
 
@@ -282,8 +282,8 @@ impl Found {
     }
 }
 
-/// Writes who said something, or which tool did it.
-fn who(hit: &Hit) -> String {
+/// Returns the role of a hit and its tools.
+fn role(hit: &Hit) -> String {
     let tools = one_line(&hit.tools.join(", "), 40);
     let role = one_line(&hit.role, 20);
     match (hit.role.as_str(), tools.is_empty()) {

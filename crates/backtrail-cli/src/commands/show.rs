@@ -13,7 +13,6 @@ mod table;
 mod tell;
 pub(super) mod tools;
 mod turns;
-mod wrap;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -30,7 +29,7 @@ use self::tell::{Manner, Teller};
 use self::turns::{Selection, Survey, Turns};
 use super::diff::styled;
 use super::list::info_json;
-use super::{Answer, relative, require_store, resolve, say_gaps, short};
+use super::{Answer, relative, report_gaps, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::pager::Paged;
@@ -249,7 +248,7 @@ impl View<'_> {
         let mut paged = Paged::new();
         let gaps = self.reader.gaps()?;
         if !io::stdout().is_terminal() {
-            say_gaps(&gaps, self.ui);
+            report_gaps(&gaps, self.ui);
         }
         let mut out = io::BufWriter::new(styled(self.ui, &mut paged));
         let mut sheet = Sheet::new(&mut out, self.ui);
@@ -376,7 +375,7 @@ impl View<'_> {
 
     /// Speaks of an unfinished line only if nobody is about to finish it.
     fn warn_unfinished(&self, bytes: u64) {
-        if bytes > 0 && matches!(self.reader.speaker(), Ok(None)) {
+        if bytes > 0 && matches!(self.reader.writer(), Ok(None)) {
             let text = format!(
                 "the last line is unfinished ({}, never acknowledged); \
                  the next record sets it aside",

@@ -123,7 +123,10 @@ struct Told {
 
 impl Told {
     fn ask(index: &Index, filter: &Filter, by: Option<By>) -> backtrail_index::Result<Self> {
-        let report = index.spending(filter, by.map(By::group))?;
+        let report = match by {
+            Some(by) => index.spending_by(filter, by.group())?,
+            None => index.spending(filter)?,
+        };
         let ids: Vec<String> = match by {
             Some(By::Session | By::Family) => index.values(Field::Sessions)?,
             _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! `backtrail status`: how things stand in this workspace.
+//! `backtrail status`: shows the state of this workspace.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::text::{count, one_line, path_json, size, visible, visible_path};
 use crate::ui::{DIM, Ui, unwritable};
 use crate::when;
 
-/// Show how things stand here: what is running, and what changed since the last checkpoint
+/// Show what is running here and what changed since the last checkpoint
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         if ui.json() {
             ui.print_json(&json!({"workspace": null}))?;
         } else {
-            args.here.nothing_kept(ui);
+            args.here.report_no_checkpoints(ui);
         }
         return Ok(Answer::Done);
     };
@@ -46,19 +46,16 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-/// Says that files wait which nobody will come back for.
+/// Warns of files that an unknown rewind left.
 fn warn_of_strays(workspace: &Workspace, ui: &Ui) {
     for path in workspace.strays().unwrap_or_default() {
         let path = visible_path(&path);
-        let what = format!("{path}/ holds files of a move that nobody knows any more");
-        ui.warning(
-            &what,
-            Some("look into it, take out what is yours, and remove it"),
-        );
+        let what = format!("{path}/ has files of an unknown rewind");
+        ui.warning(&what, Some("move out what is yours, then remove it"));
     }
 }
 
-/// A store larger than this is worth a word.
+/// A store larger than this gets a warning.
 const LARGE: u64 = 20 << 30;
 
 struct Status {
@@ -85,7 +82,7 @@ impl Status {
         let (mut checkpoints, mut last) = (u64::from(first.is_some()), first.clone());
         for checkpoint in all {
             let checkpoint = checkpoint?;
-            // What is kept before files move is there for undo alone.
+            // A checkpoint made before a rewind serves undo alone.
             checkpoints += u64::from(*checkpoint.why() != Why::BeforeRewind);
             last = Some(checkpoint);
         }
@@ -164,10 +161,10 @@ impl Status {
         line("store", format!("{store}, {}", size(self.store_bytes)))?;
         out.flush()?;
         if self.store_bytes > LARGE {
-            let what = format!("the store has passed {}", size(LARGE));
+            let what = format!("the store is larger than {}", size(LARGE));
             let gc = format!("{} gc", ui.program());
             let hint = format!(
-                "see what can be let go: {gc} --older-than 30d --dry-run, or {gc} --max-size 20G --dry-run"
+                "see what can be freed: {gc} --older-than 30d --dry-run, or {gc} --max-size 20G --dry-run"
             );
             ui.warning(&what, Some(&hint));
         }
@@ -176,7 +173,7 @@ impl Status {
             .as_ref()
             .is_some_and(|changed| !changed.is_empty())
         {
-            ui.remark(&format!("look: {} last", here.command(ui, "diff")));
+            ui.remark(&format!("see them: {} last", here.command(ui, "diff")));
         }
         Ok(())
     }
@@ -219,8 +216,7 @@ fn since_last(last: &Checkpoint, changed: &Diff) -> String {
     text
 }
 
-/// Returns how many bytes the files below a directory have, as far as they can be
-/// looked at.
+/// Returns the size of the readable files below a directory.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command may look at the store"

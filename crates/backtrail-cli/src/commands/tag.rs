@@ -1,4 +1,4 @@
-//! `backtrail tag`: words to find a session by.
+//! `backtrail tag`: shows, adds or removes tags.
 
 use backtrail::Note;
 use serde_json::json;
@@ -16,7 +16,7 @@ pub(crate) struct Args {
     #[arg(value_name = "REF")]
     reference: String,
 
-    /// Tags to add; without any the present ones are shown
+    /// Tags to add; without any, show the current ones
     #[arg(value_name = "TAG")]
     tags: Vec<String>,
 
@@ -57,11 +57,11 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         ui.status(&format!("{id} has no tags"));
     } else if !args.tags.is_empty() {
         let all: Vec<String> = tags.iter().map(|tag| quote(tag)).collect();
-        ui.print_line(&format!("{id} is tagged {} now", all.join(", ")))?;
+        ui.print_line(&format!("tags of {id}: {}", all.join(", ")))?;
     }
     if !changed.is_empty() {
         let flag = if args.remove { "" } else { " --remove" };
-        ui.take_back(&format!("tag {id}{flag} {}", arguments(&changed)));
+        ui.to_reverse(&format!("tag {id}{flag} {}", arguments(&changed)));
     }
     Ok(Answer::Done)
 }

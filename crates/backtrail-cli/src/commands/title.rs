@@ -1,4 +1,4 @@
-//! `backtrail title`: what a session is called.
+//! `backtrail title`: shows or sets a title.
 
 use backtrail::Note;
 use serde_json::json;
@@ -16,11 +16,11 @@ pub(crate) struct Args {
     #[arg(value_name = "REF")]
     reference: String,
 
-    /// The new title; without it the present one is shown
+    /// The new title; without it, show the current one
     #[arg(value_name = "TITLE")]
     title: Option<String>,
 
-    /// Take the title away
+    /// Remove the title
     #[arg(long, conflicts_with = "title")]
     clear: bool,
 }
@@ -31,9 +31,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         .as_ref()
         .is_some_and(|title| title.trim().is_empty())
     {
-        return Err(
-            CommandError::invalid("a title cannot be blank").hint("take it away with --clear")
-        );
+        return Err(CommandError::invalid("a title cannot be blank").hint("to remove it: --clear"));
     }
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
@@ -62,10 +60,10 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     let id = short(&id);
     ui.print_line(&match title {
-        Some(title) => format!("{id} is called {} now", quote(title)),
-        None => format!("{id} has no title now"),
+        Some(title) => format!("title of {id} set: {}", quote(title)),
+        None => format!("title of {id} removed"),
     })?;
-    ui.take_back(&match before {
+    ui.to_reverse(&match before {
         Some(before) => format!("title {id} {}", argument(&before)),
         None => format!("title {id} --clear"),
     });

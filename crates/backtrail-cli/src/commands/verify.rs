@@ -1,37 +1,34 @@
-//! `backtrail verify`: is everything as it was written?
+//! `backtrail verify`: checks the store for damage.
 
-mod lost;
-mod place;
-
+use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use backtrail::{Damage, HistoryGap, Reason, SessionId, Store, VerifyOptions};
+use backtrail::{
+    Damage, HistoryGap, LostState, ObjectId, Reason, SessionId, SetAside, Store, VerifyOptions,
+};
 use serde_json::{Value, json};
-
-pub(super) use lost::Lost;
-use place::aside_json;
-pub(super) use place::{Place, set_aside_json};
 
 use super::{Answer, open_store, relative, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
+use crate::home::tilde;
 use crate::progress::while_read;
-use crate::text::{count, size};
+use crate::text::{count, path_json, size, visible_path};
 use crate::ui::{DIM, Ui, unwritable};
 
-/// Check that everything is as it was written; it only reads
+/// Check the store for damage; it only reads
 ///
-/// Without a session, the snapshots of all workspaces are checked as well: every
-/// checkpoint must be complete and every object what its name says. What is damaged is
-/// named, and so is each file that it is part of. Exits 1 if something is damaged.
+/// Without a session it also checks the snapshots of all workspaces: every checkpoint must be
+/// complete and every object must match its checksum. It names the damage and each file that
+/// is affected. Exits 1 if something is damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A session: its id, the first 4 or more characters of it, or latest [default: all]
     #[arg(value_name = "REF")]
     reference: Option<String>,
 
-    /// Check only that everything is there and hangs together, not every byte
+    /// Check the structure only, not every byte
     #[arg(long)]
     quick: bool,
 }
@@ -63,7 +60,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     } else {
         total.print(ui).map_err(|error| unwritable(&error))
     };
-    // The answer is in the exit code, too: it stands whoever stops reading.
+    // The exit code has the answer even if nobody reads the output.
     printed.or_else(|error| {
         if error.is_broken_pipe() {
             Ok(())
@@ -81,17 +78,17 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
 /// How many lost file states are printed one by one.
 const LISTED: usize = 100;
 
-/// What all checked sessions come to.
+/// The results of all checks.
 #[derive(Default)]
 struct Total {
     sessions: u64,
     records: u64,
-    damaged: Vec<Place>,
+    damaged: Vec<DamagedPlace>,
     damaged_count: u64,
-    /// Those that a repair could help.
+    /// Those that can be repaired.
     damaged_sessions: Vec<SessionId>,
     lost_payloads: bool,
-    repaired: Vec<Place>,
+    repaired: Vec<DamagedPlace>,
     set_aside: Vec<(PathBuf, u64)>,
     gaps: Vec<(SessionId, HistoryGap)>,
     workspaces: u64,
@@ -100,7 +97,7 @@ struct Total {
     objects: u64,
     bytes: u64,
     spare: u64,
-    lost: Vec<Lost>,
+    lost: Vec<LostFile>,
     damaged_trails: bool,
     quick: bool,
 }
@@ -128,20 +125,20 @@ impl Total {
         self.objects = report.objects;
         self.bytes = report.bytes;
         self.spare = report.spare;
-        self.lost = report.lost.iter().map(Lost::new).collect();
+        self.lost = report.lost.iter().map(LostFile::new).collect();
         self.damaged_trails = report.trails.iter().any(|(_, trail)| !trail.is_ok());
         for (_, trail) in &report.trails {
             self.damaged_count += trail.damage.count();
             let places = trail.damage.first().iter();
             self.damaged
-                .extend(places.map(|damage| Place::new(store, damage)));
+                .extend(places.map(|damage| DamagedPlace::new(store, damage)));
             let asides = trail.set_aside.iter();
             let asides = asides.map(|(file, bytes)| (relative(store, file).to_owned(), *bytes));
             self.set_aside.extend(asides);
         }
         self.damaged_count += report.damaged + report.incomplete.len() as u64;
         self.damaged
-            .extend(report.damage.iter().map(|damage| Place {
+            .extend(report.damage.iter().map(|damage| DamagedPlace {
                 file: relative(store, &damage.file).to_owned(),
                 line: None,
                 byte: Some(damage.byte),
@@ -151,7 +148,7 @@ impl Total {
                 },
             }));
         self.damaged
-            .extend(report.incomplete.iter().map(|broken| Place {
+            .extend(report.incomplete.iter().map(|broken| DamagedPlace {
                 file: relative(store, &broken.trail).to_owned(),
                 line: None,
                 byte: None,
@@ -170,17 +167,16 @@ impl Total {
         });
         let report = match checked {
             Ok(report) => report,
-            // A session that cannot be read is not one that can be passed over,
-            // and no repair helps it.
+            // A session that cannot be read is damaged, and cannot be repaired.
             Err(error) => {
-                // Deleted meanwhile, it is not damaged.
+                // It was deleted meanwhile.
                 if error.is_moved() {
                     self.sessions -= 1;
                     return;
                 }
                 self.damaged_count += 1;
                 let file = error.path().unwrap_or(store.root());
-                self.damaged.push(Place {
+                self.damaged.push(DamagedPlace {
                     file: relative(store, file).to_owned(),
                     line: None,
                     byte: None,
@@ -196,7 +192,7 @@ impl Total {
             self.damaged_sessions.push(id.clone());
         }
         self.damaged_count += report.damage.count();
-        let place = |damage: &Damage| Place::new(store, damage);
+        let place = |damage: &Damage| DamagedPlace::new(store, damage);
         self.damaged.extend(report.damage.first().iter().map(place));
         self.repaired
             .extend(report.repaired.first().iter().map(place));
@@ -215,14 +211,14 @@ impl Total {
             "records": self.records,
             "workspaces": self.workspaces,
             "checkpoints": self.checkpoints,
-            "let_go": self.let_go,
+            "dropped": self.let_go,
             "objects": self.objects,
             "bytes": self.bytes,
-            "damaged": self.damaged.iter().map(Place::to_json).collect::<Vec<_>>(),
+            "damaged": self.damaged.iter().map(DamagedPlace::to_json).collect::<Vec<_>>(),
             "damaged_count": self.damaged_count,
             "spare": self.spare,
-            "lost": self.lost.iter().map(Lost::to_json).collect::<Vec<_>>(),
-            "repaired": self.repaired.iter().map(Place::to_json).collect::<Vec<_>>(),
+            "lost": self.lost.iter().map(LostFile::to_json).collect::<Vec<_>>(),
+            "repaired": self.repaired.iter().map(DamagedPlace::to_json).collect::<Vec<_>>(),
             "gaps": self.gaps.iter().map(gap_json).collect::<Vec<_>>(),
             "set_aside": self.set_aside.iter().map(aside_json).collect::<Vec<_>>(),
         })
@@ -237,7 +233,7 @@ impl Total {
         let objects = count(self.objects, "object");
         let let_go = match self.let_go {
             0 => String::new(),
-            n => format!(" (the files of {n} were let go)"),
+            n => format!(" ({n} without files)"),
         };
         format!(", {checkpoints} of {workspaces}{let_go}, {objects}")
     }
@@ -270,7 +266,7 @@ impl Total {
         }
         if self.spare > 0 {
             let copies = count(self.spare, "damaged copy").replace("copys", "copies");
-            let line = format!("{copies} of objects that are whole elsewhere");
+            let line = format!("{copies} of objects that have an intact copy");
             writeln!(out, "{DIM}spare    {line}{DIM:#}")?;
         }
         writeln!(out, "{}", self.sum())?;
@@ -279,7 +275,7 @@ impl Total {
         Ok(())
     }
 
-    /// Says what it comes to, in one line.
+    /// Returns the result in one line.
     fn sum(&self) -> String {
         let records = count(self.records, "record");
         let sessions = count(self.sessions, "session");
@@ -289,7 +285,7 @@ impl Total {
         };
         if self.is_ok() {
             let quick = match self.quick {
-                true => "; only the structure was checked",
+                true => "; structure only",
                 false => "",
             };
             return format!("ok: {records_in}{}{quick}", self.snapshots());
@@ -313,27 +309,140 @@ impl Total {
         };
         let whole = match (self.sessions, self.quick) {
             (0, _) | (_, true) => String::new(),
-            _ => format!("; {records} {are} whole"),
+            _ => format!("; {records} {are} intact"),
         };
         format!("{} in {all}{whole}", found.join(", "))
     }
 
     fn hints(&self, ui: &Ui) {
         if self.lost_payloads {
-            ui.status("a payload that is lost is not mended; a copy of the file, or saying it again, brings it back");
+            ui.status("lost payloads cannot be repaired; restore the file from a backup or record the message again");
         }
         for id in self.damaged_sessions.iter().take(5) {
             ui.status(&format!(
-                "see what can be mended: backtrail repair {} --dry-run",
+                "see what can be repaired: backtrail repair {} --dry-run",
                 short(id)
             ));
         }
         if !self.lost.is_empty() || self.damaged_trails {
-            ui.status("see what can be captured again: backtrail repair --dry-run");
+            ui.status("see what can be repaired: backtrail repair --dry-run");
         }
     }
 }
 
 fn gap_json((id, gap): &(SessionId, HistoryGap)) -> Value {
     json!({"session": id, "gap": gap})
+}
+
+/// A damaged place; its file is relative to the store.
+pub(super) struct DamagedPlace {
+    file: PathBuf,
+    line: Option<u64>,
+    byte: Option<u64>,
+    reason: String,
+}
+
+impl DamagedPlace {
+    pub(super) fn new(store: &Store, damage: &Damage) -> Self {
+        Self {
+            file: relative(store, &damage.file).to_owned(),
+            line: damage.line,
+            byte: Some(damage.byte),
+            reason: damage.reason.to_string(),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "file": path_json(&self.file),
+            "line": self.line,
+            "byte": self.byte,
+            "reason": self.reason,
+        })
+    }
+}
+
+impl fmt::Display for DamagedPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, " line {line}")?;
+        }
+        if let Some(byte) = self.byte {
+            write!(f, " (byte {byte})")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+fn aside_json((file, bytes): &(PathBuf, u64)) -> Value {
+    json!({"file": path_json(file), "bytes": bytes})
+}
+
+/// Returns what a repair set aside as JSON.
+pub(super) fn set_aside_json(store: &Store, aside: &SetAside) -> Value {
+    let file: &Path = relative(store, &aside.file);
+    aside_json(&(file.to_owned(), aside.bytes))
+}
+
+/// A saved file that is lost.
+pub(super) struct LostFile {
+    text: String,
+    json: Value,
+    object: ObjectId,
+}
+
+impl LostFile {
+    pub(super) fn new(state: &LostState) -> Self {
+        Self {
+            text: text(state),
+            json: json!({
+                "workspace": path_json(state.workspace.root()),
+                "path": path_json(&state.path),
+                "directory": state.is_dir,
+                "object": state.object,
+                "checkpoints": state.checkpoints,
+                "reason": full_text(&state.error),
+            }),
+            object: state.object,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        self.json.clone()
+    }
+}
+
+fn text(state: &LostState) -> String {
+    let path = visible_path(&state.path);
+    let root = tilde(state.workspace.root());
+    let what = match (state.is_dir, path.as_str()) {
+        (true, ".") => format!("all files of {root}"),
+        (true, _) => format!("all files of {path}/ in {root}"),
+        (false, _) => format!("{path} in {root}"),
+    };
+    let first = state.checkpoints.first();
+    let first = first.map_or_else(String::new, |id| id.prefix(8));
+    let more = state.checkpoints.len().saturating_sub(1) as u64;
+    let checkpoints = match (more, state.checkpoints.last()) {
+        (0, _) | (_, None) => format!("in checkpoint {first}"),
+        (_, Some(last)) => format!(
+            "in {}, {first} to {}",
+            count(more + 1, "checkpoint"),
+            last.prefix(8)
+        ),
+    };
+    format!("{what}, {checkpoints}")
+}
+
+impl fmt::Display for LostFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let object = self.object.to_string();
+        write!(
+            f,
+            "{} (object {})",
+            self.text,
+            &object[..16.min(object.len())]
+        )
+    }
 }

@@ -20,8 +20,8 @@ const NAMES: [&str; 5] = [
     "cache_write",
     "cache_write_1h",
 ];
-const EXAMPLE: &str = "write it as: [prices.\"the model\"], and below it: input = 0.5, output = 1.5 \
-                       (dollars for a million tokens)";
+const EXAMPLE: &str = "for example: [prices.\"the model\"], and below it: input = 0.5, output = 1.5 \
+                       (dollars per million tokens)";
 
 /// Reads the prices of all models.
 pub(super) fn read(value: &toml::Value) -> Result<Vec<Price>> {
@@ -37,11 +37,11 @@ pub(super) fn read(value: &toml::Value) -> Result<Vec<Price>> {
 fn read_price(model: &str, value: &toml::Value) -> Result<Price> {
     let key = key_of(model);
     if model.trim().is_empty() {
-        let what = format!("{key}: a price needs the name of its model");
+        let what = format!("{key}: the name of the model is missing");
         return Err(CommandError::invalid(what).hint(EXAMPLE));
     }
     let Some(table) = value.as_table() else {
-        // `prices.gpt-5.2.input` means three tables within each other.
+        // `prices.gpt-5.2.input` is three nested tables.
         let what = format!("{key} must be a table of amounts");
         return Err(CommandError::invalid(what).hint(EXAMPLE));
     };
@@ -55,7 +55,7 @@ fn read_price(model: &str, value: &toml::Value) -> Result<Price> {
         let error = CommandError::invalid(what);
         return Err(if known {
             error.hint(format!(
-                "a name with a dot goes in quotes: [{}]",
+                "a name with a dot needs quotes: [{}]",
                 key_of(&whole)
             ))
         } else {
@@ -73,10 +73,9 @@ fn read_price(model: &str, value: &toml::Value) -> Result<Price> {
     };
     let needed = |name: &str| {
         amount(name)?.ok_or_else(|| {
-            let what = format!("{key} does not say what {name} costs");
-            CommandError::invalid(what).hint(format!(
-                "{name} = 0.5 is half a dollar for a million tokens"
-            ))
+            let what = format!("{key} has no price for {name}");
+            CommandError::invalid(what)
+                .hint(format!("{name} = 0.5 is half a dollar per million tokens"))
         })
     };
     let mut price = Price::new(model.trim(), needed("input")?, needed("output")?);
@@ -101,21 +100,18 @@ fn read_amount(key: &str, name: &str, value: &toml::Value) -> Result<f64> {
                 toml::Value::Float(number) => number.to_string(),
                 other => format!("a value of type {}", other.type_str()),
             };
-            let what = format!(
-                "{key}: {name} must be an amount of dollars, from 0 to a million, not {shown}"
-            );
-            CommandError::invalid(what).hint(format!(
-                "{name} = 0.5 is half a dollar for a million tokens"
-            ))
+            let what = format!("{key}: {name} must be dollars, from 0 to a million, not {shown}");
+            CommandError::invalid(what)
+                .hint(format!("{name} = 0.5 is half a dollar per million tokens"))
         })
 }
 
 fn unknown(key: &str, name: &str) -> CommandError {
-    let what = format!("{key}: there is no price for \"{}\"", one_line(name, 60));
-    nearest(CommandError::invalid(what), name, &NAMES, "the prices are")
+    let what = format!("{key}: unknown price \"{}\"", one_line(name, 60));
+    nearest(CommandError::invalid(what), name, &NAMES, "known prices:")
 }
 
-/// Writes where a model's price stands, as it is written there.
+/// Returns the name of a model's table.
 fn key_of(model: &str) -> String {
     format!("prices.\"{}\"", one_line(model, 60))
 }

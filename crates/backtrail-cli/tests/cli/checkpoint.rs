@@ -35,7 +35,7 @@ fn a_checkpoint_is_told_as_json() {
     let left_out = json!({"count": 1, "first": [
         {"path": "target", "reason": "ignored", "bytes": 0},
     ]});
-    assert_eq!(first["not_captured"], left_out);
+    assert_eq!(first["skipped"], left_out);
     assert_eq!(first["snapshot"].as_str().unwrap().len(), 64);
     write(&cli, "a.txt", "two\n");
     write(&cli, "b.txt", "new\n");
@@ -54,7 +54,7 @@ fn a_checkpoint_is_told_as_json() {
         .map(|c| &c["label"])
         .collect();
     assert_eq!(labels, ["third", "second", "first"]);
-    assert_eq!(log[1]["why"], "manual");
+    assert_eq!(log[1]["reason"], "manual");
 }
 
 #[test]
@@ -65,14 +65,14 @@ fn the_words_of_a_checkpoint_say_what_was_kept_and_what_was_not() {
     let id = ran.stdout.trim().to_owned();
     assert_eq!(id.len(), 8, "{ran:#?}");
     let seen = normal(&ran.stderr, &cli, &[]);
-    assert_eq!(seen, "kept 1 file (4 bytes) of <work>\n");
+    assert_eq!(seen, "saved 1 file (4 bytes) in <work>\n");
     write(&cli, "node_modules/x/index.js", "x");
     write(&cli, ".gitignore", "node_modules\n");
     let ran = cli.run(&["checkpoint"]);
     assert_eq!(
         normal(&ran.stderr, &cli, &[]),
-        "kept 2 files (17 bytes) of <work>, 1 changed since the last\n\
-         not captured: node_modules (ignored)\n"
+        "saved 2 files (17 bytes) in <work>, 1 changed since the last checkpoint\n\
+         not protected: node_modules (ignored)\n"
     );
     assert_eq!(cli.run(&["cat", &id, "a.txt"]).stdout, "one\n");
 }
@@ -137,7 +137,7 @@ fn nothing_changed_is_an_answer_and_no_failure() {
     let ran = cli.run(&["diff"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: nothing changed in <work>\n"
+        "exit 0\nerr: no changes in <work>\n"
     );
     assert_eq!(cli.run(&["diff", "--json"]).stdout, "[]\n");
     assert_eq!(cli.run(&["diff", "x", "last"]).code, 0);
@@ -183,7 +183,7 @@ fn wrong_points_and_paths_are_named_with_the_way_out() {
         (&["cat", "last~x", "a"], "needs a number behind last~"),
         (&["diff", "last~1"], "no turn or run was made here yet"),
         (&["diff", ":3"], "no session works in"),
-        (&["cat", "last", "b"], "there was no b at last"),
+        (&["cat", "last", "b"], "b did not exist at last"),
         (&["cat", "last", "../b"], "is outside the workspace"),
         (&["checkpoint", "last"], "means something else as a point"),
         (&["checkpoint", ""], "is blank"),
@@ -261,7 +261,7 @@ fn status_says_how_things_stand() {
     let ran = cli.run(&["status"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: nothing was kept here yet; begin with: backtrail run -- COMMAND\n"
+        "exit 0\nerr: no checkpoints here yet; start with: backtrail run -- COMMAND\n"
     );
     write(&cli, "a", "1\n");
     checkpoint(&cli, "x");
@@ -339,11 +339,12 @@ fn the_home_directory_and_the_whole_file_system_are_refused_without_a_flag() {
     let ran = finish(&mut command, b"");
     assert_eq!(ran.code, 2);
     assert!(
-        ran.stderr.contains("is your home directory"),
+        ran.stderr
+            .contains("refusing to snapshot your home directory"),
         "{}",
         ran.stderr
     );
-    assert!(ran.stderr.contains("hint: if it is meant: --yes"));
+    assert!(ran.stderr.contains("hint: to do it anyway: --yes"));
     let record = || {
         let mut command = cli.command(&["record"]);
         let line = b"{\"type\":\"checkpoint\"}\n";
@@ -351,7 +352,11 @@ fn the_home_directory_and_the_whole_file_system_are_refused_without_a_flag() {
     };
     let ran = record();
     assert_eq!(ran.code, 1, "{ran:#?}");
-    assert!(ran.stdout.contains("is your home directory"), "{ran:#?}");
+    assert!(
+        ran.stdout
+            .contains("refusing to snapshot your home directory"),
+        "{ran:#?}"
+    );
     assert!(
         ran.stdout.contains("backtrail checkpoint --yes"),
         "{ran:#?}"
@@ -361,7 +366,8 @@ fn the_home_directory_and_the_whole_file_system_are_refused_without_a_flag() {
     assert_eq!(record().code, 0, "who made one has decided");
     let ran = cli.run(&["checkpoint", "--workspace", "/"]);
     assert!(
-        ran.stderr.contains("is the whole file system"),
+        ran.stderr
+            .contains("refusing to snapshot the whole file system"),
         "{}",
         ran.stderr
     );
@@ -381,7 +387,7 @@ fn the_store_in_a_workspace_is_never_captured() {
     let args = ["--store", inside.to_str().unwrap(), "checkpoint", "--json"];
     let first = cli.run(&args).json();
     assert_eq!(first["files"], 1, "{first}");
-    assert_eq!(first["not_captured"]["first"][0]["reason"], "store");
+    assert_eq!(first["skipped"]["first"][0]["reason"], "store");
     let again = cli.run(&args).json();
     assert_eq!(again["snapshot"], first["snapshot"]);
 }
@@ -448,7 +454,7 @@ fn f28_a_file_of_a_gigabyte_is_named_over_the_cap_and_captured_under_it() {
     let over = checkpoint(&cli, "over");
     assert_eq!(over["files"], 1);
     let left_out = json!({"path": "dump", "reason": "too_large", "bytes": LEN});
-    assert_eq!(over["not_captured"]["first"][0], left_out);
+    assert_eq!(over["skipped"]["first"][0], left_out);
     let refused = cli.run(&["cat", "over", "dump"]);
     assert!(
         refused.stderr.contains("over the cap"),
@@ -498,7 +504,7 @@ fn f18_a_run_that_changes_the_rules_does_not_hide_what_it_did() {
     assert_eq!(cli.run(&["cat", "last", "src/a"]).stdout, "changed\n");
     // From the next step on the new rules hold.
     let next = checkpoint(&cli, "next");
-    assert_eq!(next["not_captured"]["first"][0]["path"], "src");
+    assert_eq!(next["skipped"]["first"][0]["path"], "src");
 }
 
 #[test]
@@ -519,9 +525,9 @@ fn a_first_snapshot_that_is_too_large_names_the_directories_and_the_lines() {
         "{}",
         ran.stderr
     );
-    let data = "hint: data/ has 3 GiB in 12 files; leave it out by this line in .backtrailignore: /data/\n";
+    let data = "hint: data/ has 3 GiB in 12 files; to skip it, add this line to .backtrailignore: /data/\n";
     assert!(ran.stderr.contains(data), "{}", ran.stderr);
-    assert!(ran.stderr.contains("hint: or take it all: --yes\n"));
+    assert!(ran.stderr.contains("hint: or include everything: --yes\n"));
     assert_eq!(
         cli.run(&["log", "--json"]).stdout,
         "[]\n",
@@ -532,5 +538,5 @@ fn a_first_snapshot_that_is_too_large_names_the_directories_and_the_lines() {
         "/data/\n/more/\n/small/\n",
     )
     .unwrap();
-    assert_eq!(checkpoint(&cli, "now")["not_captured"]["count"], 3);
+    assert_eq!(checkpoint(&cli, "now")["skipped"]["count"], 3);
 }

@@ -21,8 +21,8 @@ fn a11_compact_says_what_the_summary_stands_for_and_undo_takes_it_back() {
         screen(&ran, &cli, &[&id]),
         "\
 exit 0
-out: the summary stands for 3 messages of <id> now (record 6); 1 message kept behind it
-err: take this back: backtrail undo <id>
+out: the summary replaces 3 messages of <id> (record 6); 1 message kept after it
+err: to reverse: backtrail undo <id>
 "
     );
     // The history keeps everything, and says what the compaction was.
@@ -37,18 +37,18 @@ err: take this back: backtrail undo <id>
     let text = cli.run(&["show", &id]).stdout;
     assert!(text.contains("── compaction · "), "{text}");
     assert!(text.ends_with("\n  They looked.\n"), "{text}");
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert_eq!(
         screen(&back, &cli, &[&id]),
         "\
 exit 0
 out: Took back the compaction at record 6 (3 messages) (<when>)
 out: The conversation of <id> ends at record 5 now
-err: take this back: backtrail redo <id>
+err: to reverse: backtrail redo <id>
 "
     );
     assert_eq!(cli.conversation(&id), before);
-    cli.take_back(&back);
+    cli.reverse(&back);
     assert_ne!(cli.conversation(&id), before);
 }
 
@@ -234,7 +234,7 @@ fn a_context_with_damage_behind_it_says_so() {
     assert_eq!(
         err,
         "\
-warning: 1 place of the history could not be read and may be missing here
+warning: 1 place in the history cannot be read; messages may be missing
 hint: backtrail verify <id>
 "
     );
@@ -336,7 +336,7 @@ fn a14_a_bad_compaction_is_answered_with_its_reason_and_the_rest_goes_on() {
         assert_eq!(
             ran.stderr,
             format!(
-                "{} lines could not be recorded; the answers say why\n",
+                "{} lines refused; see the answers for the reasons\n",
                 cases.len()
             )
         );

@@ -190,7 +190,7 @@ fn is_there(program: &str) -> bool {
     command.arg("--version").stdin(Stdio::null());
     let found = command.output().is_ok_and(|output| output.status.success());
     if !found {
-        eprintln!("SKIPPED: there is no {program} here to try its completions in");
+        eprintln!("SKIPPED: needs {program}; its completions were not tried");
     }
     found
 }

@@ -172,7 +172,7 @@ fn agents_that_delete_their_history_are_warned_of() {
     let line = "warn  agents       Claude Code deletes sessions after 30 days (its default); the oldest of 2 is 29 days old";
     assert!(ran.stdout.contains(line), "{}", ran.stdout);
     assert!(ran.stdout.contains("backtrail import"), "{}", ran.stdout);
-    assert_eq!(ran.stderr, "all is well, with 1 warning\n");
+    assert_eq!(ran.stderr, "no problems, 1 warning\n");
     let report = run(&["doctor", "--json"]).json();
     let last = report["checks"].as_array().unwrap().last().unwrap();
     assert_eq!(

@@ -107,7 +107,7 @@ fn an_export_is_data_and_what_is_said_of_it_is_not() {
     let ran = cli.run(&["export", &id, "--to", "markdown", "-o", name]);
     assert_eq!(ran.code, 0);
     assert_clean(&ran, "the name of a file");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert!(!cli.work().join(name).exists());
 }
 
@@ -205,7 +205,7 @@ fn on_a_terminal_there_are_colours_unless_no_color_is_set() {
         script.stdin(std::process::Stdio::null()).output()
     };
     let Ok(coloured) = on_a_terminal(false) else {
-        eprintln!("SKIPPED: there is no `script` here to stand for a terminal");
+        eprintln!("SKIPPED: needs script; without it there is no terminal");
         return;
     };
     let text = String::from_utf8(coloured.stdout).unwrap();

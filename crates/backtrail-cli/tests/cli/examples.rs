@@ -23,7 +23,7 @@ fn is_there(interpreter: &str) -> bool {
         .status()
         .is_ok_and(|status| status.success());
     if !found {
-        eprintln!("SKIPPED: there is no {interpreter} here to run the example with");
+        eprintln!("SKIPPED: needs {interpreter}; the example was not run");
     }
     found
 }

@@ -24,10 +24,7 @@ fn chromium() -> Option<PathBuf> {
     };
     let found = found.filter(starts);
     if found.is_none() {
-        eprintln!(
-            "SKIPPED: there is no Chromium here that starts; whether a page is harmless in a \
-             browser was not tried"
-        );
+        eprintln!("SKIPPED: needs chromium; the page was not tried in a browser");
     }
     found
 }

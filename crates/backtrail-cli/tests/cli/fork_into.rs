@@ -98,7 +98,7 @@ fn a_session_is_a_point_too_wherever_it_works() {
         assert_eq!(told["dry_run"], json!(false));
         assert_eq!(told["files"], json!(2));
         assert_eq!(told["git"], json!(false));
-        assert_eq!(told["not_captured"]["count"], json!(0));
+        assert_eq!(told["skipped"]["count"], json!(0));
         assert!(dir.join("a").exists());
         let shown = cli.run(&["list", "--json"]).json();
         let sessions = shown.as_array().unwrap();

@@ -56,19 +56,20 @@ fn packs(cli: &Cli) -> Vec<(PathBuf, u64)> {
 }
 
 #[test]
-fn nothing_to_do_is_said() {
+fn nothing_to_do_is_reported() {
     let cli = Cli::new();
     five_states(&cli);
     let before = packs(&cli);
     let ran = ok(cli.run(&["gc"]));
     assert!(
         ran.stdout
-            .starts_with("nothing to free: all that is stored is needed\n"),
+            .starts_with("nothing to free: everything stored is needed\n"),
         "{ran:#?}"
     );
     assert!(
-        ran.stdout
-            .contains("with 5 file states; always kept: 1 labelled, 1 newest"),
+        ran.stdout.contains(
+            "with 5 file states; always kept: labelled checkpoints (1), the latest of each"
+        ),
         "{ran:#?}"
     );
     assert_eq!(packs(&cli), before);
@@ -82,15 +83,15 @@ fn files_are_let_go_and_everything_says_so() {
     let dry = ok(cli.run(&["gc", "--older-than", "0s", "--dry-run"]));
     assert!(
         dry.stdout
-            .contains("would let go of the files of 3 checkpoints in"),
+            .contains("would drop the files of 3 checkpoints in"),
         "{dry:#?}"
     );
     assert!(dry.stdout.contains("would free"), "{dry:#?}");
     assert_eq!(packs(&cli), before, "a dry run changes nothing");
     let foretold = ok(cli.run(&["gc", "--older-than", "0s", "--dry-run", "--json"])).json();
     let report = ok(cli.run(&["gc", "--older-than", "0s", "--json"])).json();
-    assert_eq!(report["let_go"][0]["checkpoints"], 3);
-    assert_eq!(report["let_go"][0]["because"], "age");
+    assert_eq!(report["dropped"][0]["checkpoints"], 3);
+    assert_eq!(report["dropped"][0]["reason"], "age");
     assert_eq!(report["freed_bytes"], foretold["freed_bytes"]);
     assert!(
         report["freed_bytes"].as_u64().unwrap() > 60_000,
@@ -105,8 +106,8 @@ fn files_are_let_go_and_everything_says_so() {
     assert_eq!(log.stdout.matches("files let go").count(), 3, "{log:#?}");
     assert_eq!(log.stderr.matches("warning").count(), 0, "{log:#?}");
     let listed = ok(cli.run(&["log", "--json"])).json();
-    assert_eq!(listed[4]["let_go"]["because"], "age");
-    assert_eq!(listed[0].get("let_go"), None);
+    assert_eq!(listed[4]["dropped"]["reason"], "age");
+    assert_eq!(listed[0].get("dropped"), None);
     for args in [
         vec!["cat", &ids[1], "file"],
         vec!["diff", &ids[1], &ids[4]],
@@ -117,7 +118,7 @@ fn files_are_let_go_and_everything_says_so() {
         assert_ne!(ran.code, 0, "{args:?} {ran:#?}");
         assert!(ran.stderr.contains("were let go"), "{args:?} {ran:#?}");
         assert!(
-            ran.stderr.contains("nearest that have their files: mine"),
+            ran.stderr.contains("nearest with files: mine"),
             "{args:?} {ran:#?}"
         );
     }
@@ -128,16 +129,16 @@ fn files_are_let_go_and_everything_says_so() {
 }
 
 #[test]
-fn a_size_that_cannot_be_kept_is_said() {
+fn a_limit_that_cannot_be_met_is_reported() {
     let cli = Cli::new();
     five_states(&cli);
     let ran = cli.run(&["gc", "--max-size", "1K"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
-        ran.stdout.contains("let go of the files of 3 checkpoints"),
+        ran.stdout.contains("dropped the files of 3 checkpoints"),
         "{ran:#?}"
     );
-    assert!(ran.stderr.contains("larger than asked for"), "{ran:#?}");
+    assert!(ran.stderr.contains("over the limit"), "{ran:#?}");
     let ran = ok(cli.run(&["gc", "--max-size", "20G"]));
     assert!(ran.stdout.contains("nothing to free"), "{ran:#?}");
 }

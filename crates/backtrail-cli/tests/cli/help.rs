@@ -23,10 +23,20 @@ fn verbs(cli: &Cli) -> Vec<String> {
 fn the_whole_help_has_every_verb_in_a_group() {
     let cli = Cli::new();
     snapshot("help", &cli, &["--help"], &[]);
-    let text = help(&cli, &["--help"], "100");
-    for group in ["Recording:", "Looking:", "Going back:", "Housekeeping:"] {
-        assert!(text.contains(group), "{group}");
+    let usual = help(&cli, &["--help"], "100");
+    for group in [
+        "Going back:",
+        "Looking:",
+        "Recording:",
+        "Sharing:",
+        "Organising:",
+        "Housekeeping:",
+    ] {
+        assert!(usual.contains(group), "{group}");
     }
+    assert!(!usual.contains("\n  rebuild "), "{usual}");
+    assert_eq!(help(&cli, &["help"], "100"), usual);
+    let text = help(&cli, &["help", "--all"], "100");
     for verb in verbs(&cli) {
         assert_eq!(
             text.matches(&format!("\n  {verb} ")).count(),
@@ -60,6 +70,61 @@ fn every_help_has_examples_and_fits() {
             }
         }
     }
+}
+
+#[test]
+fn help_of_a_verb_is_its_help() {
+    let cli = Cli::new();
+    for verb in [&["show"][..], &["trash", "empty"], &["ls"]] {
+        let asked = help(&cli, &[&["help"], verb].concat(), "80");
+        assert_eq!(asked, help(&cli, &[verb, &["--help"]].concat(), "80"));
+    }
+    let wrong = cli.run(&["help", "grep"]);
+    assert_eq!(wrong.code, 2, "{wrong:#?}");
+    assert!(
+        wrong.stderr.contains("did you mean 'search'?"),
+        "{wrong:#?}"
+    );
+}
+
+#[test]
+fn version_is_a_verb_and_an_option() {
+    let cli = Cli::new();
+    let version = cli.run(&["version"]);
+    assert_eq!((version.code, &*version.stderr), (0, ""), "{version:#?}");
+    assert_eq!(version.stdout, cli.run(&["--version"]).stdout);
+    let json = cli.run(&["version", "--json"]).json();
+    assert!(json["version"].is_string(), "{json}");
+}
+
+#[test]
+fn words_from_other_programs_bring_up_the_verb_they_mean() {
+    let cli = Cli::new();
+    for (word, verb) in [
+        ("grep", "search"),
+        ("history", "list"),
+        ("sessions", "list"),
+        ("rm", "delete"),
+        ("revert", "restore"),
+        ("checkout", "restore"),
+        ("cost", "stats"),
+        ("usage", "stats"),
+        ("snapshot", "checkpoint"),
+        ("commit", "checkpoint"),
+        ("save", "checkpoint"),
+        ("open", "show"),
+        ("view", "show"),
+    ] {
+        let ran = cli.run(&[word]);
+        assert_eq!((ran.code, &*ran.stdout), (2, ""), "{ran:#?}");
+        let tip = format!("tip: use 'backtrail {verb}'\n");
+        assert!(ran.stderr.contains(&tip), "{word}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("tip:").count(), 1, "{}", ran.stderr);
+    }
+    let ran = cli.run(&["--json", "grep"]);
+    assert!(ran.stderr.contains("use 'backtrail search'"), "{ran:#?}");
+    let ran = cli.run(&["trash", "list"]);
+    assert!(ran.stderr.contains("use 'backtrail trash'"), "{ran:#?}");
 }
 
 #[test]

@@ -99,11 +99,11 @@ impl Cli {
         (said.map(Value::to_string).concat(), context.stdout)
     }
 
-    /// Runs the command that takes something back, as it was printed.
-    pub(crate) fn take_back(&self, ran: &Ran) -> Ran {
-        let printed = |line: &str| line.strip_prefix("take this back: ").map(str::to_owned);
+    /// Runs the printed command that reverses what was done.
+    pub(crate) fn reverse(&self, ran: &Ran) -> Ran {
+        let printed = |line: &str| line.strip_prefix("to reverse: ").map(str::to_owned);
         let command = ran.stderr.lines().find_map(printed);
-        let command = command.unwrap_or_else(|| panic!("nothing to take back in {ran:#?}"));
+        let command = command.unwrap_or_else(|| panic!("no command to reverse it in {ran:#?}"));
         let program = Path::new(env!("CARGO_BIN_EXE_backtrail"));
         let mut path = program.parent().unwrap().as_os_str().to_owned();
         path.push(":");

@@ -178,13 +178,14 @@ fn where_nothing_fits_it_says_what_there_is() {
         screen(&ran, &cli, &found.ids()),
         "\
 exit 0
-err: no session fits --agent cluade-code; there are 4 sessions in all: backtrail list --all
-err: no session has the agent \"cluade-code\"; there is: claude-code, codex, mine
+err: no session matches --agent cluade-code; all 4 sessions: backtrail list --all
+err: no session has the agent \"cluade-code\"; known: claude-code, codex, mine
 "
     );
     let ran = cli.run(&["list", "--agent", "mine"]);
     assert!(
-        ran.stderr.starts_with("no session of this workspace fits"),
+        ran.stderr
+            .starts_with("no session in this workspace matches"),
         "{ran:#?}"
     );
 }
@@ -239,7 +240,7 @@ fn wrong_options_are_refused_with_the_right_ones() {
         (&["--workspace", ""], "--workspace"),
         (
             &["--since", "today", "--until", "yesterday"],
-            "nothing is both since today",
+            "--since today is after --until",
         ),
         (&["--agnet", "x"], "--agent"),
     ] {

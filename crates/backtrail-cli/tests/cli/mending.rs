@@ -42,7 +42,7 @@ fn a_damaged_file_is_named_with_its_checkpoints_and_captured_again() {
     assert_eq!(ran.code, 1, "{ran:#?}");
     let lost = ran.stdout.lines().find(|line| line.starts_with("lost"));
     let lost = lost.unwrap_or_else(|| panic!("{ran:#?}"));
-    assert!(lost.starts_with("lost     stays of "), "{lost}");
+    assert!(lost.starts_with("lost     stays in "), "{lost}");
     assert!(lost.contains(", in 2 checkpoints, "), "{lost}");
     assert!(
         ran.stderr.contains("backtrail repair --dry-run"),
@@ -53,7 +53,7 @@ fn a_damaged_file_is_named_with_its_checkpoints_and_captured_again() {
     assert_eq!(plan.code, 0, "{plan:#?}");
     assert!(
         plan.stdout
-            .contains("1 object at least would be captured again\n"),
+            .contains("1 object or more would be saved again\n"),
         "{}",
         plan.stdout
     );
@@ -61,7 +61,7 @@ fn a_damaged_file_is_named_with_its_checkpoints_and_captured_again() {
     let ran = cli.run(&["repair"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
-        ran.stdout.contains("1 object was captured again\n"),
+        ran.stdout.contains("1 object was saved again\n"),
         "{}",
         ran.stdout
     );
@@ -69,7 +69,7 @@ fn a_damaged_file_is_named_with_its_checkpoints_and_captured_again() {
     assert_eq!(cli.run(&["cat", "one", "stays"]).code, 0);
     assert_eq!(
         cli.run(&["repair"]).stdout,
-        "nothing to repair in the file states\n"
+        "nothing to repair in the saved files\n"
     );
 }
 
@@ -87,7 +87,7 @@ fn what_lies_nowhere_any_more_is_named_and_the_exit_code_says_so() {
     let ran = cli.run(&["repair"]);
     assert_eq!(ran.code, 1);
     assert!(
-        ran.stdout.ends_with("1 file state nowhere to be found\n"),
+        ran.stdout.ends_with("1 saved file lost\n"),
         "{}",
         ran.stdout
     );
@@ -103,11 +103,7 @@ fn a_quick_check_says_that_it_is_one() {
     cli.new_session("hello");
     let ran = cli.run(&["verify", "--quick"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(
-        ran.stdout.ends_with("; only the structure was checked\n"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.ends_with("; structure only\n"), "{}", ran.stdout);
     let ran = cli.run(&["verify", "--quick", "--json"]);
     assert_eq!(
         (&ran.json()["quick"], &ran.json()["ok"]),
@@ -136,7 +132,11 @@ fn what_is_lost_for_good_can_be_given_up_so_that_the_clean_up_goes_on() {
     assert!(ran.stderr.contains("repair --give-up"), "{}", ran.stderr);
     let ran = cli.run(&["repair", "--give-up"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(ran.stdout.contains("were let go\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("dropped the files of "),
+        "{}",
+        ran.stdout
+    );
     assert_eq!(cli.run(&["gc"]).code, 0);
     assert_eq!(cli.run(&["verify"]).code, 0);
     let ran = cli.run(&["cat", "one", "stays"]);

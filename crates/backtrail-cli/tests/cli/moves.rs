@@ -122,34 +122,34 @@ fn a_rewind_says_where_the_conversation_ends_and_undo_takes_it_back() {
         "\
 exit 0
 out: The conversation of <id> ends at record 2 now
-err: take this back: backtrail undo <id>
+err: to reverse: backtrail undo <id>
 "
     );
     assert_eq!(cli.texts(&id), ["Be short.", "what is here?"]);
     let rewound = cli.conversation(&id);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert_eq!(
         screen(&back, &cli, &[&id]),
         "\
 exit 0
 out: Took back the rewind from record 5 to record 2 (<when>)
 out: The conversation of <id> ends at record 5 now
-err: take this back: backtrail redo <id>
+err: to reverse: backtrail redo <id>
 "
     );
     assert_eq!(cli.conversation(&id), before);
-    let again = cli.take_back(&back);
+    let again = cli.reverse(&back);
     assert_eq!(
         screen(&again, &cli, &[&id]),
         "\
 exit 0
 out: Brought back the rewind from record 5 to record 2 (<when>)
 out: The conversation of <id> ends at record 2 now
-err: take this back: backtrail undo <id>
+err: to reverse: backtrail undo <id>
 "
     );
     assert_eq!(cli.conversation(&id), rewound);
-    cli.take_back(&again);
+    cli.reverse(&again);
     assert_eq!(cli.conversation(&id), before);
     assert_eq!(cli.run(&["verify"]).code, 0);
 }
@@ -168,10 +168,10 @@ fn the_command_that_takes_back_means_the_store_that_was_named() {
         "\
 exit 0
 out: The conversation ends before: \"hello\"
-err: take this back: backtrail --store '<work>/another store' undo <id>
+err: to reverse: backtrail --store '<work>/another store' undo <id>
 "
     );
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     let shown = cli.run(&["--store", store, "show", &id, "--json"]);
     assert_eq!(crate::kit::texts(&shown.json()), ["hello"]);
 }
@@ -186,7 +186,7 @@ fn what_is_said_after_an_undo_is_kept_and_ends_the_redo() {
     let other_way = cli.conversation(&id);
     let ran = cli.run(&["undo", &id]);
     assert_eq!(length(&cli, &id), 5);
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(
         cli.conversation(&id),
         other_way,
@@ -216,7 +216,7 @@ fn b2_history_is_cleared_by_a_rewind_to_the_start_and_brought_back() {
         "\
 exit 0
 out: The conversation ends before: \"what is here?\"
-err: take this back: backtrail undo <id>
+err: to reverse: backtrail undo <id>
 "
     );
     assert_eq!(cli.run(&["context", &id]).stdout, "{\"messages\":[]}\n");
@@ -380,7 +380,7 @@ err: hint: files are kept by: backtrail checkpoint, or run -- COMMAND
     for wrong in [":x", ":", ":-1", ":18446744073709551616"] {
         let ran = cli.run(&["rewind", &format!("{id}{wrong}"), "--chat"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{wrong}");
-        let way = "write it as REF:SEQ, where SEQ is the number of a record";
+        let way = "must be REF:SEQ, where SEQ is the number of a record";
         assert!(ran.stderr.contains(way), "{wrong}: {}", ran.stderr);
     }
     assert_eq!(cli.conversation(&id), before);

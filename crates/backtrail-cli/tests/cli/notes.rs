@@ -31,8 +31,8 @@ fn a_title_is_shown_set_taken_away_and_taken_back() {
         seen(&first, &cli, &id),
         "\
 exit 0
-out: <id> is called 'it'\\''s a title' now
-err: take this back: backtrail title <id> --clear
+out: title of <id> set: 'it'\\''s a title'
+err: to reverse: backtrail title <id> --clear
 "
     );
     let ran = cli.run(&["title", &id]);
@@ -45,25 +45,25 @@ err: take this back: backtrail title <id> --clear
         seen(&second, &cli, &id),
         "\
 exit 0
-out: <id> is called other now
-err: take this back: backtrail title <id> 'it'\\''s a title'
+out: title of <id> set: other
+err: to reverse: backtrail title <id> 'it'\\''s a title'
 "
     );
-    cli.take_back(&second);
+    cli.reverse(&second);
     assert_eq!(noted(&cli, &id), titled);
     let cleared = cli.run(&["title", &id, "--clear"]);
     assert_eq!(
         seen(&cleared, &cli, &id),
         "\
 exit 0
-out: <id> has no title now
-err: take this back: backtrail title <id> 'it'\\''s a title'
+out: title of <id> removed
+err: to reverse: backtrail title <id> 'it'\\''s a title'
 "
     );
     assert_eq!(noted(&cli, &id), untitled);
-    cli.take_back(&cleared);
+    cli.reverse(&cleared);
     assert_eq!(noted(&cli, &id), titled);
-    cli.take_back(&first);
+    cli.reverse(&first);
     assert_eq!(noted(&cli, &id), untitled);
 }
 
@@ -87,14 +87,14 @@ fn the_oddest_title_comes_back_byte_for_byte() {
         let before = noted(&cli, &id);
         assert_eq!(before[0], title);
         let ran = cli.run(&["title", &id, "other"]);
-        cli.take_back(&ran);
+        cli.reverse(&ran);
         assert_eq!(noted(&cli, &id), before);
         let ran = cli.run(&["tag", &id, "--", title]);
         assert_eq!(noted(&cli, &id)[1], json!([title]));
         let removed = cli.run(&["tag", &id, "--remove", "--", title]);
-        cli.take_back(&removed);
+        cli.reverse(&removed);
         assert_eq!(noted(&cli, &id)[1], json!([title]));
-        cli.take_back(&ran);
+        cli.reverse(&ran);
         assert_eq!(noted(&cli, &id), before);
     }
     assert!(!cli.work().join("gone").exists());
@@ -112,8 +112,8 @@ fn tags_are_shown_added_removed_and_taken_back() {
         seen(&added, &cli, &id),
         "\
 exit 0
-out: <id> is tagged bug, 'to do' now
-err: take this back: backtrail tag <id> --remove bug 'to do' bug
+out: tags of <id>: bug, 'to do'
+err: to reverse: backtrail tag <id> --remove bug 'to do' bug
 "
     );
     let ran = cli.run(&["tag", &id]);
@@ -126,24 +126,24 @@ err: take this back: backtrail tag <id> --remove bug 'to do' bug
         seen(&more, &cli, &id),
         "\
 exit 0
-out: <id> is tagged bug, 'to do', new now
-err: take this back: backtrail tag <id> --remove new
+out: tags of <id>: bug, 'to do', new
+err: to reverse: backtrail tag <id> --remove new
 "
     );
-    cli.take_back(&more);
+    cli.reverse(&more);
     assert_eq!(noted(&cli, &id), tagged);
     let removed = cli.run(&["tag", &id, "--remove", "to do", "never there"]);
     assert_eq!(
         seen(&removed, &cli, &id),
         "\
 exit 0
-out: <id> is tagged bug now
-err: take this back: backtrail tag <id> 'to do'
+out: tags of <id>: bug
+err: to reverse: backtrail tag <id> 'to do'
 "
     );
-    cli.take_back(&removed);
+    cli.reverse(&removed);
     assert_eq!(noted(&cli, &id), tagged);
-    cli.take_back(&added);
+    cli.reverse(&added);
     assert_eq!(noted(&cli, &id), untagged);
 }
 
@@ -186,8 +186,8 @@ fn a_pinned_session_is_listed_first_until_the_pin_is_taken_away() {
         seen(&pinned, &cli, &old),
         "\
 exit 0
-out: <id> is pinned now
-err: take this back: backtrail pin <id> --off
+out: pinned <id>
+err: to reverse: backtrail pin <id> --off
 "
     );
     cli.run(&["record", "--session", &new, "--text", "newer still"]);
@@ -196,19 +196,19 @@ err: take this back: backtrail pin <id> --off
     let ran = cli.run(&["pin", &old]);
     assert_eq!(
         seen(&ran, &cli, &old),
-        "exit 0\nout: <id> is pinned already\n"
+        "exit 0\nout: <id> is already pinned\n"
     );
-    let off = cli.take_back(&pinned);
+    let off = cli.reverse(&pinned);
     assert_eq!(
         seen(&off, &cli, &old),
         "\
 exit 0
-out: <id> is not pinned now
-err: take this back: backtrail pin <id>
+out: unpinned <id>
+err: to reverse: backtrail pin <id>
 "
     );
     assert_eq!(noted(&cli, &old)[2], false);
-    cli.take_back(&off);
+    cli.reverse(&off);
     assert_eq!(noted(&cli, &old)[2], true);
     // A fork begins without the pin.
     let fork = cli.run(&["fork", &old, "--json"]).json();

@@ -43,12 +43,12 @@ fn a_wrong_price_names_the_file_the_key_and_the_way_out() {
         ("prices.x = 5", "prices.\"x\" must be a table", "[prices."),
         (
             "[prices.x]\ninput = -1\noutput = 1",
-            "prices.\"x\": input must be an amount of dollars, from 0 to a million, not -1",
+            "prices.\"x\": input must be dollars, from 0 to a million, not -1",
             "input = 0.5",
         ),
         (
             "[prices.x]\ninput = 1\noutput = \"cheap\"",
-            "prices.\"x\": output must be an amount of dollars, from 0 to a million, not \"cheap\"",
+            "prices.\"x\": output must be dollars, from 0 to a million, not \"cheap\"",
             "output = 0.5",
         ),
         ("[prices.x]\ninput = nan\noutput = 1", "not NaN", "input"),
@@ -61,23 +61,23 @@ fn a_wrong_price_names_the_file_the_key_and_the_way_out() {
         ),
         (
             "[prices.x]\ninput = 1",
-            "prices.\"x\" does not say what output costs",
+            "prices.\"x\" has no price for output",
             "output = 0.5",
         ),
         (
             "[prices.x]\ninput = 1\noutput = 2\ncache_raed = 1",
-            "prices.\"x\": there is no price for \"cache_raed\"",
+            "prices.\"x\": unknown price \"cache_raed\"",
             "did you mean cache_read?",
         ),
         (
             "[prices.x]\nthe-whole-thing = 1",
             "there is no price for \"the-whole-thing\"",
-            "the prices are input, output, cache_read",
+            "known prices: input, output, cache_read",
         ),
         (
             "[prices.gpt-5.2]\ninput = 1\noutput = 2",
             "prices.\"gpt-5\" must be a table of amounts",
-            "a name with a dot goes in quotes: [prices.\"gpt-5.2\"]",
+            "a name with a dot needs quotes: [prices.\"gpt-5.2\"]",
         ),
         (
             "[prices.\"\"]\ninput = 1\noutput = 2",
@@ -86,7 +86,7 @@ fn a_wrong_price_names_the_file_the_key_and_the_way_out() {
         ),
         (
             "price = 1",
-            "there is no setting \"price\"",
+            "unknown setting \"price\"",
             "did you mean prices?",
         ),
     ] {

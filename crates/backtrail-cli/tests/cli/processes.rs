@@ -79,7 +79,7 @@ fn f4_eight_want_to_speak_and_one_does_while_others_add_notes_and_read() {
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains(&format!("process {pid}")), "{message}");
         assert!(message.contains("backtrail"), "{message}");
-        let hint = format!("read it with: backtrail show {} --follow", &session[..8]);
+        let hint = format!("to follow it: backtrail show {} --follow", &session[..8]);
         assert_eq!(error["error"]["hints"][0], hint);
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn is_there() -> bool {
     let setsid = Command::new("setsid").arg("--version").output();
     let there = setsid.is_ok_and(|output| output.status.success());
     if !there {
-        eprintln!("SKIPPED: there is no setsid here to give a program a terminal with");
+        eprintln!("SKIPPED: needs setsid; without it there is no terminal");
     }
     there
 }

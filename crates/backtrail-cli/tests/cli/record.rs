@@ -225,10 +225,7 @@ fn a_line_that_is_too_long_is_refused_and_the_rest_goes_on() {
     recording.say("before");
     let answer = send_long(&mut recording, TEXT, 65 << 20);
     assert_eq!(answer["kind"], "invalid");
-    assert_eq!(
-        answer["error"],
-        "the line is 65 MiB long; at most 64 MiB are taken"
-    );
+    assert_eq!(answer["error"], "the line has 65 MiB; the limit is 64 MiB");
     assert_eq!(recording.say("after")["line"], 3);
     assert_eq!(recording.end(), 1);
     assert_eq!(cli.texts("latest"), ["before", "after"]);
@@ -327,7 +324,7 @@ fn recording_goes_on_when_the_answers_find_no_space() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("the answers could not be written"), "{said}");
+    assert!(said.contains("cannot write the answers"), "{said}");
     assert_eq!(cli.texts("latest").len(), 20);
 }
 
@@ -336,7 +333,7 @@ fn nothing_in_means_no_session() {
     let cli = Cli::new();
     let ran = cli.run(&["record"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
-    assert_eq!(ran.stderr, "nothing was recorded, so no session was made\n");
+    assert_eq!(ran.stderr, "nothing recorded; no session created\n");
     assert_eq!(cli.run(&["list", "--json"]).stdout, "[]\n");
 }
 

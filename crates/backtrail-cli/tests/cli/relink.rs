@@ -40,7 +40,7 @@ fn f26_a_copied_directory_has_its_sessions_again_after_relink() {
     assert_eq!(gone[0]["sessions"], 1);
     assert_eq!(gone[0]["candidate"], serde_json::Value::Null);
     let linked = at(&cli, &new, &["relink", text(&old)]);
-    says(&linked, 0, &["take this back: backtrail relink"]);
+    says(&linked, 0, &["to reverse: backtrail relink"]);
     assert!(linked.stdout.contains("(1 session)"), "{linked:#?}");
     let latest = at(&cli, &new, &["show", "latest", "--json"]).json();
     assert_eq!(
@@ -82,7 +82,7 @@ fn f26_a_directory_of_the_same_project_is_brought_up() {
     clone(&new);
     std::fs::remove_dir_all(&old).unwrap();
     let ran = at(&cli, &new, &["relink"]);
-    says(&ran, 0, &["of the same project", "relink"]);
+    says(&ran, 0, &["has the same project", "relink"]);
     assert!(ran.stdout.contains("github.com/acme/shop"), "{ran:#?}");
     assert!(!format!("{ran:?}").contains("s3cr3t"), "{ran:#?}");
     let gone = at(&cli, &new, &["relink", "--json"]).json();
@@ -93,24 +93,20 @@ fn f26_a_directory_of_the_same_project_is_brought_up() {
 fn wrong_directories_are_refused_with_a_way_out() {
     let cli = Cli::new();
     let ran = cli.run(&["relink", "/nowhere"]);
-    says(&ran, 2, &["there is no store"]);
-    says(
-        &cli.run(&["relink"]),
-        0,
-        &["every directory is where it was"],
-    );
+    says(&ran, 2, &["no store in"]);
+    says(&cli.run(&["relink"]), 0, &["no moved directories"]);
     cli.new_session("hello");
     assert_eq!(cli.run(&["checkpoint"]).code, 0);
     let (old, other) = (beside(&cli, "work"), beside(&cli, "other"));
     std::fs::create_dir(&other).unwrap();
     let wrok = beside(&cli, "wrok");
     let ran = cli.run(&["relink", text(&wrok), text(&other)]);
-    says(&ran, 2, &["nothing is known of", "nearest: ", "/work"]);
+    says(&ran, 2, &["nothing is known of", "did you mean: ", "/work"]);
     let ran = cli.run(&["relink", text(&old), text(&wrok)]);
     says(&ran, 2, &["there is no directory", "relink OLD NEW"]);
     let ran = cli.run(&["relink", text(&old), text(&other)]);
     says(&ran, 2, &["is still there", "--yes"]);
     let ran = cli.run(&["relink", text(&old), text(&other), "--yes"]);
-    says(&ran, 0, &["take this back"]);
+    says(&ran, 0, &["to reverse"]);
     says(&cli.run(&["relink", "--yes"]), 2, &[]);
 }

@@ -98,11 +98,11 @@ out: Back to checkpoint \"one\" (<when>):
 out:   restored   a, src/x
 out:   deleted    n
 out:   unchanged  1 file
-err: take this back: backtrail undo
+err: to reverse: backtrail undo
 "
     );
     assert_eq!(files(&cli.work()), first);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert_eq!(
         seen(&back, &cli),
         "\
@@ -111,11 +111,11 @@ out: Took back the rewind to \"one\" (<when>):
 out:   restored   a, n
 out:   deleted    src/x
 out:   unchanged  1 file
-err: take this back: backtrail redo
+err: to reverse: backtrail redo
 "
     );
     assert_eq!(files(&cli.work()), third);
-    let again = cli.take_back(&back);
+    let again = cli.reverse(&back);
     assert!(
         again
             .stdout
@@ -170,8 +170,13 @@ fn to_be_there_already_is_one_line_and_no_failure() {
 fn ids(cli: &Cli) -> BTreeMap<String, Value> {
     let log = cli.run(&["log", "--all", "--json"]).json();
     let all = log.as_array().unwrap().iter();
-    all.map(|one| (one["id"].as_str().unwrap().to_owned(), one["why"].clone()))
-        .collect()
+    all.map(|one| {
+        (
+            one["id"].as_str().unwrap().to_owned(),
+            one["reason"].clone(),
+        )
+    })
+    .collect()
 }
 
 #[test]
@@ -229,11 +234,11 @@ fn what_is_named_means_the_same_store_and_workspace() {
     assert_eq!(ran.stderr, named);
     let ran = there(&["rewind", "one two"]);
     assert_eq!(fs::read(ws.join("a")).unwrap(), b"1\n");
-    let named = format!("take this back: {program} undo --workspace '../my ws'\n");
+    let named = format!("to reverse: {program} undo --workspace '../my ws'\n");
     assert_eq!(ran.stderr, named);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert_eq!(fs::read(ws.join("a")).unwrap(), b"2\n");
-    cli.take_back(&back);
+    cli.reverse(&back);
     assert_eq!(fs::read(ws.join("a")).unwrap(), b"1\n");
     let ran = cli.run(
         &[
@@ -243,7 +248,7 @@ fn what_is_named_means_the_same_store_and_workspace() {
         ]
         .concat(),
     );
-    let named = format!("take back: {program} undo --workspace '../my ws'");
+    let named = format!("undo: {program} undo --workspace '../my ws'");
     assert!(ran.stderr.contains(&named), "{ran:#?}");
 }
 
@@ -260,7 +265,7 @@ fn f27_a_rewind_leaves_git_alone() {
         git.output()
     };
     if git(&["init", "-q"]).is_err() {
-        eprintln!("SKIPPED: there is no git here");
+        eprintln!("SKIPPED: needs git; there is no repository to leave alone");
         return;
     }
     write(&cli, "a", "1\n");
@@ -277,7 +282,7 @@ fn f27_a_rewind_leaves_git_alone() {
     );
     let ran = cli.run(&["rewind", "one"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(picture(), before);
 }
 

@@ -33,7 +33,7 @@ fn a_command_that_is_not_found_is_127() {
     let cli = Cli::new();
     let ran = run(&cli, &["no-such-command"]);
     assert_eq!(ran.code, 127, "{ran:#?}");
-    let said = "error: cannot run no-such-command: there is no such command";
+    let said = "error: cannot run no-such-command: command not found";
     assert!(ran.stderr.contains(said), "{ran:#?}");
     assert_eq!(run(&cli, &["./gone"]).code, 127);
     assert_eq!(run(&cli, &[""]).code, 127);
@@ -49,9 +49,9 @@ fn a_command_that_cannot_be_executed_is_126() {
     script(&cli, "plain", "exit 0\n", 0o644);
     script(&cli, "no-shebang", "exit 0\n", 0o755);
     let cases = [
-        ("./plain", "allow it: chmod +x ./plain"),
+        ("./plain", "make it executable: chmod +x ./plain"),
         ("./no-shebang", "backtrail run -- sh ./no-shebang"),
-        ("./", "it is a directory"),
+        ("./", "is a directory"),
         ("./plain/x", "Not a directory"),
     ];
     for (command, said) in cases {
@@ -185,12 +185,12 @@ fn a_label_or_a_report_that_cannot_be_is_refused_before_anything_starts() {
         (&["--label", "last", "--unprotected"], "means something"),
         (&["--report", "no/such/dir/r.json"], "No such file"),
         (&["--report", "."], "is a directory"),
-        (&["--report", "no/"], "the report cannot be written"),
+        (&["--report", "no/"], "cannot write the report"),
     ];
     for (args, words) in wrong {
         let ran = cli.run(&[&["run"], args, &["--", "touch", "started"]].concat());
         assert_eq!(ran.code, 125, "{args:?}: {ran:#?}");
-        let begins = "error: nothing was started: ";
+        let begins = "error: the command was not started: ";
         assert!(ran.stderr.starts_with(begins), "{ran:#?}");
         assert!(ran.stderr.contains(words), "{args:?}: {ran:#?}");
         assert!(!cli.work().join("started").exists(), "{args:?}");
@@ -209,11 +209,11 @@ fn a_report_that_fails_after_all_is_all_that_is_missing() {
         ran.stderr.contains("backtrail: 2 files changed"),
         "{ran:#?}"
     );
-    let said = "error: the command ended with code 3, and everything was kept, \
-                but its report is missing";
+    let said = "error: the command exited with code 3 and everything was saved, \
+                but the report could not be written";
     assert!(ran.stderr.contains(said), "{ran:#?}");
     let log = cli.run(&["log", "--json"]).json();
-    assert_eq!(log[0]["why"], "run-end", "{log:#}");
+    assert_eq!(log[0]["reason"], "run-end", "{log:#}");
 }
 
 /// A store that is named from here is the command's own, wherever it goes.

@@ -115,9 +115,9 @@ fn where_nothing_is_found_it_says_what_less_would_find() {
         screen(&ran, &cli, &found.ids()),
         "\
 exit 1
-err: nothing was found: currency bananas
-err: how many messages have each: currency 1, bananas 0
-err: those that have any of them: backtrail search 'currency or bananas'
+err: nothing found: currency bananas
+err: messages with each word: currency 1, bananas 0
+err: to match any of them: backtrail search 'currency or bananas'
 "
     );
     let ran = cli.run(&["search", "currency", "--role", "tool"]);
@@ -181,7 +181,7 @@ fn what_is_damaged_is_built_anew_said_once_and_nothing_is_lost() {
     assert_eq!(ok(cli.run(&["list", "--all"])).stderr, "", "said once");
     assert_eq!(ok(cli.run(&["search", "rounding"])).stdout, found.stdout);
     let ran = ok(cli.run(&["rebuild"]));
-    let told = "catalogue and search were built anew from 4 sessions, ";
+    let told = "rebuilt the catalogue and search index from 4 sessions, ";
     assert!(
         ran.stdout.starts_with(told) && ran.stderr.is_empty(),
         "{ran:#?}"

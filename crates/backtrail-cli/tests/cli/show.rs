@@ -78,10 +78,7 @@ fn first_turn(cli: &Cli, session: &Session) {
     let prompt = "why does the cart lose a cent?\n\n    total: 0.29\n    paid:  0.28";
     let turn = session.begin_turn(Message::user_text(prompt)).unwrap();
     let message = Message::assistant([
-        Block::thinking(
-            "Let me look at the rounding first.\nThen at the view.",
-            None,
-        ),
+        Block::thinking("Let me look at the rounding first.\nThen at the view."),
         Block::text("Let me look."),
         call(
             "c1",
@@ -188,7 +185,7 @@ fn no_escape_of_any_text_reaches_the_terminal() {
         json!(HOSTILE),
     ];
     let mut blocks = vec![
-        Block::thinking(HOSTILE, None),
+        Block::thinking(HOSTILE),
         Block::text(markdown.as_str()),
         Block::image(HOSTILE, "AAAA").unwrap(),
     ];

@@ -15,24 +15,24 @@ fn ok(ran: Ran) -> Ran {
 }
 
 #[test]
-fn a_session_is_deleted_found_in_the_trash_and_taken_back() {
+fn a_session_is_deleted_listed_in_the_trash_and_restored() {
     let cli = Cli::new();
     let id = cli.new_session("hello");
     let dry = ok(cli.run(&["delete", &id, "--dry-run"]));
     assert_eq!(
         dry.stdout,
-        format!("session {} would go to the trash\n", short(&id))
+        format!("would move session {} to the trash\n", short(&id))
     );
     assert_eq!(cli.texts(&id), ["hello"]);
 
     let ran = ok(cli.run(&["delete", &id]));
     assert_eq!(
         ran.stdout,
-        format!("session {} is in the trash\n", short(&id))
+        format!("moved session {} to the trash\n", short(&id))
     );
     assert_eq!(
         ran.stderr,
-        format!("take this back: backtrail trash restore {}\n", short(&id))
+        format!("to reverse: backtrail trash restore {}\n", short(&id))
     );
     assert_eq!(cli.run(&["list", "--json"]).json(), serde_json::json!([]));
     for verb in ["show", "context", "stats", "fork", "verify", "delete"] {
@@ -42,29 +42,23 @@ fn a_session_is_deleted_found_in_the_trash_and_taken_back() {
             ran.stderr.contains("is in the trash since"),
             "{verb}: {ran:#?}"
         );
-        let hint = format!(
-            "hint: bring it back: backtrail trash restore {}",
-            short(&id)
-        );
+        let hint = format!("hint: restore it: backtrail trash restore {}", short(&id));
         assert!(ran.stderr.contains(&hint), "{verb}: {ran:#?}");
     }
-    let list = ok(cli.run(&["trash", "list"]));
+    let list = ok(cli.run(&["trash"]));
     assert!(
         list.stdout.contains(short(&id)) && list.stdout.contains("hello"),
         "{list:#?}"
     );
-    let list = cli.run(&["trash", "list", "--json"]).json();
+    let list = cli.run(&["trash", "--json"]).json();
     assert_eq!(list[0]["session"], id.as_str());
     assert_eq!(list[0]["what"], "session");
     assert_eq!(list[0]["title"], "hello");
     assert_eq!(list[0]["deleted_by"], "backtrail");
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert_eq!(back.code, 0, "{back:#?}");
     assert_eq!(cli.texts(&id), ["hello"]);
-    assert_eq!(
-        ok(cli.run(&["trash", "list"])).stderr,
-        "the trash is empty\n"
-    );
+    assert_eq!(ok(cli.run(&["trash"])).stderr, "the trash is empty\n");
 }
 
 #[test]
@@ -74,40 +68,36 @@ fn emptying_asks_and_keeps_what_is_read() {
     let fork = cli.run(&["fork", &id, "--json"]).json();
     let fork = fork["session"].as_str().unwrap().to_owned();
     let ran = ok(cli.run(&["delete", &id, &other]));
-    let reads = format!("{} was forked from it, and reads it there", short(&fork));
+    let reads = format!("{} is a fork of it and still reads it there", short(&fork));
     assert!(ran.stderr.contains(&reads), "{ran:#?}");
-    // Nobody is there to ask.
+    // There is no terminal to ask on.
     let ran = cli.run(&["trash", "empty"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("say so beforehand: --yes"), "{ran:#?}");
+    assert!(ran.stderr.contains("pass --yes to confirm"), "{ran:#?}");
     let dry = ok(cli.run(&["trash", "empty", "--dry-run"]));
     assert!(
         dry.stdout
-            .contains(&format!("session {} would go", short(&other))),
+            .contains(&format!("would remove session {}", short(&other))),
         "{dry:#?}"
     );
-    let kept = format!(
-        "session {} is kept: {} goes on from it",
-        short(&id),
-        short(&fork)
-    );
+    let kept = format!("kept session {}: {} continues it", short(&id), short(&fork));
     assert!(dry.stderr.contains(&kept), "{dry:#?}");
     let old = ok(cli.run(&["trash", "empty", "--older-than", "30d", "--yes"]));
     assert_eq!(
         (old.stdout.as_str(), old.stderr.as_str()),
-        ("", "nothing was removed\n")
+        ("", "nothing removed\n")
     );
     let ran = ok(cli.run(&["trash", "empty", "--yes"]));
-    assert_eq!(ran.stdout, format!("session {} is gone\n", short(&other)));
+    assert_eq!(ran.stdout, format!("removed session {}\n", short(&other)));
     assert!(
-        ran.stderr.contains(&kept) && ran.stderr.contains(" freed"),
+        ran.stderr.contains(&kept) && ran.stderr.contains("freed "),
         "{ran:#?}"
     );
     assert_eq!(cli.texts(&fork), ["one"]);
     let wrong = cli.run(&["trash", "restore", &other]);
     assert_eq!(wrong.code, 2);
     assert!(
-        wrong.stderr.contains("nothing in the trash begins with"),
+        wrong.stderr.contains("nothing in the trash matches"),
         "{wrong:#?}"
     );
     let wrong = cli.run(&["trash", "empty", "--older-than", "soon"]);
@@ -116,7 +106,7 @@ fn emptying_asks_and_keeps_what_is_read() {
 }
 
 #[test]
-fn a_person_at_a_terminal_is_asked_before_something_final() {
+fn the_user_confirms_on_a_terminal() {
     if !pty::is_there() {
         return;
     }
@@ -124,13 +114,10 @@ fn a_person_at_a_terminal_is_asked_before_something_final() {
     let id = cli.new_session("one");
     ok(cli.run(&["delete", &id]));
     for (verb, question) in [
-        (
-            vec!["trash", "empty"],
-            "for good? that cannot be taken back [y/N]",
-        ),
+        (vec!["trash", "empty"], "? this cannot be undone [y/N]"),
         (
             vec!["delete", "--purge", &id],
-            "for good? it cannot be taken back [y/N]",
+            "? this cannot be undone [y/N]",
         ),
     ] {
         let mut terminal = Terminal::start(&cli.command(&verb));
@@ -172,22 +159,22 @@ fn a_purge_says_what_it_leaves_and_forks_say_what_is_gone() {
     let unasked = cli.run(&["delete", "--purge", &id]);
     assert_eq!(unasked.code, 2);
     assert!(
-        unasked.stderr.contains("say so beforehand: --yes"),
+        unasked.stderr.contains("pass --yes to confirm"),
         "{unasked:#?}"
     );
     let ran = ok(cli.run(&["delete", "--purge", "--yes", &id]));
-    assert_eq!(ran.stdout, format!("session {} is purged\n", short(&id)));
+    assert_eq!(ran.stdout, format!("purged session {}\n", short(&id)));
     for said in [
-        "what was forked from it stays, without what came before",
-        "files as it left them stay in the store: checkpoint",
+        "its forks stay, without the part before the fork",
+        "files that it left stay in the store: checkpoint",
         "of yours",
         "has key",
-        "free their space: backtrail gc",
+        "run backtrail gc to free the space",
     ] {
         assert!(ran.stderr.contains(said), "{said}: {ran:#?}");
     }
     let gone = format!(
-        "history begins at record 2; 1 record before it was purged with session {}\n",
+        "history starts at record 2; 1 record before it was purged with session {}\n",
         short(&id)
     );
     for verb in ["show", "context", "stats"] {
@@ -223,10 +210,7 @@ fn work_of_a_deleted_session_is_named_and_can_be_taken_back() {
         .to_owned();
     ok(cli.run(&["delete", &id]));
     let log = ok(cli.run(&["log"]));
-    assert!(
-        log.stdout.contains(&format!("({} is deleted)", short(&id))),
-        "{log:#?}"
-    );
+    assert!(log.stdout.contains("(session deleted)"), "{log:#?}");
     for verb in ["status", "steps", "diff"] {
         ok(cli.run(&[verb]));
     }
@@ -322,11 +306,14 @@ fn a_purge_is_asked_for_again_once_nobody_speaks_in_the_fork() {
     let mut speaker = Recording::start(cli.command(&["record", "--session", &fork]));
     speaker.say("two");
     let ran = ok(cli.run(&["delete", "--purge", "--yes", &id]));
-    assert!(ran.stderr.contains("and purge again"), "{ran:#?}");
+    assert!(ran.stderr.contains("and retry"), "{ran:#?}");
     assert_eq!(speaker.end(), 0);
     // There is nothing to ask: the session is gone already.
     let ran = ok(cli.run(&["delete", "--purge", &id[..8]]));
-    assert!(ran.stderr.contains("are gone, too"), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("also removed the title and tags"),
+        "{ran:#?}"
+    );
     let shown = cli.run(&["show", &fork, "--json"]).json();
     assert_eq!(shown["title"], serde_json::Value::Null);
     let again = cli
@@ -386,7 +373,7 @@ fn a_store_that_only_can_be_read_is_told_by_what_was_attempted() {
     let ran = cli.run(&["delete", &id]);
     mode(0o755);
     if may {
-        eprintln!("SKIPPED: this user may write anywhere, so nothing was refused");
+        eprintln!("SKIPPED: needs a user other than root; root can write everywhere");
         return;
     }
     assert_eq!(ran.code, 2, "{ran:#?}");

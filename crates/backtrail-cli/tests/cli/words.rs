@@ -102,7 +102,7 @@ fn a15_references_are_ids_prefixes_and_latest_and_never_paths() {
     assert!(
         unknown
             .stderr
-            .contains("hint: see what there is: backtrail list")
+            .contains("hint: see all sessions: backtrail list --all")
     );
     let near = cli.run(&["show", &format!("{}zzzz", &first[..6])]);
     assert!(
@@ -217,17 +217,17 @@ fn settings_come_from_the_store_and_a_wrong_name_brings_up_the_nearest() {
     for (text, message, hint) in [
         (
             "durabilty = \"os\"",
-            "there is no setting \"durabilty\"",
+            "unknown setting \"durabilty\"",
             "did you mean durability?",
         ),
         (
             "xyz = 1",
-            "there is no setting \"xyz\"",
-            "the settings are durability, rotation, keep_trails, snapshot_cap",
+            "unknown setting \"xyz\"",
+            "known settings: durability, rotation, keep_trails, snapshot_cap",
         ),
         ("durability = \"maybe\"", "durability must be", ""),
         ("rotation = 5", "rotation must be a size", ""),
-        ("rotation = [", "the settings are not TOML", ""),
+        ("rotation = [", "the settings are not valid TOML", ""),
     ] {
         settings(text);
         let ran = cli.run(&["show", &session]);

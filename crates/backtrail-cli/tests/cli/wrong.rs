@@ -1,5 +1,5 @@
-//! What every verb makes of a wrong reference, a session that somebody speaks in,
-//! a store that cannot be written to, and no store at all.
+//! Every verb with a wrong reference, a session that is being written to, a read-only store,
+//! and no store at all.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ const NOTING: &[&[&str]] = &[
     &["tag", "REF", "new"],
     &["pin", "REF"],
 ];
-const SPEAKING: &[&[&str]] = &[
+const WRITING: &[&[&str]] = &[
     &["rewind", "REF:1", "--chat"],
     &["undo", "REF"],
     &["redo", "REF"],
@@ -35,7 +35,7 @@ const SPEAKING: &[&[&str]] = &[
 ];
 
 fn all_verbs() -> impl Iterator<Item = &'static [&'static str]> {
-    [LOOKING, NOTING, SPEAKING].into_iter().flatten().copied()
+    [LOOKING, NOTING, WRITING].into_iter().flatten().copied()
 }
 
 fn run(cli: &Cli, verb: &[&str], reference: &str) -> Ran {
@@ -66,7 +66,7 @@ fn every_verb_refuses_an_unknown_reference_and_names_the_nearest() {
 exit 2
 err: error: no session begins with \"zzzz\"
 err:
-err: hint: see what there is: backtrail list
+err: hint: see all sessions: backtrail list --all
 ",
             "{verb:?}"
         );
@@ -74,7 +74,7 @@ err: hint: see what there is: backtrail list
         let ran = run(&cli, verb, &near);
         let seen = screen(&ran, &cli, &[&id]);
         assert!(
-            seen.contains("hint: nearest: <id> (a talk, "),
+            seen.contains("hint: did you mean <id> (a talk, "),
             "{verb:?}: {seen}"
         );
         let ran = run(&cli, verb, "./summary");
@@ -113,7 +113,7 @@ fn every_verb_refuses_a_reference_that_fits_several() {
 }
 
 #[test]
-fn a_record_out_of_range_is_told_with_the_last_one() {
+fn a_record_out_of_range_names_the_last_one() {
     let cli = Cli::new();
     let id = cli.talk();
     let sessions = || cli.run(&["list", "--json"]).stdout;
@@ -131,13 +131,13 @@ fn a_record_out_of_range_is_told_with_the_last_one() {
 }
 
 #[test]
-fn a_session_that_somebody_speaks_in_says_who_and_what_else_can_be_done() {
+fn a_session_in_use_names_its_writer_and_what_to_do() {
     let cli = cli_with_summary();
     let id = cli.talk();
     let mut speaker = Recording::start(cli.command(&["record", "--session", &id]));
     speaker.say("mine");
     let before = cli.conversation(&id);
-    for verb in SPEAKING {
+    for verb in WRITING {
         let ran = run(&cli, verb, &id);
         let seen = screen(&ran, &cli, &[&id]).replace(&speaker.child.id().to_string(), "<pid>");
         let (since, rest) = seen.split_once(", since ").expect("it says since when");
@@ -146,11 +146,11 @@ fn a_session_that_somebody_speaks_in_says_who_and_what_else_can_be_done() {
             format!("{since}, since <when>{rest}"),
             "\
 exit 2
-err: error: session <id> is open for writing in process <pid> (backtrail, since <when>)
+err: error: process <pid> is writing to session <id> (backtrail, since <when>)
 err:   in: <store>/sessions/<session>/speaker.lock
 err:
-err: hint: read it with: backtrail show <id> --follow
-err: hint: go your own way: backtrail fork <id>
+err: hint: to follow it: backtrail show <id> --follow
+err: hint: to continue separately: backtrail fork <id>
 ",
             "{verb:?}"
         );
@@ -168,7 +168,7 @@ err: hint: go your own way: backtrail fork <id>
 }
 
 #[test]
-fn without_a_store_every_verb_says_so_and_makes_none() {
+fn without_a_store_every_verb_fails_and_creates_none() {
     let cli = cli_with_summary();
     for verb in all_verbs() {
         let ran = run(&cli, verb, "latest");
@@ -176,9 +176,9 @@ fn without_a_store_every_verb_says_so_and_makes_none() {
             screen(&ran, &cli, &[]),
             "\
 exit 2
-err: error: there is no store in <store>
+err: error: no store in <store>
 err:
-err: hint: record something first: backtrail record --text hello
+err: hint: start with: backtrail run -- COMMAND, or backtrail import
 ",
             "{verb:?}"
         );
@@ -192,7 +192,7 @@ fn in_an_empty_store_there_is_no_latest() {
     assert_eq!(
         cli.run(&["record"]).code,
         0,
-        "it makes the store, and no session"
+        "it creates the store and no session"
     );
     for verb in all_verbs() {
         let ran = run(&cli, verb, "latest");
@@ -206,7 +206,7 @@ fn in_an_empty_store_there_is_no_latest() {
     let ran = cli.run(&["list"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: no sessions yet; record something: backtrail record --text hello\n"
+        "exit 0\nerr: no sessions yet; start with: backtrail run -- COMMAND, or backtrail import\n"
     );
 }
 
@@ -239,9 +239,7 @@ impl<'a> ReadOnly<'a> {
         if mounted {
             return Some(Self { dir, mounted });
         }
-        eprintln!(
-            "SKIPPED: root can write everywhere, and a read-only mount is not permitted here"
-        );
+        eprintln!("SKIPPED: needs mount; root can write everywhere else");
         None
     }
 }
@@ -261,7 +259,7 @@ impl Drop for ReadOnly<'_> {
 
 #[test]
 #[cfg(unix)]
-fn a_store_that_cannot_be_written_to_is_read_and_every_change_says_why_not() {
+fn a_read_only_store_can_be_read_and_every_change_names_the_reason() {
     let cli = cli_with_summary();
     let id = cli.talk();
     let before = cli.conversation(&id);
@@ -273,7 +271,7 @@ fn a_store_that_cannot_be_written_to_is_read_and_every_change_says_why_not() {
         let ran = run(&cli, verb, &id);
         assert_eq!(ran.code, 0, "{verb:?}: {ran:#?}");
     }
-    for verb in NOTING.iter().chain(SPEAKING) {
+    for verb in NOTING.iter().chain(WRITING) {
         let ran = run(&cli, verb, &id);
         assert_eq!(
             (ran.code, ran.stdout.as_str()),

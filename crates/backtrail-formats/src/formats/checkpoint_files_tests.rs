@@ -93,7 +93,7 @@ fn b7_checkpoints_of_one_session_are_one_session_that_grew() {
 }
 
 #[test]
-fn a_question_that_was_not_answered_and_half_a_file_end_in_a_result() {
+fn an_unanswered_prompt_and_an_incomplete_file_end_in_a_result() {
     let text = checkpoint("1", r#""one", "two""#, r#""first""#, REST);
     let texts: Vec<_> = collected(&text)
         .messages()
@@ -111,7 +111,7 @@ fn a_question_that_was_not_answered_and_half_a_file_end_in_a_result() {
 }
 
 #[test]
-fn wrong_types_in_every_field_are_no_end() {
+fn wrong_types_in_every_field_end_in_a_result() {
     for wrong in [
         "null",
         "7",

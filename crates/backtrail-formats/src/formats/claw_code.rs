@@ -241,7 +241,7 @@ struct ClawState {
     parent: Option<String>,
     model: Option<String>,
     lines: u64,
-    /// How many messages and summaries were told, and how many of them were messages.
+    /// How many events there were, and how many of them were messages.
     told: u64,
     said: u64,
     /// A hash of all messages by now: a copy of a session has the same ones.

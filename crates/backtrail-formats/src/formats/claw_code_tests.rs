@@ -31,7 +31,7 @@ fn keys(collected: &EventCollector) -> Vec<String> {
 }
 
 #[test]
-fn a8_lines_are_read_with_the_meta_wherever_it_stands() {
+fn a8_lines_are_read_wherever_the_meta_line_is() {
     let other = META.replace("session-9-9", "session-8-8");
     let text = lines(&[
         &other,
@@ -93,7 +93,7 @@ fn a9_one_object_is_read_and_keeps_its_keys_when_it_is_rewritten_as_lines() {
 }
 
 #[test]
-fn the_engines_own_reader_of_version_1_says_the_same() {
+fn the_engines_reader_of_version_1_agrees() {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in [
         (
@@ -148,7 +148,7 @@ fn older_copies_are_sessions_only_where_the_file_is_gone() {
 }
 
 #[test]
-fn files_of_others_are_not_recognise() {
+fn files_of_others_are_not_recognised() {
     let is = |text: &str| ClawCode.recognises(&Source::from_bytes("/x", text));
     assert!(is(META) && is(ASK) && is(r#"{"messages":[],"version":1}"#));
     assert!(!is(
@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn reading_on_equals_reading_whole(
+    fn resuming_equals_reading_from_the_beginning(
         records in prop::collection::vec(0usize..10, 0..12),
         cuts in prop::collection::vec(0usize..4_000, 8),
     ) {
@@ -181,7 +181,7 @@ proptest! {
 }
 
 #[test]
-fn what_backtrail_wrote_itself_is_its_own() {
+fn backtrails_own_files_are_not_recognised() {
     let said = r#""messages":[{"role":"user","blocks":[{"type":"text","text":"hi"}]}]"#;
     let is_known = |text: String| ClawCode.recognises(&Source::from_bytes("s.json", text));
     assert!(is_known(format!(r#"{{"version" : 1,{said}}}"#)));

@@ -90,7 +90,7 @@ impl Format for Codex {
     fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
         let from = resume.read_to;
         let state = CodexState::load(&resume.state);
-        // The second record tells whether the rollout is a copy.
+        // The second record shows whether the rollout is a copy.
         let Some(mut state) = state.filter(|state| state.records >= 2) else {
             return Ok(None);
         };

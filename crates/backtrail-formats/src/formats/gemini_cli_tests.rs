@@ -40,7 +40,7 @@ fn texts(collected: &EventCollector) -> Vec<String> {
 }
 
 #[test]
-fn the_last_line_of_a_message_counts_where_its_first_one_stands() {
+fn the_last_line_of_a_message_counts_at_the_position_of_the_first() {
     let call = |rest: &str| {
         format!(
             r#"{{"id":"g","timestamp":"2026-02-03T04:07:00Z","type":"gemini","content":"","thoughts":[{{"subject":"Plan","description":"look","timestamp":"x"}}],"tokens":{{"input":100,"output":7,"cached":60,"thoughts":3,"tool":5,"total":115}},"model":"gemini-x","toolCalls":[{{"id":"c","name":"ls","args":{{"dir":"."}},"timestamp":"2026-02-03T04:07:05Z",{rest}}}]}}"#
@@ -108,7 +108,7 @@ fn a_message_that_changed_has_another_key_and_one_that_did_not_has_the_same() {
 }
 
 #[test]
-fn going_back_takes_away_that_message_and_all_behind_it() {
+fn a_rewind_removes_that_message_and_all_after_it() {
     let text = [
         said("a", "user", "one"),
         said("b", "gemini", "two"),
@@ -123,7 +123,7 @@ fn going_back_takes_away_that_message_and_all_behind_it() {
 }
 
 #[test]
-fn a_list_in_the_place_of_all_is_a_summary_a_step_back_or_nothing_new() {
+fn a_list_that_replaces_all_messages_is_a_summary_a_rewind_or_nothing_new() {
     let before = [
         said("a", "user", "one"),
         said("b", "gemini", "two"),
@@ -146,7 +146,7 @@ fn a_list_in_the_place_of_all_is_a_summary_a_step_back_or_nothing_new() {
         said("c", "user", "three"),
     ];
     assert_eq!(texts_of(&same), ["one", "two", "note", "three", "on"]);
-    // Something behind it.
+    // Something after it.
     let more = [&same[..], &[said("y", "gemini", "four")]].concat();
     assert_eq!(
         texts_of(&more),
@@ -164,7 +164,7 @@ fn a_list_in_the_place_of_all_is_a_summary_a_step_back_or_nothing_new() {
         texts_of(&summed),
         ["one", "two", "note", "three", "[in short|1]", "on"]
     );
-    // What the agent said in the user's name before anything else is no summary.
+    // A first message of the agent in the user's name is not a summary.
     let first = lines(&[&set(&[said("s", "user", "<session_context>\\nhere")])]);
     assert!(
         collected(&first)
@@ -177,7 +177,7 @@ fn a_list_in_the_place_of_all_is_a_summary_a_step_back_or_nothing_new() {
 }
 
 #[test]
-fn the_older_form_and_the_newer_one_say_the_same_under_the_same_keys() {
+fn the_older_and_the_newer_form_have_the_same_keys() {
     let (one, two) = (said("a", "user", "one"), said("b", "gemini", "two"));
     let header = HEADER.trim_end_matches('}');
     let old = format!("{header},\"messages\":[\n  {one},\n {two}]}}\n").replace(",\"", ",\n  \"");
@@ -225,7 +225,7 @@ fn a_saved_chat_is_a_session_that_grows() {
 }
 
 #[test]
-fn a_message_said_and_taken_back_thousands_of_times_takes_no_square_of_time() {
+fn a_message_that_is_rewound_thousands_of_times_takes_linear_time() {
     let step = said("a", "user", "again") + "\n{\"$rewindTo\":\"a\"}";
     let text = format!("{HEADER}\n{}", (step + "\n").repeat(20_000));
     assert_eq!(texts(&collected(&text)).len(), 0);
@@ -235,7 +235,7 @@ fn a_message_said_and_taken_back_thousands_of_times_takes_no_square_of_time() {
 }
 
 #[test]
-fn a_sub_agent_was_begun_by_the_session_whose_directory_it_lies_in() {
+fn a_sub_agents_parent_is_the_session_whose_directory_it_is_in() {
     let text = lines(&[&said("a", "user", "dig")]).replace("\"main\"", "\"subagent\"");
     let path = "/g/tmp/shop/chats/parent-7/agent-9.jsonl";
     let (_, collected) = read(&GeminiCli, path, text.as_bytes()).unwrap();
@@ -268,7 +268,7 @@ fn the_directory_is_that_of_the_project() {
 }
 
 #[test]
-fn names_that_are_no_sessions_are_left_alone() {
+fn files_that_are_not_sessions_are_skipped() {
     let is = |name: &str| GeminiCli.is_session_file(name.as_ref());
     assert!(is("/t/p/chats/session-1.json") && is("/t/p/chats/session-1.jsonl"));
     assert!(is("/t/p/checkpoint-a.json") && is("/t/p/chats/parent/agent.jsonl"));
@@ -282,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn reading_on_equals_reading_whole(
+    fn resuming_equals_reading_from_the_beginning(
         steps in prop::collection::vec((0usize..9, 0u8..14), 0..16),
         cuts in prop::collection::vec(0usize..4_000, 8),
     ) {

@@ -39,7 +39,7 @@ fn texts(thread: &CollectedThread) -> Vec<String> {
 }
 
 #[test]
-fn a_session_of_every_kind_of_entry_is_told_in_order() {
+fn entries_of_every_type_are_read_in_order() {
     let text = lines(&[
         r#"{"type":"model_change","id":"a0","parentId":null,"timestamp":"2026-01-02T03:04:06Z","provider":"acme","modelId":"acme-1"}"#,
         r#"{"type":"message","id":"a1","parentId":"a0","timestamp":"2026-01-02T03:05:00Z","message":{"role":"user","content":[{"type":"text","text":"look"},{"type":"image","data":"aGk=","mimeType":"image/png"}],"timestamp":1}}"#,
@@ -91,7 +91,7 @@ fn a_session_of_every_kind_of_entry_is_told_in_order() {
 }
 
 #[test]
-fn what_was_left_is_a_branch_behind_where_it_left() {
+fn an_abandoned_branch_starts_where_it_left() {
     let text = lines(&[
         &user("a", "", "first"),
         &user("b", "a", "left"),
@@ -142,7 +142,7 @@ fn a_compaction_keeps_the_messages_from_the_first_kept_entry_on() {
 }
 
 #[test]
-fn a_compaction_that_brings_along_what_it_keeps_keeps_as_many() {
+fn a_compaction_that_contains_what_it_keeps_keeps_as_many() {
     let text = lines(&[
         &user("a", "", "one"),
         &user("b", "a", "two"),
@@ -157,7 +157,7 @@ fn a_compaction_that_brings_along_what_it_keeps_keeps_as_many() {
 }
 
 #[test]
-fn a_leaf_says_where_the_conversation_stands() {
+fn a_leaf_entry_sets_the_end_of_the_conversation() {
     let text = lines(&[
         &user("a", "", "one"),
         &user("b", "a", "two"),
@@ -174,7 +174,7 @@ fn a_leaf_says_where_the_conversation_stands() {
 }
 
 #[test]
-fn version_1_is_a_line_without_ids() {
+fn version_1_is_linear_without_ids() {
     let text = concat!(
         r#"{"type":"session","id":"old","timestamp":"2025-12-09T00:53:29.825Z","cwd":"/p","provider":"acme","modelId":"acme-1","branchedFrom":"/s/2025-12-09T00-52-54-397Z_d973.jsonl"}"#,
         "\n",
@@ -238,7 +238,7 @@ fn a_linear_file_is_resumed_and_one_with_a_new_branch_is_not() {
 }
 
 #[test]
-fn circles_missing_parents_and_ids_that_come_twice_end_in_a_result() {
+fn cycles_missing_parents_and_repeated_ids_end_in_a_result() {
     let text = lines(&[
         &user("a", "a", "its own parent"),
         &user("b", "c", "its child's child"),
@@ -258,7 +258,7 @@ fn circles_missing_parents_and_ids_that_come_twice_end_in_a_result() {
 }
 
 #[test]
-fn thousands_of_branches_from_a_long_stem_take_no_square_of_time() {
+fn thousands_of_branches_from_a_long_stem_take_linear_time() {
     let mut text = lines(&[&user("r", "", "root")]);
     let mut parent = "r".to_owned();
     for n in 0..4_000 {
@@ -282,7 +282,7 @@ fn thousands_of_branches_from_a_long_stem_take_no_square_of_time() {
 }
 
 #[test]
-fn the_places_are_those_that_pi_looks_in() {
+fn the_directories_are_those_of_pi() {
     let home = Environment::new("/home/me");
     assert_eq!(
         Pi.directories(&home),
@@ -298,7 +298,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn reading_on_equals_reading_whole(
+    fn resuming_equals_reading_from_the_beginning(
         parents in prop::collection::vec((0usize..12, 0u8..12), 0..14),
         cuts in prop::collection::vec(0usize..4_000, 8),
         linear in any::<bool>(),

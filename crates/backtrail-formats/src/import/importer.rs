@@ -185,7 +185,7 @@ impl<'i> Importer<'i> {
                     Some(reader) => find_fork_point(reader, point)?,
                     None => None,
                 };
-                // If the shared part is not here, the session stands alone.
+                // If the shared part is not here, the session has no parent.
                 Ok(match seq {
                     Some(seq) => (Parent::Continues(parent, seq), store),
                     None => (Parent::CopyOf(parent), staging),

@@ -17,7 +17,10 @@ pub(crate) fn samples() -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    eprintln!("SKIPPED: no samples at {}", path.display());
+    eprintln!(
+        "SKIPPED: needs the samples; there are none in {}",
+        path.display()
+    );
     None
 }
 
@@ -47,7 +50,7 @@ pub(crate) fn independent(script: &str, file: &Path) -> Option<Value> {
         .join("tests/independent")
         .join(script);
     let Ok(output) = Command::new("python3").arg(&script).arg(file).output() else {
-        eprintln!("SKIPPED: there is no python3");
+        eprintln!("SKIPPED: needs python3; the other reader was not asked");
         return None;
     };
     let error = String::from_utf8_lossy(&output.stderr);
@@ -66,7 +69,7 @@ pub(crate) fn read(format: &dyn Format, file: &Path) -> (ReadReport, EventCollec
     let mut collected = EventCollector::default();
     let file = format.open(&source).expect("it can be read");
     let report = collected.read(file).expect("it can be read");
-    (told, collected)
+    (report, collected)
 }
 
 /// The totals of the file's own conversation.
@@ -84,7 +87,7 @@ pub(crate) struct Totals {
 /// Adds up the file's own conversation.
 pub(crate) fn totals(collected: &EventCollector) -> Totals {
     let mut totals = Totals::default();
-    for item in collected.main().map_or(&[][..], |main| &main.events) {
+    for event in collected.main().map_or(&[][..], |main| &main.events) {
         match event {
             Event::Message(event) => {
                 totals.messages += 1;

@@ -1,5 +1,5 @@
-//! The catalogue's file: how it is opened, trusted, written and put in the place of
-//! another.
+//! The catalogue's file: opens it, checks whether it can be trusted, commits to it and
+//! replaces it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use super::{failed, schema};
 use crate::error::{Error, Result};
 use crate::seal::{Seal, create_private};
 
-/// The oldest SQLite that is good enough: those before it can damage a database.
+/// The oldest SQLite that is safe to use: earlier versions can damage a database.
 const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// How long a statement waits for another process that is committing.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Where the catalogue's files are.
+/// The paths of the catalogue's files.
 #[derive(Debug, Clone)]
 pub(crate) struct Paths {
     dir: PathBuf,
     name: String,
 }
 
-/// What is found where the catalogue should be.
+/// The result of opening the catalogue.
 #[derive(Debug)]
 pub(crate) enum Opened {
     Trusted(Connection),
-    /// Not there, or not to be trusted, and why.
+    /// Missing or not to be trusted, with the reason.
     Not(&'static str),
 }
 
@@ -52,7 +52,7 @@ impl Paths {
         self.beside("seal")
     }
 
-    /// There while a commit is under way, or since one was cut short.
+    /// Exists while a commit is running, or since one was interrupted.
     fn busy(&self) -> PathBuf {
         self.beside("busy")
     }
@@ -75,15 +75,15 @@ impl Paths {
         Some(now == sealed)
     }
 
-    /// Opens the catalogue, if it is as it was left. `alone` says that nobody else is
-    /// writing: what was being written then was cut short, and SQLite undoes it.
+    /// Opens the catalogue if it is as it was left. `alone` means that no other process
+    /// is writing, so that an unfinished commit was interrupted and SQLite rolls it back.
     pub(crate) fn open(&self, alone: bool) -> Result<Opened> {
         if !self.database().is_file() {
-            return Ok(Opened::Not("there was none"));
+            return Ok(Opened::Not("it was missing"));
         }
         let busy = self.busy().exists();
         if !busy && self.sealed() != Some(true) {
-            return Ok(Opened::Not("something else had changed it"));
+            return Ok(Opened::Not("another program changed it"));
         }
         let db = match self.connect() {
             Ok(db) => db,
@@ -97,7 +97,7 @@ impl Paths {
         }
         match version(&db) {
             Ok(schema::VERSION) => Ok(Opened::Trusted(db)),
-            _ => Ok(Opened::Not("it was of another version, or damaged")),
+            _ => Ok(Opened::Not("it had another version or was damaged")),
         }
     }
 
@@ -117,14 +117,15 @@ impl Paths {
         Ok(db)
     }
 
-    /// Says that a commit is under way: until it is sealed, nobody else knows the file.
+    /// Marks that a commit is running: until it is sealed, no other process trusts the
+    /// file.
     pub(crate) fn begin_commit(&self) -> Result<()> {
         let path = self.busy();
         let made = create_private(&path).map(drop);
         made.map_err(|error| Error::io("cannot write", &path, error))
     }
 
-    /// Says that the catalogue is as it shall be.
+    /// Marks the catalogue as complete.
     pub(crate) fn write_seal(&self) -> Result<()> {
         let failed = |error| Error::io("cannot seal the catalogue", &self.database(), error);
         let seal = Seal::of(&self.dir, &[self.name.as_str()]).map_err(failed)?;
@@ -132,21 +133,21 @@ impl Paths {
         remove(&self.busy())
     }
 
-    /// Makes an empty catalogue beside the one that is there.
+    /// Creates an empty catalogue beside the existing one.
     pub(crate) fn create_beside(&self) -> Result<Connection> {
         let path = self.new_database();
         remove(&path)?;
-        let opening = failed("cannot make a catalogue");
+        let opening = failed("cannot create a catalogue");
         let db = Connection::open(&path).map_err(&opening)?;
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             let private = fs::Permissions::from_mode(0o600);
             fs::set_permissions(&path, private)
-                .map_err(|error| Error::io("cannot make a catalogue", &path, error))?;
+                .map_err(|error| Error::io("cannot create a catalogue", &path, error))?;
         }
         set_up(&db).map_err(&opening)?;
-        // It counts once it is whole, and is thrown away until then.
+        // It only counts once it is complete, and is discarded until then.
         db.pragma_update(None, "journal_mode", "OFF")
             .and_then(|()| db.pragma_update(None, "synchronous", "OFF"))
             .and_then(|()| db.pragma_update(None, "cache_spill", true))
@@ -155,10 +156,10 @@ impl Paths {
         Ok(db)
     }
 
-    /// Puts the new catalogue in the place of the old one, and opens it.
+    /// Replaces the old catalogue with the new one and opens it.
     pub(crate) fn put_in_place(&self, db: Connection) -> Result<Connection> {
         let (new, path) = (self.new_database(), self.database());
-        let failed_io = |error| Error::io("cannot put the catalogue in place", &path, error);
+        let failed_io = |error| Error::io("cannot replace the catalogue", &path, error);
         db.close()
             .map_err(|(_, error)| failed("cannot close the new catalogue")(error))?;
         fs::File::open(&new)
@@ -166,7 +167,7 @@ impl Paths {
             .map_err(failed_io)?;
         remove(&self.seal())?;
         remove(&self.busy())?;
-        // What an interrupted commit left belongs to the old file alone.
+        // The journal of an interrupted commit belongs only to the old file.
         remove(&self.journal())?;
         if path.is_dir() {
             remove(&path)?;
@@ -178,15 +179,15 @@ impl Paths {
     }
 }
 
-/// Makes an empty catalogue in memory.
+/// Creates an empty catalogue in memory.
 pub(crate) fn in_memory() -> Result<Connection> {
-    let opening = failed("cannot make a catalogue in memory");
+    let opening = failed("cannot create a catalogue in memory");
     let db = Connection::open_in_memory().map_err(&opening)?;
     set_up(&db).map_err(&opening)?;
     Ok(db)
 }
 
-/// Makes a copy in memory.
+/// Copies a catalogue to memory.
 pub(crate) fn copy_to_memory(db: &Connection) -> Result<Connection> {
     let copying = failed("cannot copy the catalogue to memory");
     let mut copy = in_memory()?;
@@ -199,11 +200,11 @@ pub(crate) fn copy_to_memory(db: &Connection) -> Result<Connection> {
 pub(super) fn make_tables(db: &Connection) -> Result<()> {
     db.execute_batch(schema::TABLES)
         .and_then(|()| db.pragma_update(None, "user_version", schema::VERSION))
-        .map_err(failed("cannot make the tables of the catalogue"))
+        .map_err(failed("cannot create the tables of the catalogue"))
 }
 
 fn set_up(db: &Connection) -> rusqlite::Result<()> {
-    // A damaged database is better not written by a version that damages others.
+    // Versions that can damage databases must not write one.
     assert!(
         rusqlite::version_number() >= OLDEST_SQLITE,
         "SQLite {} is too old",
@@ -228,7 +229,7 @@ fn is_whole(db: &Connection) -> bool {
     check.is_ok_and(|answer| answer == "ok")
 }
 
-/// Removes what has one of our names, whatever it is.
+/// Removes a file or directory with one of the catalogue's names.
 fn remove(path: &Path) -> Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),

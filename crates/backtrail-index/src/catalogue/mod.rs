@@ -1,7 +1,8 @@
-//! The catalogue: sessions, turns, calls and what they cost, in SQLite.
+//! The catalogue: sessions, turns, calls and their costs, in SQLite.
 //!
-//! Everything that is read of trails in one go is written in one transaction, with the
-//! place that was read up to: a process that dies leaves the catalogue as it was.
+//! Everything that is read from trails in one go is written in one transaction, together
+//! with the position up to which it was read. A process that dies leaves the catalogue as
+//! it was.
 
 mod db;
 mod ledger;
@@ -20,19 +21,19 @@ pub(crate) use db::{Opened, Paths, copy_to_memory, in_memory};
 
 use crate::error::{Error, Result};
 use crate::feed::Sink;
-use crate::plan::{Known, KnownDir, KnownTrail, Plan};
+use crate::plan::Plan;
 use crate::prices::Prices;
-use crate::survey::{Seen, TrailSeen};
+use crate::trail_dirs::{KnownDir, KnownDirs, KnownTrail, TrailDir, TrailFile};
 pub(crate) use sessions::full_text;
 use workspaces::Workspaces;
 use writer::Writer;
 
-/// Makes an error of what SQLite says.
+/// Converts an SQLite error.
 fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |source| Error::Database { doing, source }
 }
 
-/// A catalogue, wherever it is.
+/// A catalogue, on disk or in memory.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     db: Connection,
@@ -43,14 +44,14 @@ impl Catalogue {
         Self { db }
     }
 
-    /// Makes an empty one in memory.
+    /// Creates an empty catalogue in memory.
     pub(crate) fn empty_in_memory() -> Result<Self> {
         let db = in_memory()?;
         db::make_tables(&db)?;
         Ok(Self { db })
     }
 
-    /// Returns whether it is gone with this process.
+    /// Returns whether the catalogue only exists in this process.
     pub(crate) fn is_in_memory(&self) -> bool {
         self.db.path().is_none_or(str::is_empty)
     }
@@ -63,10 +64,10 @@ impl Catalogue {
         self.db
     }
 
-    /// Returns what was read of sessions.
-    pub(crate) fn known(&self) -> Result<Known> {
+    /// Returns how far each session was read.
+    pub(crate) fn known(&self) -> Result<KnownDirs> {
         let reading = failed("cannot read the catalogue");
-        // Two looks at whole tables, in the order they are in, cost less than a join.
+        // Two scans of whole tables in their own order cost less than a join.
         let mut trails: HashMap<i64, Vec<KnownTrail>> = HashMap::new();
         let mut all = self
             .db
@@ -83,7 +84,7 @@ impl Catalogue {
             .prepare_cached("SELECT key, id, settled FROM sessions")
             .map_err(&reading)?;
         let mut rows = all.query([]).map_err(&reading)?;
-        let mut known = Known::with_capacity(trails.len());
+        let mut known = KnownDirs::with_capacity(trails.len());
         while let Some(row) = rows.next().map_err(&reading)? {
             let key: i64 = row.get(0).map_err(&reading)?;
             let mut dir = KnownDir {
@@ -96,8 +97,8 @@ impl Catalogue {
         Ok(known)
     }
 
-    /// Returns what was read of workspaces.
-    pub(crate) fn known_workspaces(&self) -> Result<Known> {
+    /// Returns how far each workspace was read.
+    pub(crate) fn known_workspaces(&self) -> Result<KnownDirs> {
         workspaces::known(&self.db)
     }
 
@@ -105,16 +106,16 @@ impl Catalogue {
     pub(crate) fn is_current(
         &self,
         plan: &Plan,
-        (known, seen): (&Known, &[Seen]),
+        (known, seen): (&KnownDirs, &[TrailDir]),
         prices: &Prices,
     ) -> Result<bool> {
         Ok(plan.is_empty()
             && !workspaces::have_changed(known, seen)
             && self.unreadable()? == plan.unreadable.len() as u64
-            && self.said("prices")?.as_deref() == Some(&prices.fingerprint()))
+            && self.setting("prices")?.as_deref() == Some(&prices.fingerprint()))
     }
 
-    /// Returns how many sessions could not be looked into.
+    /// Returns how many sessions could not be read.
     fn unreadable(&self) -> Result<u64> {
         self.db
             .prepare_cached("SELECT count(*) FROM sessions WHERE settled = -1")
@@ -123,14 +124,14 @@ impl Catalogue {
             .map_err(failed("cannot read the catalogue"))
     }
 
-    fn said(&self, name: &str) -> Result<Option<String>> {
+    fn setting(&self, name: &str) -> Result<Option<String>> {
         self.db
             .prepare_cached("SELECT value FROM about WHERE name = ?1")
             .and_then(|mut find| find.query_row([name], |row| row.get(0)).optional())
             .map_err(failed("cannot read the catalogue"))
     }
 
-    fn say(&self, name: &str, value: &str) -> Result<()> {
+    fn set_setting(&self, name: &str, value: &str) -> Result<()> {
         self.db
             .prepare_cached("INSERT OR REPLACE INTO about VALUES (?1, ?2)")
             .and_then(|mut set| set.execute([name, value]))
@@ -138,12 +139,12 @@ impl Catalogue {
             .map_err(failed("cannot write to the catalogue"))
     }
 
-    /// Begins to take in what is new. Nothing of it is seen by others until it is ended.
-    pub(crate) fn begin<'a>(&'a self, prices: &'a Prices) -> Result<Intake<'a>> {
+    /// Begins an update. Other processes see nothing of it before it ends.
+    pub(crate) fn begin<'a>(&'a self, prices: &'a Prices) -> Result<CatalogueUpdate<'a>> {
         self.db
             .execute_batch("BEGIN IMMEDIATE")
             .map_err(failed("cannot write to the catalogue"))?;
-        Ok(Intake {
+        Ok(CatalogueUpdate {
             catalogue: self,
             writer: Writer::new(&self.db, prices),
             prices,
@@ -155,10 +156,11 @@ impl Catalogue {
     }
 }
 
-/// Reads a trail of a row: number, length, time, place and sum, from the second column on.
+/// Reads a trail from a row: number, length, time, position and sum, from the second
+/// column on.
 fn known_trail(row: &rusqlite::Row<'_>) -> rusqlite::Result<KnownTrail> {
     Ok(KnownTrail {
-        seen: TrailSeen {
+        seen: TrailFile {
             number: row.get(1)?,
             bytes: row.get::<_, i64>(2)?.unsigned_abs(),
             modified: row.get(3)?,
@@ -168,36 +170,36 @@ fn known_trail(row: &rusqlite::Row<'_>) -> rusqlite::Result<KnownTrail> {
     })
 }
 
-/// What is being taken in: dropped before it is ended, nothing happened.
+/// A running update. If it is dropped before it ends, nothing changes.
 #[derive(Debug)]
-pub(crate) struct Intake<'a> {
+pub(crate) struct CatalogueUpdate<'a> {
     catalogue: &'a Catalogue,
     writer: Writer<'a>,
     prices: &'a Prices,
-    /// Responses of sessions that were forgotten: others may have them, too.
+    /// Responses of forgotten sessions, which other sessions may have too.
     forgotten: BTreeSet<i64>,
-    /// Sessions that could not be read, and why.
+    /// Sessions that could not be read, with the reason.
     unread: Vec<(i64, String)>,
     came_or_went: bool,
     is_over: bool,
 }
 
-impl Drop for Intake<'_> {
+impl Drop for CatalogueUpdate<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            // Closing the file does the same.
+            // Closing the file would do the same.
             self.catalogue.db.execute_batch("ROLLBACK").ok();
         }
     }
 }
 
-impl Intake<'_> {
-    /// Returns who is to be told of records.
+impl CatalogueUpdate<'_> {
+    /// Returns the sink that receives records.
     pub(crate) fn sink(&mut self) -> &mut dyn Sink {
         &mut self.writer
     }
 
-    /// Forgets a session: it is gone, or is read anew.
+    /// Forgets a session that is gone or read again from the beginning.
     pub(crate) fn forget(&mut self, id: &str) -> Result<()> {
         let db = &self.catalogue.db;
         let forgetting = failed("cannot remove a session from the catalogue");
@@ -233,7 +235,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Says when names in a session's directory last changed.
+    /// Sets when names in a session's directory last changed.
     pub(crate) fn settle(&mut self, id: &backtrail::SessionId, settled: i64) -> Result<()> {
         let key = self.writer.session_key(id)?;
         self.writer.touched.insert(key);
@@ -244,8 +246,7 @@ impl Intake<'_> {
             .map_err(failed("cannot write to the catalogue"))
     }
 
-    /// Lists a session that cannot be looked into, or not be read, as such. What is known
-    /// of it stays.
+    /// Marks a session as unreadable and keeps what is known of it.
     pub(crate) fn unreadable(&mut self, id: &backtrail::SessionId, why: String) -> Result<()> {
         let key = self.writer.session_key(id)?;
         self.came_or_went = true;
@@ -253,7 +254,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Returns the sessions that could not be looked into before.
+    /// Returns the sessions that were unreadable before.
     pub(crate) fn were_unreadable(&self) -> Result<Vec<String>> {
         let reading = failed("cannot read the catalogue");
         let db = &self.catalogue.db;
@@ -277,12 +278,12 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Brings everything up to date that follows from what was taken in, and commits it.
-    /// `fresh` says that the catalogue was empty before.
+    /// Updates everything that depends on the new records, and commits. `fresh` means
+    /// that the catalogue was empty before.
     pub(crate) fn end(
         mut self,
         store: &Store,
-        workspaces: &[Seen],
+        workspaces: &[TrailDir],
         fresh: bool,
         before_commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
@@ -311,7 +312,7 @@ impl Intake<'_> {
             .map_err(failed("cannot write to the catalogue"))?;
         let settled = ledger::settle_shared(db, (!fresh).then_some(&responses))?;
         let fingerprint = self.prices.fingerprint();
-        let repriced = !fresh && self.catalogue.said("prices")?.as_deref() != Some(&fingerprint);
+        let repriced = !fresh && self.catalogue.setting("prices")?.as_deref() != Some(&fingerprint);
         let summed = if repriced {
             self.all_keys()?
         } else {
@@ -320,7 +321,7 @@ impl Intake<'_> {
         for key in &summed {
             ledger::write_totals(db, *key, repriced.then_some(self.prices))?;
         }
-        self.catalogue.say("prices", &fingerprint)?;
+        self.catalogue.set_setting("prices", &fingerprint)?;
         before_commit()?;
         db.execute_batch("COMMIT")
             .map_err(failed("cannot write to the catalogue"))?;
@@ -337,7 +338,6 @@ impl Intake<'_> {
     }
 }
 
-/// Reads a moment of a row.
 fn moment(millis: Option<i64>) -> Option<Timestamp> {
     millis.and_then(Timestamp::from_millis)
 }

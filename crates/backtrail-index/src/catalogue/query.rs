@@ -1,4 +1,4 @@
-//! What the catalogue is asked.
+//! Queries to the catalogue.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use crate::filter::Filter;
 use crate::projects::Project;
 use crate::rows::{Family, Field, Group, SessionRow, Spending, SpendingReport, SpendingRow};
 
-/// A condition, with its values.
+/// A condition with its values.
 #[derive(Debug, Default)]
 struct Where {
     sql: Vec<String>,
@@ -29,13 +29,13 @@ impl Where {
         self.values.extend(values);
     }
 
-    /// Any of several values fits.
+    /// Adds a condition that any of several values satisfies.
     fn any(&mut self, sql: &str, values: Vec<String>) {
         if values.is_empty() {
             return;
         }
         let each = vec![sql; values.len()].join(" OR ");
-        // A value may stand in it twice.
+        // The condition may use a value twice.
         let times = sql.matches('?').count();
         let values = values
             .into_iter()
@@ -51,7 +51,7 @@ impl Where {
     }
 }
 
-/// The condition that a session fits a filter; its times and models aside.
+/// The condition that a session matches a filter, except for times and models.
 fn of_sessions(filter: &Filter) -> Where {
     let mut fits = Where::default();
     if let Some(id) = &filter.session {
@@ -77,10 +77,10 @@ fn of_sessions(filter: &Filter) -> Where {
     if let Some(workspace) = &filter.workspace {
         let root = Value::Text(workspace.root.to_string_lossy().into_owned());
         match &workspace.id {
-            // Where one that cannot be read belongs is not known: it is never hidden.
+            // The workspace of an unreadable session is unknown, so it is never hidden.
             Some(id) => fits.add(
-                // A directory that was moved, and not written in since, is still known
-                // by its old name.
+                // A directory that was moved and not written to since is still known by
+                // its old name.
                 "((s.error IS NOT NULL OR s.damaged > 0) AND w.key IS NULL OR w.id = ? OR (w.id IS NULL
                   AND (w.root = ? OR w.root = (SELECT root FROM workspaces WHERE id = ?))))",
                 [
@@ -98,8 +98,8 @@ fn of_sessions(filter: &Filter) -> Where {
     fits
 }
 
-/// The workspace `w` of a session `s`. One that names a directory and no workspace belongs
-/// to the workspace that was there when it began.
+/// The workspace `w` of a session `s`. A session that names a directory and no workspace
+/// belongs to the workspace that was there when it began.
 const MOVED: &str = "LEFT JOIN workspaces AS n ON n.key = s.workspace
     LEFT JOIN workspaces AS w ON w.key = coalesce((
         SELECT f.workspace FROM former_roots AS f WHERE n.id IS NULL AND f.root = n.root
@@ -107,7 +107,7 @@ const MOVED: &str = "LEFT JOIN workspaces AS n ON n.key = s.workspace
         AND (s.created_at IS NULL OR f.since IS NULL OR s.created_at >= f.since)
         ORDER BY f.until LIMIT 1), n.key)";
 
-/// The same where no workspace was ever moved, which is told in a tenth of the time.
+/// The same if no workspace was ever moved, which takes a tenth of the time.
 const IN_PLACE: &str = "LEFT JOIN workspaces AS w ON w.key = s.workspace";
 
 /// A pattern that finds a text anywhere.
@@ -118,7 +118,7 @@ fn anywhere(text: &str) -> String {
 }
 
 impl Catalogue {
-    /// Returns the sessions that fit, pinned ones first, then the newest.
+    /// Returns the matching sessions, pinned ones first, then the newest.
     pub(crate) fn sessions(&self, filter: &Filter) -> Result<Vec<SessionRow>> {
         let reading = failed("cannot read the catalogue");
         let workspace = self.of_workspace()?;
@@ -150,7 +150,7 @@ impl Catalogue {
             .map_err(&reading)?;
         let mut sessions = Vec::new();
         while let Some(row) = rows.next().map_err(&reading)? {
-            // An id that is none was never written by us.
+            // An invalid id was not written by Backtrail.
             if let Some(session) = read_session(row, &spent).map_err(&reading)? {
                 sessions.push(session);
             }
@@ -158,7 +158,7 @@ impl Catalogue {
         Ok(sessions)
     }
 
-    /// Returns how the workspace of a session is found.
+    /// Returns the join that finds the workspace of a session.
     fn of_workspace(&self) -> Result<&'static str> {
         let moved = self
             .db
@@ -168,7 +168,7 @@ impl Catalogue {
         Ok(if moved { MOVED } else { IN_PLACE })
     }
 
-    /// Returns what was spent in each session, or in one.
+    /// Returns the spending of each session, or of one.
     fn spent_by_session(&self, only: Option<&SessionId>) -> Result<HashMap<i64, Spending>> {
         let reading = failed("cannot read the ledger");
         let of_one = match only {
@@ -188,7 +188,8 @@ impl Catalogue {
         Ok(spent)
     }
 
-    /// Returns the ids of the sessions that fit; their times and models aside. `None`: all.
+    /// Returns the ids of the matching sessions, ignoring times and models; `None` for
+    /// all.
     pub(crate) fn fitting(&self, filter: &Filter) -> Result<Option<HashSet<String>>> {
         let reading = failed("cannot read the catalogue");
         let workspace = self.of_workspace()?;
@@ -205,7 +206,7 @@ impl Catalogue {
         ids.map(Some).map_err(&reading)
     }
 
-    /// Returns what was spent on what fits.
+    /// Returns the spending that matches a filter.
     pub(crate) fn spending(
         &self,
         filter: &Filter,
@@ -258,7 +259,7 @@ impl Catalogue {
         while let Some(row) = rows.next().map_err(&reading)? {
             sums.add(row).map_err(&reading)?;
         }
-        // What has no time is in no day, and is still spent.
+        // Calls without a time belong to no day but still count.
         if timed && !in_time {
             let sql = format!(
                 "SELECT NULL, s.key, NULL, NULL, {SUMS} FROM ({CALLS}) AS t
@@ -276,7 +277,7 @@ impl Catalogue {
         Ok(sums.finish())
     }
 
-    /// Returns the tool that a call of a session was of.
+    /// Returns the tool that a call of a session used.
     pub(crate) fn tool_of(&self, session: &SessionId, call: &str) -> Option<String> {
         let found = self
             .db
@@ -288,7 +289,7 @@ impl Catalogue {
         found.ok()
     }
 
-    /// Returns the number of the turn that a record is in, on the line of its session.
+    /// Returns the number of the turn that contains a record, on the line of its session.
     pub(crate) fn turn_of(
         &self,
         parts: &[backtrail::LinePart],
@@ -324,8 +325,7 @@ impl Catalogue {
         Ok(None)
     }
 
-    /// Returns the values that something has, for whoever mistyped one: agents, projects,
-    /// models or tags.
+    /// Returns all values of a field, to suggest one for a misspelled value.
     pub(crate) fn values(&self, what: Field) -> Result<Vec<String>> {
         let reading = failed("cannot read the catalogue");
         let sql = match what {
@@ -349,7 +349,7 @@ impl Catalogue {
     }
 }
 
-/// What has no time, whatever the time that is asked for.
+/// The condition without its times, for calls that have no time.
 fn fits_again(filter: &Filter) -> (String, Vec<Value>) {
     let mut fits = of_sessions(filter);
     fits.any(
@@ -363,11 +363,11 @@ fn fits_again(filter: &Filter) -> (String, Vec<Value>) {
 /// Sums for each session and model.
 const TOTALS: &str = "SELECT *, NULL AS at, first_at AS first, last_at AS last FROM totals";
 
-/// Sums for each piece of time.
+/// Sums for each slot of time.
 const SLOTS: &str = "SELECT *, slot * 900000 AS at, slot * 900000 AS first,
     slot * 900000 + 899999 AS last FROM totals_by_time";
 
-/// Each call by itself.
+/// Single calls.
 const CALLS: &str = "SELECT session, coalesce(model, '') AS model, at, at AS first, at AS last,
     (measured OR reported IS NOT NULL) AS calls, input, output, cache_write, cache_write_1h,
     cache_read, reasoning, coalesce(cost, 0) AS cost, reported IS NOT NULL AS reported,
@@ -378,7 +378,7 @@ const CALLS: &str = "SELECT session, coalesce(model, '') AS model, at, at AS fir
         FROM sessions WHERE key = session) AS lower_bounds
     FROM ledger WHERE counts";
 
-/// Sums in the making.
+/// Sums that are being computed.
 struct Sums<'a> {
     by: Option<Group>,
     zone: &'a TimeZone,
@@ -456,7 +456,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// Writes the day or the month of a moment.
+/// Formats the day or the month of a moment.
 fn date(at: i64, by: Group, zone: &TimeZone) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(at).ok()?;
     let day = at.to_zoned(zone.clone()).date();

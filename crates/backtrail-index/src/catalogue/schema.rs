@@ -1,10 +1,10 @@
-//! The catalogue's tables. docs/catalogue.md tells others how to read them.
+//! The catalogue's tables. docs/catalogue.md describes them for other programs.
 
-/// The version of the tables; it is part of the file's name, so that two versions of the
-/// program do not meet in one file.
-pub(super) const VERSION: u32 = 1;
+/// The version of the tables. It is part of the file's name, so that two versions of the
+/// program never use the same file.
+pub(super) const VERSION: u32 = 2;
 
-/// What makes an empty catalogue.
+/// The statements that create an empty catalogue.
 pub(super) const TABLES: &str = "
 CREATE TABLE about (
     name  TEXT PRIMARY KEY,
@@ -51,6 +51,9 @@ CREATE TABLE checkpoints (
     session   TEXT,
     label     TEXT,
     about     TEXT,
+    prompt_session TEXT,
+    prompt_trail   INTEGER,
+    prompt_seq     INTEGER,
     changed   INTEGER NOT NULL,
     PRIMARY KEY (workspace, trail, seq)
 ) WITHOUT ROWID;
@@ -187,7 +190,7 @@ CREATE TABLE totals_by_time (
 ) WITHOUT ROWID;
 ";
 
-/// What is made after the rows of a new catalogue are in: by then it is cheap.
+/// Indexes that are created after the rows of a new catalogue, when they are cheap.
 pub(super) const LATE: &str = "
 CREATE INDEX IF NOT EXISTS ledger_by_response ON ledger (response) WHERE response_id IS NOT NULL;
 ";

@@ -1,4 +1,4 @@
-//! What the catalogue says of a session as a whole.
+//! The catalogue's row of a session.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use super::failed;
 use super::workspaces::Workspaces;
 use crate::error::Result;
 
-/// What a line of history has.
+/// Counts for a line of history.
 #[derive(Debug, Default)]
 struct Counts {
     messages: u64,
@@ -18,8 +18,8 @@ struct Counts {
     begins: Option<String>,
 }
 
-/// Brings the row of a session up to date, from what its trails say now. One that cannot
-/// be read keeps what is known of it, and says why.
+/// Updates the row of a session from its trails. An unreadable session keeps what is
+/// known of it and gets an error.
 pub(super) fn refresh(
     db: &Connection,
     store: &Store,
@@ -47,10 +47,10 @@ pub(super) fn refresh(
     }
 }
 
-/// Writes an error with what caused it.
-pub(crate) fn full_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
+/// Formats an error with its causes.
+pub(crate) fn full_text(error: &backtrail::Error) -> String {
+    let mut text = error.message();
+    let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
         text += &format!(": {error}");
         cause = error.source();
@@ -58,12 +58,12 @@ pub(crate) fn full_text(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Counts what is on the line of a session: by the rows of the trails that it is made of.
+/// Counts the line of a session, using the rows of the trails it consists of.
 fn count_line(db: &Connection, reader: &SessionReader) -> Result<Counts> {
     let mut counts = Counts::default();
     for part in reader.line_parts()? {
         if !count_part(db, &part, &mut counts)? {
-            // It continues what is not in the catalogue, since it was deleted.
+            // It continues a session that was deleted and is not in the catalogue.
             return count_by_reading(reader);
         }
     }
@@ -173,7 +173,7 @@ fn write(
     Ok(())
 }
 
-/// Says of each session which one its family began with: after sessions came or went.
+/// Sets the root of each session's family, after sessions were added or removed.
 pub(super) fn write_families(db: &Connection) -> Result<()> {
     let writing = failed("cannot write families to the catalogue");
     let mut all = db
@@ -208,7 +208,7 @@ fn root_of<'a>(id: &'a str, sessions: &'a HashMap<String, (Option<String>, Strin
     root
 }
 
-/// Adds up what the turns and runs of sessions changed.
+/// Adds up the files changed by the turns and runs of sessions.
 pub(super) fn write_files_changed(db: &Connection, sessions: &BTreeSet<String>) -> Result<()> {
     let mut set = db
         .prepare_cached(

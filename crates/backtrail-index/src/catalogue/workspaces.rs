@@ -11,9 +11,8 @@ use serde::Deserialize;
 use super::sessions::full_text;
 use super::{failed, known_trail};
 use crate::error::Result;
-use crate::plan::{Known, KnownTrail};
 use crate::projects::{Project, remote_of};
-use crate::survey::{Seen, TrailSeen};
+use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile};
 
 /// The workspaces of the catalogue, as far as they were asked for.
 #[derive(Debug)]
@@ -98,7 +97,7 @@ fn root_bytes(root: &Path) -> Option<&[u8]> {
 }
 
 /// Returns what was read of workspaces.
-pub(super) fn known(db: &Connection) -> Result<Known> {
+pub(super) fn known(db: &Connection) -> Result<KnownDirs> {
     let reading = failed("cannot read the catalogue");
     let mut all = db
         .prepare_cached(
@@ -107,7 +106,7 @@ pub(super) fn known(db: &Connection) -> Result<Known> {
              ORDER BY w.key, t.number",
         )
         .map_err(&reading)?;
-    let mut known = Known::new();
+    let mut known = KnownDirs::new();
     let mut rows = all.query([]).map_err(&reading)?;
     while let Some(row) = rows.next().map_err(&reading)? {
         let id: String = row.get(0).map_err(&reading)?;
@@ -119,8 +118,8 @@ pub(super) fn known(db: &Connection) -> Result<Known> {
 }
 
 /// Returns whether workspaces are other than they were at the last look.
-pub(super) fn have_changed(known: &Known, seen: &[Seen]) -> bool {
-    let same = |seen: &Seen| {
+pub(super) fn have_changed(known: &KnownDirs, seen: &[TrailDir]) -> bool {
+    let same = |seen: &TrailDir| {
         let before = known.get(&seen.id);
         before.is_some_and(|before| is_same(&before.trails, seen))
     };
@@ -128,13 +127,17 @@ pub(super) fn have_changed(known: &Known, seen: &[Seen]) -> bool {
     known.len() != readable.clone().count() || !readable.all(same)
 }
 
-fn is_same(known: &[KnownTrail], seen: &Seen) -> bool {
+fn is_same(known: &[KnownTrail], seen: &TrailDir) -> bool {
     known.iter().map(|known| &known.seen).eq(seen.trails.iter())
 }
 
 /// Brings the workspaces up to date; returns the sessions whose changes of files differ
 /// from before.
-pub(super) fn catch_up(db: &Connection, store: &Store, seen: &[Seen]) -> Result<BTreeSet<String>> {
+pub(super) fn catch_up(
+    db: &Connection,
+    store: &Store,
+    seen: &[TrailDir],
+) -> Result<BTreeSet<String>> {
     let mut sessions = BTreeSet::new();
     let mut all = known(db)?;
     let mut workspaces = Workspaces::new(db);
@@ -170,7 +173,7 @@ fn take_in(
     db: &Connection,
     key: i64,
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &TrailDir,
     known: &[KnownTrail],
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {
@@ -224,7 +227,7 @@ fn take_in(
 }
 
 /// Returns whether all trails that were read are still there, as far as they were read.
-fn goes_on(workspace: &Workspace, seen: &Seen, known: &[KnownTrail]) -> bool {
+fn goes_on(workspace: &Workspace, seen: &TrailDir, known: &[KnownTrail]) -> bool {
     known.iter().all(|known| {
         let mut trails = seen.trails.iter();
         let Some(now) = trails.find(|trail| trail.number == known.seen.number) else {
@@ -261,20 +264,42 @@ struct Checkpoint {
     session: Option<Place>,
     label: Option<String>,
     about: Option<String>,
+    prompt: Option<Place>,
     #[serde(default)]
     changed: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct Place {
     id: String,
+    trail: u32,
+    seq: u64,
+}
+
+impl Checkpoint {
+    /// Returns the text of its own, and the message that it names. Earlier versions copied
+    /// the prompt of a turn: that is text of the session, which has it right after the place
+    /// that the checkpoint names.
+    fn text(&self) -> (Option<&str>, Option<Place>) {
+        match &self.prompt {
+            None if self.why == "turn-start" => {
+                let place = self.session.clone();
+                let prompt = place.map(|place| Place {
+                    seq: place.seq + 1,
+                    ..place
+                });
+                (None, prompt)
+            }
+            prompt => (self.about.as_deref(), prompt.clone()),
+        }
+    }
 }
 
 fn read_trail(
     db: &Connection,
     key: i64,
     workspace: &Workspace,
-    trail: &TrailSeen,
+    trail: &TrailFile,
     from: u64,
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {
@@ -282,8 +307,9 @@ fn read_trail(
     let mut insert = db
         .prepare_cached(
             "INSERT OR REPLACE INTO checkpoints
-             (workspace, trail, seq, id, at, why, session, label, about, changed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             (workspace, trail, seq, id, at, why, session, label, about, prompt_session,
+              prompt_trail, prompt_seq, changed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )
         .map_err(&writing)?;
     let mut records = workspace.trail_records(trail.number, from)?;
@@ -297,7 +323,8 @@ fn read_trail(
         let Ok(checkpoint) = serde_json::from_slice::<Checkpoint>(record.bytes()) else {
             continue;
         };
-        let session = checkpoint.session.map(|place| place.id);
+        let (about, prompt) = checkpoint.text();
+        let session = checkpoint.session.as_ref().map(|place| place.id.clone());
         sessions.extend(session.clone());
         insert
             .execute(params![
@@ -309,7 +336,10 @@ fn read_trail(
                 checkpoint.why,
                 session,
                 checkpoint.label,
-                checkpoint.about,
+                about,
+                prompt.as_ref().map(|place| &place.id),
+                prompt.as_ref().map(|place| place.trail),
+                prompt.as_ref().map(|place| place.seq as i64),
                 checkpoint.changed as i64,
             ])
             .map_err(&writing)?;

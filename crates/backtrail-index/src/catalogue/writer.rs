@@ -1,4 +1,4 @@
-//! What is written into the catalogue while trails are read.
+//! Writes records to the catalogue while trails are read.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,18 +12,18 @@ use crate::error::Result;
 use crate::feed::{End, Said, Sink, TrailPlace};
 use crate::prices::Prices;
 
-/// How much of a prompt is kept: enough to know it again.
+/// How much of a prompt is kept: enough to recognize it.
 const PROMPT: usize = 200;
 
-/// Writes records into the catalogue, within a transaction that is the caller's.
+/// Writes records to the catalogue within the caller's transaction.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     db: &'a Connection,
     prices: &'a Prices,
     trail: Option<Trail>,
-    /// The sessions that something was read of.
+    /// The sessions with new records.
     pub(super) touched: BTreeSet<i64>,
-    /// The responses of which a row was written.
+    /// The responses that a row was written for.
     pub(super) responses: Vec<i64>,
 }
 
@@ -33,11 +33,11 @@ struct Trail {
     key: i64,
     session: i64,
     place: TrailPlace,
-    /// Tokens that were said and that no call has read yet.
+    /// Tokens in messages that no call has read yet.
     unread: u64,
-    /// Places that could not be read: up to the last record, and behind it.
+    /// Unreadable places: up to the last record, and after it.
     damaged: (u64, u64),
-    /// Calls of tools that wait for their result, by their id: message and number.
+    /// Tool calls that wait for their result, by id: message and number.
     waiting: HashMap<String, Vec<(i64, u32, String)>>,
     calls: Calls,
 }
@@ -53,7 +53,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns the key of a session, making a row for one that is new.
+    /// Returns the key of a session, adding a row for a new one.
     pub(super) fn session_key(&self, id: &SessionId) -> Result<i64> {
         let writing = failed("cannot write to the catalogue");
         let mut find = self
@@ -156,7 +156,7 @@ impl<'a> Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Takes in what a call used, where its agent tells that apart from its messages.
+    /// Records the usage of a call whose agent reports it apart from its messages.
     fn usage(&mut self, said: &Said<'_>) {
         #[derive(Deserialize)]
         struct Body {
@@ -190,7 +190,7 @@ impl Sink for Writer<'_> {
     fn record(&mut self, said: &Said<'_>) -> Result<()> {
         match (said.kind, said.message) {
             (RecordKind::Message, Some(message)) => self.message(said, message)?,
-            // What it cost stands beside what cannot be read.
+            // The cost is recorded even if the message cannot be read.
             (RecordKind::Message, None) => {
                 if let Some(trail) = &mut self.trail {
                     trail.spend_aside(said, None);
@@ -231,7 +231,7 @@ impl Sink for Writer<'_> {
             .calls
             .write(self.db, trail.session, trail.key, self.prices)?;
         self.responses.extend(written);
-        // Where nothing new was found, the place of the last record stays.
+        // If nothing new was found, the position of the last record stays.
         let mut update = self
             .db
             .prepare_cached(
@@ -256,8 +256,8 @@ impl Sink for Writer<'_> {
     }
 }
 
-/// Notes the result of a tool's call: in the trail that is being read, else in the one
-/// before it.
+/// Records the result of a tool call: in the trail that is being read, otherwise in the
+/// one before it.
 fn answer(db: &Connection, trail: &mut Trail, result: &ToolResult) -> Result<()> {
     let writing = failed("cannot write a tool call to the catalogue");
     let id = result.tool_use_id.as_str();
@@ -293,7 +293,8 @@ fn answer(db: &Connection, trail: &mut Trail, result: &ToolResult) -> Result<()>
 }
 
 impl Trail {
-    /// Takes in what a message says that its model call used, or what the next one reads.
+    /// Records the usage of a message's model call, or counts the message for the next
+    /// call.
     fn spend(&mut self, said: &Said<'_>, message: &Message, db: &Connection) -> Result<()> {
         let tokens = message.estimated_tokens();
         if message.role != Role::Assistant {
@@ -311,7 +312,7 @@ impl Trail {
         Ok(())
     }
 
-    /// Takes in what a record says was spent that is no word of the assistant's.
+    /// Records the usage of a record that is not an assistant message.
     fn spend_aside(&mut self, said: &Said<'_>, usage: Option<&Usage>) {
         if usage.is_some() || said.details.cost_usd.is_some() {
             self.calls.add(Call::new(said, usage, 0));
@@ -319,7 +320,7 @@ impl Trail {
     }
 }
 
-/// Returns the beginning of a prompt, in one line.
+/// Returns the beginning of a prompt on one line.
 fn first_words(message: &Message) -> String {
     let text = message.text();
     let mut words = String::new();

@@ -1,32 +1,32 @@
-//! Which model a name means.
+//! Finds the model that a name refers to.
 //!
-//! Agents, gateways and providers spell one model in many ways. A name is taken apart
-//! into who sells the model and what they call it, and that is asked for. Many of the
-//! known rules are open ("begins with `claude-opus-4-1`", "contains …"), which would give
-//! `claude-opus-4-1-my-tuning` the price of a model that it is not. So it is found out
-//! which part of a name decided, and what stands around it must be a date, a revision or
+//! Agents, gateways and providers spell one model in many ways. A name is split into the
+//! seller and the model's name there, which is then looked up. Many known rules are open
+//! ("begins with `claude-opus-4-1`", "contains …") and would give
+//! `claude-opus-4-1-my-tuning` the price of a model that it is not. So the part of the
+//! name that decided is determined, and the text around it must be a date, a revision or
 //! one of a few words that do not change a price.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use genai_prices::{Calculator, PriceCalculation, PriceRequest, Usage};
 
-/// A name longer than this is none.
+/// Longer names are not looked up.
 const LONGEST: usize = 200;
-/// No known name has this in it.
+/// No known name contains this.
 const NOISE: &str = "zzqx";
 
-/// A model that has a price: who sells it, and how it is asked for.
+/// A model with a price: its seller, and the name to look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
     provider: String,
     name: String,
-    /// How the price list calls it.
+    /// Its id in the price list.
     id: String,
 }
 
 impl Known {
-    /// Returns what a call costs.
+    /// Returns the cost of a call.
     pub(super) fn ask(&self, at: SystemTime, usage: &Usage) -> Option<PriceCalculation> {
         let request = PriceRequest::new(&self.name, usage)
             .with_provider_id(&self.provider)
@@ -34,7 +34,7 @@ impl Known {
         Calculator::bundled().calculate(&request).ok()
     }
 
-    /// Tells whether the name says that it costs nothing.
+    /// Returns whether the name says that the model is free.
     pub(super) fn is_free(&self) -> bool {
         self.name.ends_with(":free")
     }
@@ -44,7 +44,7 @@ impl Known {
     }
 }
 
-/// Finds the model that a name means, if it has a price.
+/// Finds the model that a name refers to, if it has a price.
 pub(super) fn find(name: &str) -> Option<Known> {
     let name = name.trim().to_ascii_lowercase();
     if name.is_empty() || name.len() > LONGEST || !name.bytes().all(|b| b.is_ascii_graphic()) {
@@ -64,7 +64,7 @@ pub(super) fn find(name: &str) -> Option<Known> {
 /// One way to read a name.
 #[derive(Debug, Clone, Copy)]
 struct Reading<'a> {
-    /// Who sells it, where that is said.
+    /// The seller, if given.
     provider: Option<&'a str>,
     name: &'a str,
 }
@@ -102,7 +102,7 @@ fn readings(name: &str) -> Vec<Reading<'_>> {
     }
 }
 
-/// Returns the provider that a name is put in front of models for.
+/// Returns the provider for a prefix of model names.
 fn provider(name: &str) -> Option<&'static str> {
     Some(match name {
         "anthropic" => "anthropic",
@@ -130,7 +130,7 @@ fn provider(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Tells whether a name is one of Bedrock's: `us.anthropic.claude-…`, `amazon.nova-…`.
+/// Returns whether a name is a Bedrock name: `us.anthropic.claude-…`, `amazon.nova-…`.
 fn is_bedrock(name: &str) -> bool {
     let mut parts = name.split('.');
     let first = parts.next().unwrap_or_default();
@@ -156,7 +156,7 @@ fn is_maker(part: &str) -> bool {
     )
 }
 
-/// Cuts off the size of a window that an agent put behind a name: `claude-…[1m]`.
+/// Removes the window size that an agent appended to a name: `claude-…[1m]`.
 fn without_window(name: &str) -> &str {
     match name.rsplit_once('[') {
         Some((before, window)) if !before.is_empty() && window.ends_with(']') => before,
@@ -164,8 +164,7 @@ fn without_window(name: &str) -> &str {
     }
 }
 
-/// Cuts off how hard a model was told to think, which does not change its prices:
-/// `gpt-5-high`.
+/// Removes the reasoning effort, which does not change prices: `gpt-5-high`.
 fn without_effort(name: &str) -> Option<&str> {
     let (before, effort) = name.rsplit_once(['-', ':'])?;
     is_effort(effort).then_some(before)
@@ -191,7 +190,7 @@ impl Reading<'_> {
     }
 }
 
-/// The entry of the price list that a name leads to.
+/// The price list's entry for a name.
 #[derive(Debug, PartialEq, Eq)]
 struct Hit {
     provider: String,
@@ -199,14 +198,14 @@ struct Hit {
 }
 
 impl Hit {
-    /// Tells whether a name is the model's, and not only one that has it in it.
+    /// Returns whether a name is the model's own and does not merely contain it.
     fn is_named_by(&self, name: &str) -> bool {
         let leads_here = |name: &str| ask(Some(&self.provider), name).as_ref() == Some(self);
         let open_behind = |name: &str| leads_here(&format!("{name}-{NOISE}"));
         let open_before = |name: &str| leads_here(&format!("{NOISE}-{name}"));
         let mut core = name;
         if open_behind(core) {
-            // The shortest beginning that decides is what the rule says.
+            // The shortest deciding prefix is what the rule says.
             let end = (1..core.len()).find(|end| open_behind(&core[..*end]));
             let end = end.unwrap_or(core.len());
             if !is_ending(&core[end..]) {
@@ -232,12 +231,13 @@ fn ask(provider: Option<&str>, name: &str) -> Option<Hit> {
     })
 }
 
-/// Names mean the same at any time; any day does.
+/// Names mean the same at any time, so any day will do.
 fn day_of_interest() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_767_225_600)
 }
 
-/// Tells whether what stands before a name says only where it runs: `us.anthropic.`.
+/// Returns whether the text before a name only says where the model runs:
+/// `us.anthropic.`.
 fn is_beginning(text: &str) -> bool {
     text.is_empty()
         || text.strip_suffix('.').is_some_and(|text| {
@@ -246,7 +246,7 @@ fn is_beginning(text: &str) -> bool {
         })
 }
 
-/// Tells whether what stands behind a name is a date, a revision or a word that does not
+/// Returns whether the text after a name is a date, a revision or a word that does not
 /// change a price: `-20250805`, `-preview-05-06`, `@20250805`, `-v1:0`, `-latest`.
 fn is_ending(text: &str) -> bool {
     if text.is_empty() {
@@ -264,7 +264,7 @@ fn is_ending(text: &str) -> bool {
             word.strip_prefix('v')
                 .is_some_and(|rest| matches!(rest, "1" | "2" | "3"))
         };
-        // A month and a day, behind a year or alone.
+        // A month and a day, after a year or alone.
         let pair = digits(at, 2) && (digits(at - 1, 2) || digits(at - 1, 4) || digits(at + 1, 2));
         pair || digits(at, 8)
             || digits(at, 6)
@@ -278,6 +278,6 @@ fn is_ending(text: &str) -> bool {
                 "latest" | "preview" | "exp" | "experimental" | "beta" | "reasoning"
             )
     };
-    // What follows a name is set off from it.
+    // A separator must follow the name.
     words[0].is_empty() && words.len() > 1 && (1..words.len()).all(fits)
 }

@@ -1,4 +1,4 @@
-//! Price lists: what a token of each kind costs, by the length of the prompt.
+//! Price lists: the cost of tokens of each kind, by the length of the prompt.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,21 +9,21 @@ use super::Price;
 use super::names::Known;
 use crate::rows::Money;
 
-/// Prompts between whose lengths a change of price is looked for: neighbours lie so close
-/// that no two changes of one list fall between them.
+/// The range of prompt lengths in which price changes are searched. Neighbouring lengths
+/// are so close that at most one change is between them.
 const SHORTEST_PROMPT: u64 = 1_000;
 const LONGEST_PROMPT: u64 = 50_000_000;
 
 /// A price list. All amounts are trillionths of a dollar.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rates {
-    /// For the call itself.
+    /// The price of the call itself.
     call: u64,
-    /// By length of the prompt, the shortest first; never empty.
+    /// By prompt length, the shortest first; never empty.
     tiers: Vec<Tier>,
 }
 
-/// What tokens cost when the prompt has at least so many of them, caches included.
+/// The prices for prompts of at least this many tokens, including caches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Tier {
     from: u64,
@@ -42,7 +42,7 @@ struct PerToken {
 
 impl Rates {
     pub(super) fn of_own(price: &Price) -> Self {
-        // A dollar for a million tokens is a million trillionths for one.
+        // A dollar per million tokens is a million trillionths per token.
         let rate = |dollars: f64| (dollars * 1e6).round() as u64;
         let input = rate(price.input);
         let output = rate(price.output);
@@ -61,8 +61,8 @@ impl Rates {
         }
     }
 
-    /// Puts together the list of a known model as of a moment; `None` if it does not
-    /// price tokens.
+    /// Assembles the list of a known model at a moment; `None` if it does not price
+    /// tokens.
     pub(super) fn of_known(known: &Known, at: i64) -> Option<Self> {
         let at = moment(at);
         let mut starts = vec![0];
@@ -83,8 +83,8 @@ impl Rates {
         let call = ask(known, at, [(UsageKey::INPUT_TOKENS, 0)])?.total_price;
         let call = (call * 1e12).round() as u64;
         let nothing = call == 0 && tiers.iter().all(|tier| tier.token.is_nothing());
-        // Where no token has a price, either the model is free and says so, or it is not
-        // sold by the token.
+        // If no token has a price, the model is either free and says so, or not sold by
+        // tokens.
         (!nothing || known.is_free()).then_some(Self { call, tiers })
     }
 
@@ -109,8 +109,8 @@ impl Rates {
             (1, self.call),
         ]
         .into_iter()
-        // A product of two 64-bit numbers fits, and so does a sum of seven of them that
-        // saturates.
+        // A product of two 64-bit numbers fits, and so does a saturating sum of seven of
+        // them.
         .map(|(tokens, rate)| u128::from(tokens) * u128::from(rate))
         .fold(0_u128, u128::saturating_add);
         let billionths = sum.saturating_add(500) / 1_000;
@@ -152,8 +152,8 @@ impl PerToken {
         Some(token)
     }
 
-    /// Anthropic's models charge twice the input for a cache of an hour, wherever they
-    /// are sold; some lists know only the price of five minutes.
+    /// Anthropic's models charge twice the input price for a one-hour cache, wherever
+    /// they are sold; some lists only have the five-minute price.
     fn mend_hour(&mut self, known: &Known) {
         let unknown = self.cache_write_1h == self.cache_write && self.cache_write > self.input;
         if unknown && known.is_claude() {
@@ -183,12 +183,12 @@ impl PerToken {
     }
 }
 
-/// What tells one price list of a model from another: what two calls cost, one with the
+/// Distinguishes the price lists of a model: the costs of two calls, one with the
 /// shortest prompt and one with the longest, that use tokens of every kind.
 #[derive(Debug, PartialEq)]
 pub(super) struct Signature([Mixed; 2]);
 
-/// What tokens of every kind cost, read and written.
+/// The cost of tokens of every kind, input and output.
 type Mixed = (f64, f64);
 
 impl Signature {
@@ -200,13 +200,13 @@ impl Signature {
     }
 }
 
-/// Returns the length of prompt at which prices change, if they do between two lengths.
+/// Returns the prompt length at which prices change between two lengths, if they do.
 fn change_between(known: &Known, at: SystemTime, short: u64, long: u64) -> Option<u64> {
     let price = |prompt: u64| {
         let (input, output) = mixed(known, at, prompt)?;
         Some((input / prompt as f64, output / prompt as f64))
     };
-    // What a token costs is a quotient of inexact numbers.
+    // The price of a token is a quotient of inexact numbers.
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
     let before = price(short)?;
     let is_same = |prompt: u64| {
@@ -228,10 +228,10 @@ fn change_between(known: &Known, at: SystemTime, short: u64, long: u64) -> Optio
     Some(other)
 }
 
-/// Returns what a call with tokens of every kind costs.
+/// Returns the cost of a call with tokens of every kind.
 fn mixed(known: &Known, at: SystemTime, prompt: u64) -> Option<Mixed> {
     use UsageKey as Key;
-    // Amounts of which no two kinds have the same.
+    // A different amount for each kind.
     let part = |n: f64| prompt as f64 * n / 16.0;
     let usage = [
         (Key::INPUT_TOKENS, prompt as f64),

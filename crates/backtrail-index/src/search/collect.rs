@@ -1,4 +1,4 @@
-//! Going through what fits, keeping what comes first.
+//! Collects the matching records and keeps the best.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,12 +10,12 @@ use tantivy::{DocId, SegmentReader};
 
 use super::Order;
 use super::document::{NUMBERS, ROLES};
-use super::find::{Allowed, Wanted};
+use super::find::{AllowedTrails, SearchRequest};
 
-/// What one record needs beside the words.
+/// Conditions for a record besides the words.
 #[derive(Debug, Clone)]
 pub(super) struct Conditions {
-    /// Which roles, one bit for each; `None` means all.
+    /// The roles as bits; `None` for all.
     roles: Option<u64>,
     since: Option<i64>,
     until: Option<i64>,
@@ -24,7 +24,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    pub(super) fn new(wanted: &Wanted) -> Self {
+    pub(super) fn new(wanted: &SearchRequest) -> Self {
         let bit = |role: &String| {
             let found = ROLES
                 .iter()
@@ -53,33 +53,33 @@ impl Conditions {
     }
 }
 
-/// A record that fits. The greatest comes first.
+/// A matching record. The greatest comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
-    /// In hundredths: what differs by less is as good, and the newer comes first. 0 where
-    /// the newest are wanted.
+    /// In hundredths: smaller differences count as equal, and the newer record comes
+    /// first. 0 if sorted by time.
     pub(super) score: u32,
-    /// The beginning of time where it is not known.
+    /// The smallest value if the time is unknown.
     pub(super) at: i64,
-    /// The place of the trail among those that may answer, the first one the greatest.
+    /// The rank of the trail among the allowed ones, the first one the greatest.
     pub(super) rank: Reverse<u32>,
     pub(super) seq: u64,
     pub(super) byte: u64,
     pub(super) role: u8,
 }
 
-/// What one part of an index has.
+/// The result for one part of an index.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     pub(super) total: u64,
     pub(super) first: Vec<Candidate>,
 }
 
-/// Goes through a segment.
+/// Collects the records of a segment.
 pub(super) fn collect(
     weight: &dyn Weight,
     segment: &SegmentReader,
-    allowed: &Allowed,
+    allowed: &AllowedTrails,
     conditions: &Conditions,
 ) -> tantivy::Result<Collected> {
     let mut top = Top::new(segment, allowed, conditions)?;
@@ -97,26 +97,26 @@ pub(super) fn collect(
     })
 }
 
-/// The numbers of a segment's records, and the best of those that fit.
+/// The columns of a segment, and the best matching records.
 struct Top<'a> {
     trails: Arc<dyn ColumnValues<u64>>,
     seqs: Column<u64>,
     bytes: Column<u64>,
     times: Column<i64>,
     roles: Column<u64>,
-    allowed: &'a Allowed,
+    allowed: &'a AllowedTrails,
     conditions: &'a Conditions,
     total: u64,
-    /// The worst of those that are kept is on top.
+    /// The worst kept candidate is on top.
     heap: BinaryHeap<Reverse<Candidate>>,
-    /// What is worse than this is not kept.
+    /// Candidates with a lower score are dropped.
     worst: u32,
 }
 
 impl<'a> Top<'a> {
     fn new(
         segment: &SegmentReader,
-        allowed: &'a Allowed,
+        allowed: &'a AllowedTrails,
         conditions: &'a Conditions,
     ) -> tantivy::Result<Self> {
         let numbers = segment.fast_fields();

@@ -1,8 +1,8 @@
-//! The commit: one file that says which segments there are, what their files look like,
-//! and which trails are in them.
+//! The commit: one file with the segments, the state of their files, and the trails in
+//! them.
 //!
-//! It is replaced in one step, so whoever opens the index sees one state or the next,
-//! and a process that dies leaves files that no commit names, which the next one removes.
+//! It is replaced atomically, so a reader sees one state or the next. A process that dies
+//! leaves files that no commit names, which the next writer removes.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -15,20 +15,20 @@ use crate::seal::{Seal, create_private};
 
 /// The name of the file.
 pub(super) const NAME: &str = "commit";
-/// The name under which it is written.
+/// The temporary name.
 const ASIDE: &str = "commit-new";
-/// What it begins with; the number is its version.
+/// The first bytes; the number is the version.
 const HEAD: &[u8] = b"backtrail search 1\n";
 
-/// A trail that is in the index.
+/// A trail in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KnownTrail {
     pub(crate) session: SessionId,
     pub(crate) number: u32,
-    /// The file's length and time when it was last looked at.
+    /// The file's length and time when it was last read.
     pub(crate) bytes: u64,
     pub(crate) modified: i64,
-    /// The byte behind the last record that is in the index, and that record's sum.
+    /// The byte after the last indexed record, and that record's sum.
     pub(crate) end: u64,
     pub(crate) sum: [u8; 8],
     /// The number of the trail in the index.
@@ -37,30 +37,30 @@ pub(crate) struct KnownTrail {
     pub(crate) docs: u32,
 }
 
-/// All that one commit says.
+/// The content of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Commit {
-    /// Which segments there are, in tantivy's words.
+    /// The segments, as tantivy's metadata.
     pub(super) meta: Vec<u8>,
-    /// What their files look like.
+    /// The state of their files.
     pub(super) seal: Seal,
-    /// The number that the next new trail gets.
+    /// The number for the next new trail.
     pub(super) next_ordinal: u32,
-    /// How many records there are, those of trails that are gone included.
+    /// The number of records, including those of removed trails.
     pub(super) docs: u64,
-    /// The trails, by session and number.
+    /// The trails by session and number.
     pub(super) trails: Vec<KnownTrail>,
 }
 
 impl Commit {
-    /// Reads the commit of a directory; `Ok(None)` where there is none, `Ok(Some(Err))`
-    /// where it cannot be understood.
+    /// Reads the commit of a directory; `Ok(None)` if there is none, `Ok(Some(Err))` if
+    /// it is invalid.
     pub(super) fn read(dir: &Path) -> Result<Option<Result<Self, &'static str>>> {
         let path = dir.join(NAME);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if is_missing(&error) => return Ok(None),
-            // Something else stands in its place.
+            // Something else is in its place.
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
                 return Ok(Some(Err("its commit is a directory")));
             }
@@ -69,7 +69,7 @@ impl Commit {
         Ok(Some(Self::parse(&bytes)))
     }
 
-    /// Puts the commit in place, once it is durable. What it names must be durable.
+    /// Replaces the commit durably. The files that it names must be durable.
     pub(super) fn write(&self, dir: &Path) -> Result<()> {
         let aside = dir.join(ASIDE);
         let failed = |error| Error::io("cannot write", &aside, error);
@@ -109,13 +109,13 @@ impl Commit {
 
     fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let rest = bytes.strip_prefix(HEAD);
-        let rest = rest.ok_or("it is of another version")?;
-        let (check, body) = rest.split_at_checked(32).ok_or("its commit is cut off")?;
+        let rest = rest.ok_or("it has another version")?;
+        let (check, body) = rest.split_at_checked(32).ok_or("its commit is truncated")?;
         if blake3::hash(body).as_bytes() != check {
             return Err("its commit is damaged");
         }
         let mut fields = FieldReader { rest: body };
-        Self::read_fields(&mut fields).ok_or("its commit cannot be understood")
+        Self::read_fields(&mut fields).ok_or("its commit is invalid")
     }
 
     fn read_fields(fields: &mut FieldReader<'_>) -> Option<Self> {
@@ -124,7 +124,7 @@ impl Commit {
         let next_ordinal = u32::from_le_bytes(fields.take()?);
         let docs = u64::from_le_bytes(fields.take()?);
         let count = u32::from_le_bytes(fields.take()?);
-        // Each takes at least that much: a wrong count allocates no memory.
+        // The minimum size of each, so that a wrong count allocates no memory.
         let mut trails = Vec::with_capacity((count as usize).min(fields.rest.len() / 48));
         for _ in 0..count {
             trails.push(fields.trail()?);
@@ -145,7 +145,7 @@ pub(super) fn sync_dir(dir: &Path) -> Result<()> {
     synced.map_err(|error| Error::io("cannot sync", dir, error))
 }
 
-/// Returns whether there is nothing, or nothing that could have anything in it.
+/// Returns whether the error means that the file does not exist.
 pub(super) fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! Queries in tantivy's words.
+//! Compiles queries for tantivy.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,22 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Searcher, Term};
 
 use super::document::{MODEL, TEXT, TOOL};
-use super::find::Wanted;
-use super::pair::Pair;
+use super::find::SearchRequest;
 use super::query::{Node, Phrase};
+use super::word_pair::WordPair;
 use crate::error::{Error, Result};
 
-/// In how many ways the second word of a phrase of two may end.
+/// The most endings of the second word of a two-word phrase.
 const MANY_ENDINGS: usize = 10_000;
-/// In how many ways the last word of a longer phrase may end.
+/// The most endings of the last word of a longer phrase.
 const SOME_ENDINGS: usize = 1_000;
 
-/// Makes the query of what is wanted, but for what every record is asked by itself.
-/// `None` where nothing fits.
-pub(super) fn compile(wanted: &Wanted, searcher: &Searcher) -> Result<Option<Box<dyn Query>>> {
+/// Compiles the query, without the conditions that are checked for each record. Returns
+/// `None` if nothing can match.
+pub(super) fn compile(
+    wanted: &SearchRequest,
+    searcher: &Searcher,
+) -> Result<Option<Box<dyn Query>>> {
     let words = node(&wanted.query.root, searcher)?;
     let mut all = vec![(Occur::Must, words)];
     if !wanted.tools.is_empty() {
@@ -65,18 +68,18 @@ fn node(node: &Node, searcher: &Searcher) -> Result<Box<dyn Query>> {
                 clauses.push((Occur::Should, self::node(part, searcher)?));
             }
         }
-        // A query is made so that this stands in an `All` only.
+        // The parser only puts this into an `All`.
         Node::Not(_) => return Err(Error::Query("`not` stands alone".to_owned())),
     }
     Ok(Box::new(BooleanQuery::new(clauses)))
 }
 
-/// Returns the query for two words in quotes, which may be words or parts of a name.
-fn pair(phrase: &Phrase) -> Option<Pair> {
+/// Returns the query for two quoted words, which may be words or parts of a name.
+fn pair(phrase: &Phrase) -> Option<WordPair> {
     let [(_, first), (_, second)] = &phrase.words[..] else {
         return None;
     };
-    Some(Pair {
+    Some(WordPair {
         first: Term::from_field_text(TEXT, first),
         second: Term::from_field_text(TEXT, second),
     })
@@ -96,8 +99,8 @@ fn words(phrase: &Phrase, searcher: &Searcher) -> Result<Box<dyn Query>> {
             query.set_max_expansions(u32::MAX);
             Ok(Box::new(ConstScoreQuery::new(Box::new(query), 1.0)))
         }
-        // Behind a single word there may be many. Behind more of them tantivy looks only
-        // one place further, so each ending is a phrase of its own.
+        // After a single word there may be many endings. After more words tantivy only
+        // looks one position further, so each ending is a phrase of its own.
         ([_, (_, last)], true) => {
             let endings = endings(last, MANY_ENDINGS, searcher)?.len();
             let mut query = PhrasePrefixQuery::new_with_offset(terms().collect());
@@ -118,7 +121,7 @@ fn words(phrase: &Phrase, searcher: &Searcher) -> Result<Box<dyn Query>> {
     }
 }
 
-/// Returns the words that begin like this.
+/// Returns the words with this prefix.
 fn endings(prefix: &str, most: usize, searcher: &Searcher) -> Result<Vec<String>> {
     let mut endings = BTreeSet::new();
     for segment in searcher.segment_readers() {
@@ -138,7 +141,7 @@ fn endings(prefix: &str, most: usize, searcher: &Searcher) -> Result<Vec<String>
     Ok(endings.into_iter().collect())
 }
 
-/// Returns the names of models that have one of these in them.
+/// Returns the names of models that contain one of these parts.
 fn models(parts: &[String], searcher: &Searcher) -> Result<Vec<String>> {
     let parts: Vec<String> = parts.iter().map(|part| part.to_lowercase()).collect();
     let mut names = Vec::new();
@@ -160,7 +163,7 @@ fn models(parts: &[String], searcher: &Searcher) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes the query for any of these names. It adds nothing to a score.
+/// Returns the query for any of these names, which does not affect scores.
 fn one_of(field: Field, names: Vec<String>) -> Box<dyn Query> {
     let name = |name: String| -> Box<dyn Query> {
         let term = Term::from_field_text(field, &name);

@@ -1,4 +1,4 @@
-//! The index on disk: opening it, and telling whether it can be trusted.
+//! The index on disk: opens it and checks whether it can be trusted.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,21 +13,21 @@ use super::files::Files;
 use crate::error::Result;
 use crate::seal::Seal;
 
-/// The directory, in that of derived data; the number is the version of what is in it.
+/// The directory's name; the number is the version of its contents.
 const DIR: &str = "search-1";
 
-/// What is found where the index should be.
+/// The result of opening the index.
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// It is as it was left.
     Ready(SearchDir),
-    /// There is none.
+    /// It does not exist.
     Missing,
-    /// It is not to be trusted, and why. Build it anew.
+    /// It cannot be trusted and must be rebuilt, with the reason.
     Unusable(String),
 }
 
-/// The index on disk as of one commit. What is committed later is not seen.
+/// The index on disk as of one commit. Later commits are not visible.
 pub(crate) struct SearchDir {
     pub(super) commit: Commit,
     pub(super) searcher: Searcher,
@@ -42,11 +42,11 @@ impl fmt::Debug for SearchDir {
     }
 }
 
-/// How often another process may commit while this one looks.
+/// How often another process may commit while this one opens the index.
 const TRIES: usize = 20;
 
 impl SearchDir {
-    /// Opens the index in the directory of derived data. Errors are the machine's.
+    /// Opens the index in the directory of derived data. Errors are I/O errors.
     pub(crate) fn open(derived: &Path) -> Result<Opened> {
         let dir = path(derived);
         let mut last = None;
@@ -58,12 +58,13 @@ impl SearchDir {
             };
             match open_commit(&dir, &commit) {
                 Ok(searcher) => return Ok(Opened::Ready(Self { commit, searcher })),
-                // Unless somebody committed meanwhile, and files went, it stays so.
+                // Unless another process committed meanwhile and removed files, this is
+                // final.
                 Err(why) if last.as_ref() == Some(&commit) => return Ok(Opened::Unusable(why)),
                 Err(_) => last = Some(commit),
             }
         }
-        let why = "others write to it all the time".to_owned();
+        let why = "other processes keep writing to it".to_owned();
         Ok(Opened::Unusable(why))
     }
 
@@ -73,41 +74,40 @@ impl SearchDir {
         Ok(Self { commit, searcher })
     }
 
-    /// Returns the trails that are in the index, by session and number.
+    /// Returns the trails in the index by session and number.
     pub(crate) fn known(&self) -> &[KnownTrail] {
         &self.commit.trails
     }
 
-    /// Returns whether so much of it is of trails that are gone or were indexed anew that
-    /// it should be built anew.
+    /// Returns whether so many of its records belong to removed or reindexed trails that
+    /// it should be rebuilt.
     pub(crate) fn is_worn(&self) -> bool {
         let live: u64 = self.commit.trails.iter().map(|t| u64::from(t.docs)).sum();
         let dead = self.commit.docs.saturating_sub(live);
-        // A few are no reason.
+        // A few do not matter.
         dead > 1_000 && dead * 3 > self.commit.docs
     }
 }
 
-/// Opens what a commit says; `Err` says why it is not to be trusted.
+/// Opens a commit; `Err` is the reason why it cannot be trusted.
 fn open_commit(dir: &Path, commit: &Commit) -> Result<Searcher, String> {
     match Seal::of(dir, &commit.seal.names()) {
         Ok(seal) if seal == commit.seal => {}
-        Ok(_) => return Err("its files are not as they were left".to_owned()),
-        Err(error) => return Err(format!("its files cannot be looked at: {error}")),
+        Ok(_) => return Err("its files were changed".to_owned()),
+        Err(error) => return Err(format!("its files cannot be inspected: {error}")),
     }
     let searcher = guarded(|| open_searcher(Files::open(dir)?.with_meta(&commit.meta)))?;
     if searcher.num_docs() != commit.docs {
-        return Err("it has not the records that it should".to_owned());
+        return Err("records are missing".to_owned());
     }
     Ok(searcher)
 }
 
-/// Returns where the index is.
+/// Returns the path of the index.
 pub(super) fn path(derived: &Path) -> PathBuf {
     derived.join(DIR)
 }
 
-/// Opens what there is to be searched.
 fn open_searcher(files: Files) -> tantivy::Result<Searcher> {
     searcher_of(&open_index(files)?)
 }
@@ -116,14 +116,14 @@ fn open_searcher(files: Files) -> tantivy::Result<Searcher> {
 pub(super) fn open_index(files: Files) -> tantivy::Result<Index> {
     let mut index = Index::open(files)?;
     if index.schema() != schema() {
-        let what = "the fields are others".to_owned();
+        let what = "the fields differ".to_owned();
         return Err(tantivy::TantivyError::SchemaError(what));
     }
     index.set_tokenizers(tokenizers());
     Ok(index)
 }
 
-/// Returns what searches an index as it is now.
+/// Returns a searcher for the current state of an index.
 pub(super) fn searcher_of(index: &Index) -> tantivy::Result<Searcher> {
     let reader: tantivy::IndexReader = index
         .reader_builder()
@@ -132,7 +132,7 @@ pub(super) fn searcher_of(index: &Index) -> tantivy::Result<Searcher> {
     Ok(reader.searcher())
 }
 
-/// Runs something of tantivy's, which panics on files that are damaged.
+/// Runs tantivy code, which panics on damaged files.
 pub(super) fn guarded<T>(run: impl FnOnce() -> tantivy::Result<T>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(done) => done.map_err(|error| error.to_string()),

@@ -1,4 +1,4 @@
-//! The fields of the index, and records on their way into it.
+//! The fields of the index, and records to be added to it.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use tantivy::schema::{
 };
 use tantivy::tokenizer::{RawTokenizer, TextAnalyzer, TokenizerManager};
 
-use super::pieces::{self, Pieces};
+use super::record_text::{self, TextSink};
 use super::tokens::Words;
 use crate::feed::Said;
 
-// The fields, in the order they are made in `schema`.
-/// The words of a record.
+// The fields, in the order of `schema`.
+/// The text of a record.
 pub(super) const TEXT: Field = Field::from_field_id(0);
-/// Which tools it calls or has results of, in lower case.
+/// The tools that it calls or has results of, in lower case.
 pub(super) const TOOL: Field = Field::from_field_id(1);
-/// Which model said it, in lower case.
+/// The model, in lower case.
 pub(super) const MODEL: Field = Field::from_field_id(2);
 const TRAIL: Field = Field::from_field_id(3);
 const SEQ: Field = Field::from_field_id(4);
@@ -26,10 +26,9 @@ const BYTE: Field = Field::from_field_id(5);
 const AT: Field = Field::from_field_id(6);
 const ROLE: Field = Field::from_field_id(7);
 
-/// The names of the numbers that a hit is made of.
+/// The names of the numeric fields of a hit.
 pub(super) const NUMBERS: [&str; 5] = ["trail", "seq", "byte", "at", "role"];
 
-/// Makes the schema.
 pub(super) fn schema() -> Schema {
     let mut schema = Schema::builder();
     let words = TextFieldIndexing::default()
@@ -54,18 +53,18 @@ pub(super) fn schema() -> Schema {
     schema.build()
 }
 
-/// Makes what splits the fields into words.
+/// Returns the tokenizers of the fields.
 pub(super) fn tokenizers() -> TokenizerManager {
     let tokenizers = TokenizerManager::new();
     tokenizers.register("words", TextAnalyzer::from(Words::default()));
-    // The last one is asked for by fields that are no text.
+    // The last one is requested for fields that are not text.
     for name in ["raw", "default"] {
         tokenizers.register(name, TextAnalyzer::from(RawTokenizer::default()));
     }
     tokenizers
 }
 
-/// Who says something, as it stands in the index.
+/// The roles as stored in the index.
 pub(super) const ROLES: [&str; 7] = [
     "user",
     "assistant",
@@ -76,7 +75,7 @@ pub(super) const ROLES: [&str; 7] = [
     "other",
 ];
 
-/// Returns the number of a role; what is no role of ours is another one.
+/// Returns the number of a role; unknown roles are `other`.
 fn role_of(said: &Said<'_>) -> u8 {
     match (said.message, said.kind) {
         (Some(message), _) => match message.role {
@@ -92,20 +91,19 @@ fn role_of(said: &Said<'_>) -> u8 {
     }
 }
 
-/// Records on their way into the index.
+/// Records to be added to the index.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// All their text, one piece after the other.
+    /// All text, one piece after the other.
     text: String,
-    /// Which field a piece is of, and where it ends.
+    /// The field of each piece, and where it ends.
     spans: Vec<(Field, usize)>,
     entries: Vec<Entry>,
 }
 
-/// A record.
 #[derive(Debug)]
 struct Entry {
-    /// The first of its spans; they go to the first one of the next record.
+    /// The first of its spans, which extend to the first one of the next record.
     first_span: usize,
     trail: u32,
     seq: u64,
@@ -114,7 +112,7 @@ struct Entry {
     role: u8,
 }
 
-impl Pieces for Batch {
+impl TextSink for Batch {
     fn add(&mut self, text: &str) {
         self.add_written(|out| out.push_str(text));
     }
@@ -125,14 +123,14 @@ impl Pieces for Batch {
     }
 }
 
-/// How many characters of the name of a tool or a model are kept.
+/// How many characters of a tool or model name are kept.
 const LONGEST_NAME: usize = 200;
 
 impl Batch {
-    /// Takes in a record, if there is anything in it to be found.
+    /// Adds a record, if it has any text.
     pub(super) fn add_record(&mut self, trail: u32, said: &Said<'_>) -> bool {
         let (first_span, begin) = (self.spans.len(), self.text.len());
-        pieces::add_record(said.kind, said.message, said.bytes, self);
+        record_text::add_record(said.kind, said.message, said.bytes, self);
         if self.text.len() == begin {
             self.spans.truncate(first_span);
             return false;
@@ -163,7 +161,7 @@ impl Batch {
         self.spans.push((field, self.text.len()));
     }
 
-    /// Returns how much text there is.
+    /// Returns the length of the text.
     pub(super) fn bytes(&self) -> usize {
         self.text.len()
     }
@@ -223,7 +221,7 @@ impl Document for BatchRecord {
     }
 }
 
-/// What a record has in a field.
+/// The value of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FieldValue<'a> {
     Str(&'a str),

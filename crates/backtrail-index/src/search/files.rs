@@ -1,8 +1,8 @@
-//! Where tantivy keeps its files.
+//! Tantivy's files.
 //!
-//! The large ones are files, written once and never changed. The small ones that it
-//! replaces (which segments there are) are kept in memory: they are a part of the commit,
-//! which is one file of ours, so that there is only one step from one state to the next.
+//! Large files are on disk, written once and never changed. The small ones that tantivy
+//! replaces (the list of segments) are kept in memory: they are part of the commit, which
+//! is one file, so that there is a single atomic step from one state to the next.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,7 +15,7 @@ use tantivy::directory::{
     DirectoryLock, FileHandle, Lock, MmapDirectory, WatchCallback, WatchHandle, WritePtr,
 };
 
-/// The file in which tantivy expects to read which segments there are.
+/// The file from which tantivy reads the list of segments.
 pub(super) const META: &str = "meta.json";
 
 /// Files on disk, and small ones in memory.
@@ -26,7 +26,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens a directory that is there.
+    /// Opens an existing directory.
     pub(super) fn open(dir: &Path) -> tantivy::Result<Self> {
         Ok(Self {
             disk: MmapDirectory::open(dir)?,
@@ -34,7 +34,7 @@ impl Files {
         })
     }
 
-    /// Says which segments there are.
+    /// Sets the list of segments.
     pub(super) fn with_meta(self, meta: &[u8]) -> Self {
         self.put(Path::new(META), meta);
         self
@@ -87,7 +87,7 @@ impl Directory for Files {
     }
 
     fn acquire_lock(&self, _lock: &Lock) -> Result<DirectoryLock, LockError> {
-        // Whoever writes holds a lock of ours.
+        // The writer holds a lock of its own.
         Ok(DirectoryLock::from(Box::new(())))
     }
 

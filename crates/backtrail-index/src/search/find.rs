@@ -1,4 +1,4 @@
-//! Looking for something: in what is on disk and in what is in memory, as if it were one.
+//! Searches the index on disk and the one in memory as if they were one.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::Mutex;
@@ -20,15 +20,15 @@ use super::query::ParsedQuery;
 use super::statistics::{Counted, Statistics};
 use crate::error::{Error, Result};
 
-/// All that is wanted.
+/// A search request.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct SearchRequest {
     pub(crate) query: ParsedQuery,
-    /// `user`, `assistant`, `tool`, `system`, `summary`, `run`, `other`; empty means all.
+    /// `user`, `assistant`, `tool`, `system`, `summary`, `run`, `other`; empty for all.
     pub(crate) roles: Vec<String>,
-    /// Any of these tools, whole names, upper and lower case being the same.
+    /// Any of these tools, by full name, ignoring case.
     pub(crate) tools: Vec<String>,
-    /// Any of these models, by any part of their names.
+    /// Any of these models, by any part of their name.
     pub(crate) models: Vec<String>,
     pub(crate) since: Option<Timestamp>,
     pub(crate) until: Option<Timestamp>,
@@ -36,20 +36,20 @@ pub(crate) struct Wanted {
     pub(crate) limit: usize,
 }
 
-/// Which trails may answer.
+/// The trails whose records may match.
 #[derive(Debug, Clone)]
-pub(crate) struct Allowed {
-    /// For each number of a trail in the index, its place among the known ones, or
-    /// `NOT` where it may not answer.
+pub(crate) struct AllowedTrails {
+    /// For each trail number in the index, its rank among the known trails, or `NOT` if
+    /// it is excluded.
     ranks: Vec<u32>,
 }
 
-/// The place of a trail that may not answer.
+/// The rank of an excluded trail.
 const NOT: u32 = u32::MAX;
 
-impl Allowed {
-    /// Makes the set of those known trails that fit. Give all that are known to the
-    /// index, in their order.
+impl AllowedTrails {
+    /// Creates the set of known trails that satisfy `fits`. `known` must be all trails of
+    /// the index, in order.
     pub(crate) fn of(known: &[KnownTrail], mut fits: impl FnMut(&KnownTrail) -> bool) -> Self {
         let most = known.iter().map(|trail| trail.ordinal as usize + 1).max();
         let mut ranks = vec![NOT; most.unwrap_or(0)];
@@ -61,24 +61,24 @@ impl Allowed {
         Self { ranks }
     }
 
-    /// Returns the place of a trail that may answer.
+    /// Returns the rank of an allowed trail.
     pub(super) fn rank(&self, ordinal: u64) -> Option<u32> {
         let rank = *self.ranks.get(usize::try_from(ordinal).ok()?)?;
         (rank != NOT).then_some(rank)
     }
 }
 
-/// Where to look.
+/// An index to search.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Source<'a> {
+pub(crate) enum IndexSource<'a> {
     /// On disk.
-    Dir(&'a SearchDir, &'a Allowed),
+    Dir(&'a SearchDir, &'a AllowedTrails),
     /// In memory.
-    Memory(&'a MemoryIndex, &'a Allowed),
+    Memory(&'a MemoryIndex, &'a AllowedTrails),
 }
 
-impl<'a> Source<'a> {
-    fn parts(self) -> (&'a Searcher, &'a [KnownTrail], &'a Allowed) {
+impl<'a> IndexSource<'a> {
+    fn parts(self) -> (&'a Searcher, &'a [KnownTrail], &'a AllowedTrails) {
         match self {
             Self::Dir(dir, allowed) => (&dir.searcher, dir.known(), allowed),
             Self::Memory(memory, allowed) => (&memory.searcher, memory.known(), allowed),
@@ -86,18 +86,18 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Found {
-    /// The first hits, as many as are wanted.
+pub(crate) struct FoundRecords {
+    /// The first hits, up to the limit.
     pub(crate) hits: Vec<RawHit>,
-    /// How many there are.
+    /// The total number of hits.
     pub(crate) total: u64,
 }
 
-impl Found {
-    /// Adds what was found elsewhere with the same wishes.
-    pub(crate) fn merge(&mut self, other: Self, wanted: &Wanted) {
+impl FoundRecords {
+    /// Adds the result of the same request to another index.
+    pub(crate) fn merge(&mut self, other: Self, wanted: &SearchRequest) {
         self.total += other.total;
         self.hits.extend(other.hits);
         self.hits.sort_unstable_by(RawHit::compare);
@@ -116,7 +116,7 @@ pub(crate) struct RawHit {
     pub(crate) at: Option<i64>,
     /// `user`, `assistant`, `tool`, `system`, `summary`, `run`, or `other`.
     pub(crate) role: &'static str,
-    /// 0 where the newest are wanted.
+    /// 0 if sorted by time.
     pub(crate) score: f32,
 }
 
@@ -134,8 +134,8 @@ impl RawHit {
         })
     }
 
-    /// The better one comes first; of equals the newer one, then by session and trail,
-    /// then the later record. No two are equal, so the order is always the same.
+    /// Better hits come first, then newer ones, then by session and trail, then later
+    /// records. No two are equal, so the order is always the same.
     fn compare(&self, other: &Self) -> Ordering {
         let better = other.score.total_cmp(&self.score);
         let newer = other.at.cmp(&self.at);
@@ -148,18 +148,18 @@ impl RawHit {
     }
 }
 
-/// Looks for what is wanted in all sources, scored by what is common to them. The caller
-/// sees to it that no record is in two of them.
+/// Searches all sources, with scores computed over all of them. The caller ensures that
+/// no record is in two sources.
 ///
-/// `Err(Error::Search)` means that an index cannot be read: build it anew.
-pub(crate) fn find(wanted: &Wanted, sources: &[Source<'_>]) -> Result<Found> {
+/// `Err(Error::Search)` means that an index is unreadable and must be rebuilt.
+pub(crate) fn find(wanted: &SearchRequest, sources: &[IndexSource<'_>]) -> Result<FoundRecords> {
     let counted = sources.iter().map(|source| {
         let (searcher, known, _) = source.parts();
         Counted::new(searcher, known)
     });
     let statistics = Statistics::new(counted.collect());
     let conditions = Conditions::new(wanted);
-    let mut found = Found::default();
+    let mut found = FoundRecords::default();
     for source in sources {
         let (searcher, known, allowed) = source.parts();
         let Some(query) = compile(wanted, searcher)? else {
@@ -167,7 +167,7 @@ pub(crate) fn find(wanted: &Wanted, sources: &[Source<'_>]) -> Result<Found> {
         };
         let part = search(&*query, searcher, &statistics, allowed, &conditions)?;
         let hits = part.first.iter().filter_map(|hit| RawHit::new(hit, known));
-        let part = Found {
+        let part = FoundRecords {
             hits: hits.collect(),
             total: part.total,
         };
@@ -176,12 +176,12 @@ pub(crate) fn find(wanted: &Wanted, sources: &[Source<'_>]) -> Result<Found> {
     Ok(found)
 }
 
-/// Searches one index; panics of tantivy's are errors.
+/// Searches one index; tantivy's panics become errors.
 fn search(
     query: &dyn Query,
     searcher: &Searcher,
     statistics: &Statistics<'_>,
-    allowed: &Allowed,
+    allowed: &AllowedTrails,
     conditions: &Conditions,
 ) -> Result<Collected> {
     let searched = guarded(|| {
@@ -193,11 +193,11 @@ fn search(
     searched.map_err(|what| unreadable(tantivy::TantivyError::InternalError(what)))
 }
 
-/// Goes through all segments, on as many cores as help.
+/// Searches all segments, on as many cores as help.
 fn collect_all(
     weight: &dyn Weight,
     searcher: &Searcher,
-    allowed: &Allowed,
+    allowed: &AllowedTrails,
     conditions: &Conditions,
 ) -> tantivy::Result<Collected> {
     let segments = searcher.segment_readers();
@@ -236,12 +236,12 @@ fn collect_all(
     Ok(all)
 }
 
-/// Tells that what was asked is wrong, for whoever checks it before asking.
+/// Checks that all roles exist.
 pub(crate) fn check_roles(roles: &[String]) -> Result<()> {
     for role in roles {
         if !ROLES.iter().any(|name| name.eq_ignore_ascii_case(role)) {
             let known = ROLES.join(", ");
-            return Err(Error::Query(format!("there is no role `{role}`: {known}")));
+            return Err(Error::Query(format!("unknown role `{role}`: {known}")));
         }
     }
     Ok(())

@@ -1,49 +1,48 @@
-//! What a character is to a search, and what it is without case and accents.
+//! Classifies characters for search, and folds case and accents.
 
-/// What a character is to a search.
+/// The class of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A letter without case, or in lower case.
+pub(super) enum CharKind {
+    /// A letter without case or in lower case.
     Lower,
     /// A letter in upper case.
     Upper,
     /// A digit.
     Digit,
-    /// A word of its own: a character of a script that is written without spaces, or an
-    /// emoji.
+    /// A word of its own: a character of a script without spaces, or an emoji.
     Single,
-    /// Something on the character before it, or nothing that is seen. It is passed over.
+    /// A mark on the previous character, or something invisible. It is ignored.
     Mark,
-    /// Something between words.
+    /// A separator between words.
     Other,
 }
 
-/// Tells what a character is.
-pub(super) fn kind(c: char) -> Kind {
+/// Classifies a character.
+pub(super) fn kind(c: char) -> CharKind {
     if c.is_ascii() {
         return match c {
-            'a'..='z' => Kind::Lower,
-            'A'..='Z' => Kind::Upper,
-            '0'..='9' => Kind::Digit,
-            _ => Kind::Other,
+            'a'..='z' => CharKind::Lower,
+            'A'..='Z' => CharKind::Upper,
+            '0'..='9' => CharKind::Digit,
+            _ => CharKind::Other,
         };
     }
     if is_mark(c) {
-        Kind::Mark
+        CharKind::Mark
     } else if is_single(c) {
-        Kind::Single
+        CharKind::Single
     } else if c.is_uppercase() {
-        Kind::Upper
+        CharKind::Upper
     } else if c.is_numeric() {
-        Kind::Digit
+        CharKind::Digit
     } else if c.is_alphabetic() || is_indic_sign(c) {
-        Kind::Lower
+        CharKind::Lower
     } else {
-        Kind::Other
+        CharKind::Other
     }
 }
 
-/// Adds a character in lower case and without accents.
+/// Appends a character in lower case without accents.
 pub(super) fn push_folded(c: char, out: &mut String) {
     for c in c.to_lowercase() {
         push_without_accent(c, out);
@@ -62,7 +61,7 @@ fn push_without_accent(c: char, out: &mut String) {
     }
 }
 
-/// Adds what a letter or digit of full width is in ordinary width.
+/// Appends a full-width letter or digit in ordinary width.
 fn push_narrow(c: char, out: &mut String) {
     let narrow = char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c);
     out.push(narrow.to_ascii_lowercase());
@@ -84,7 +83,7 @@ fn without_accent(c: char) -> char {
     }
 }
 
-/// Accents that stand on their own, vowel points, joiners, variants and skin colours.
+/// Combining accents, vowel points, joiners, variation selectors and skin tones.
 fn is_mark(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5bd}'
@@ -97,12 +96,12 @@ fn is_mark(c: char) -> bool {
         | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Signs inside the words of Indian scripts that Unicode counts as no letters.
+/// Signs inside words of Indic scripts that Unicode does not count as letters.
 fn is_indic_sign(c: char) -> bool {
     matches!(c, '\u{900}'..='\u{dff}') && !matches!(c, '\u{964}' | '\u{965}' | '\u{970}')
 }
 
-/// Scripts without spaces between words (Korean among them, whose particles cling to the
+/// Scripts without spaces between words (including Korean, whose particles attach to
 /// words) and emoji.
 fn is_single(c: char) -> bool {
     match c {
@@ -118,7 +117,7 @@ fn is_single(c: char) -> bool {
     }
 }
 
-/// What letters from U+00E0 on are without their marks; a dot where they stay.
+/// Letters from U+00E0 on without their marks; a dot means unchanged.
 const LATIN: &[u8; 368] = b"\
     aaaaaa.ceeeeiiiidnooooo.ouuuuy.y.a.a.a.c.c.c.c.d.d.e.e.e.e.e.g.g\
     .g.g.h.h.i.i.i.i.i...j.k..l.l.l.l.l.n.n.nn...o.o.o...r.r.r.s.s.s\

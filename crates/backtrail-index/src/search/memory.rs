@@ -1,35 +1,35 @@
-//! What is not on disk yet, searchable in memory.
+//! A search index in memory for records that are not on disk yet.
 
 use std::fmt;
 use std::path::Path;
 
 use tantivy::{Directory as _, Index, IndexMeta, Searcher};
 
-use super::book::TrailBook;
 use super::commit::KnownTrail;
 use super::dir::{guarded, searcher_of};
 use super::document::{Batch, schema, tokenizers};
 use super::files::META;
-use super::segments::{Making, settings};
+use super::segments::{SegmentBuilder, settings};
+use super::trail_table::TrailTable;
 use crate::error::{Error, Result};
 use crate::feed::{End, Said, Sink, TrailPlace};
 
-/// How much text is held before it is indexed.
+/// How much text is buffered before it is indexed.
 const BATCH: usize = 1 << 20;
-/// What a segment in memory begins with; it takes more once it needs that.
+/// The initial size of a segment in memory; it grows as needed.
 const MEMORY: usize = 1 << 20;
 
-/// Takes in records to be searched in memory. Give it at most 64 MiB of trails.
+/// Indexes records in memory, at most 64 MiB of trails.
 #[derive(Debug)]
 pub(crate) struct MemoryWriter {
     index: Index,
-    making: Making,
-    book: TrailBook,
+    making: SegmentBuilder,
+    trails: TrailTable,
     batch: Batch,
 }
 
 impl MemoryWriter {
-    /// Makes one that is empty.
+    /// Creates an empty writer.
     pub(crate) fn new() -> Result<Self> {
         let (index, making) = tantivy(|| {
             let index = Index::builder()
@@ -37,21 +37,20 @@ impl MemoryWriter {
                 .settings(settings())
                 .tokenizers(tokenizers())
                 .create_in_ram()?;
-            let making = Making::begin(&index, MEMORY)?;
+            let making = SegmentBuilder::begin(&index, MEMORY)?;
             Ok((index, making))
         })?;
         Ok(Self {
             index,
             making,
-            book: TrailBook::default(),
+            trails: TrailTable::default(),
             batch: Batch::default(),
         })
     }
 
-    /// Makes what was taken in searchable. A trail that was not read to its end is left
-    /// out.
+    /// Makes the records searchable. Trails that were not read completely are skipped.
     pub(crate) fn finish(mut self) -> Result<MemoryIndex> {
-        self.book.give_up();
+        self.trails.give_up();
         let searcher = tantivy(|| {
             self.making.add(self.batch)?;
             let meta = IndexMeta {
@@ -65,22 +64,22 @@ impl MemoryWriter {
                 .atomic_write(Path::new(META), &meta)?;
             searcher_of(&self.index)
         })?;
-        let (trails, _) = self.book.known();
+        let (trails, _) = self.trails.known();
         Ok(MemoryIndex { searcher, trails })
     }
 }
 
 impl Sink for MemoryWriter {
     fn begin(&mut self, place: &TrailPlace) -> Result<()> {
-        self.book.begin(place)
+        self.trails.begin(place)
     }
 
     fn record(&mut self, said: &Said<'_>) -> Result<()> {
-        let Some(trail) = self.book.ordinal(said.byte) else {
+        let Some(trail) = self.trails.ordinal(said.byte) else {
             return Ok(());
         };
         if self.batch.add_record(trail, said) {
-            self.book.count();
+            self.trails.count();
         }
         if self.batch.bytes() >= BATCH {
             let batch = std::mem::take(&mut self.batch);
@@ -90,7 +89,7 @@ impl Sink for MemoryWriter {
     }
 
     fn end(&mut self, end: Option<End>) -> Result<()> {
-        self.book.end(end);
+        self.trails.end(end);
         Ok(())
     }
 }
@@ -110,7 +109,7 @@ impl fmt::Debug for MemoryIndex {
 }
 
 impl MemoryIndex {
-    /// Returns the trails that records are of, by session and number.
+    /// Returns the trails of the records, by session and number.
     pub(crate) fn known(&self) -> &[KnownTrail] {
         &self.trails
     }

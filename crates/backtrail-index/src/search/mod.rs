@@ -1,18 +1,17 @@
-//! Full-text search over all that was said and done.
+//! Full-text search over all messages, tool calls and runs.
 //!
-//! For the glue, in the order of use:
-//! - [`SearchDir::open`] looks at what is on disk: it is there, it is missing, or it is
-//!   not to be trusted. Reading needs no lock; [`SearchDir::known`] tells what is in it.
-//! - [`SearchWriter::go_on`] adds to what was opened, [`SearchWriter::anew`] builds all
-//!   from nothing beside it. Both are a `Sink`; whoever has one holds the lock. Nothing
-//!   is seen by anybody before [`SearchWriter::commit`], which may be called repeatedly.
-//! - [`MemoryWriter`] is a `Sink` too; [`MemoryWriter::finish`] makes what it took in
-//!   searchable, in memory and for this process alone.
-//! - [`ParsedQuery::parse`] and [`check_roles`], then [`find`] over one or more [`Source`]s: what is on disk,
-//!   what is in memory, each with the trails that may answer.
+//! In the order of use:
+//! - [`SearchDir::open`] opens the index on disk: it is ready, missing, or not to be
+//!   trusted. Reading needs no lock; [`SearchDir::known`] returns its trails.
+//! - [`SearchWriter::resume`] adds to an opened index, [`SearchWriter::rebuild`] builds a
+//!   new one beside it. Both are a `Sink`, and the caller holds the lock. Nothing is
+//!   visible before [`SearchWriter::commit`], which may be called repeatedly.
+//! - [`MemoryWriter`] is a `Sink` too; [`MemoryWriter::finish`] makes its records
+//!   searchable in memory, for this process only.
+//! - [`ParsedQuery::parse`] and [`check_roles`], then [`find`] over one or more
+//!   [`IndexSource`]s, on disk or in memory, each with the trails that may match.
 //! - [`snippet`] and [`snippet_of_record`] for each hit that is shown.
 
-mod book;
 mod collect;
 mod commit;
 mod compile;
@@ -22,17 +21,20 @@ mod files;
 mod find;
 mod fold;
 mod memory;
-mod pair;
-mod pieces;
 mod query;
+mod record_text;
 mod segments;
 mod snippet;
 mod statistics;
 mod tokens;
+mod trail_table;
+mod word_pair;
 mod writer;
 
 pub(crate) use dir::{KnownTrail, Opened, SearchDir};
-pub(crate) use find::{Allowed, Found, RawHit, Source, Wanted, check_roles, find};
+pub(crate) use find::{
+    AllowedTrails, FoundRecords, IndexSource, RawHit, SearchRequest, check_roles, find,
+};
 pub(crate) use memory::{MemoryIndex, MemoryWriter};
 pub(crate) use query::ParsedQuery;
 pub(crate) use snippet::snippet_of_record;
@@ -44,26 +46,26 @@ use backtrail::{SessionId, Timestamp};
 
 use crate::filter::Filter;
 
-/// What is looked for.
+/// A search.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SearchQuery {
-    /// Words, phrases in quotes, prefixes with `*`, `and`, `or`, `not`, parentheses.
+    /// Words, "phrases", prefixes with `*`, `and`, `or`, `not` and parentheses.
     pub words: String,
-    /// In which sessions, and when.
+    /// Which sessions, and when.
     pub filter: Filter,
-    /// Only what these said: `user`, `assistant`, `tool`, `system`.
+    /// Only messages of these roles: `user`, `assistant`, `tool`, `system`.
     pub roles: Vec<String>,
     /// Only calls of these tools, and their results.
     pub tools: Vec<String>,
-    /// What comes first.
+    /// The order of the hits.
     pub order: Order,
-    /// How many hits are wanted.
+    /// The most hits to return.
     pub limit: usize,
 }
 
 impl SearchQuery {
-    /// Looks for words everywhere; the best twenty hits first.
+    /// Searches everywhere, returning the best twenty hits.
     pub fn new(words: impl Into<String>) -> Self {
         Self {
             words: words.into(),
@@ -76,23 +78,23 @@ impl SearchQuery {
     }
 }
 
-/// What comes first.
+/// The order of hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// What fits best.
+    /// Best match first.
     #[default]
     Best,
-    /// What is newest.
+    /// Newest first.
     Newest,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct SearchAnswer {
-    /// The hits, as many as were wanted.
+    /// The hits, up to the limit.
     pub hits: Vec<Hit>,
-    /// How many messages fit in all.
+    /// The total number of matching messages.
     pub total: u64,
 }
 
@@ -100,31 +102,31 @@ pub struct SearchAnswer {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Hit {
-    /// The session that it was said in.
+    /// The session of the message.
     pub session: SessionId,
-    /// The trail that it stands in.
+    /// The trail of the record.
     pub trail: u32,
-    /// Its number.
+    /// The seq of the record.
     pub seq: u64,
-    /// Its id.
+    /// The id of the record.
     pub id: Option<String>,
-    /// When it was said.
+    /// The time of the message.
     pub at: Option<Timestamp>,
-    /// Who said it.
+    /// The role of the message.
     pub role: String,
-    /// The tools that it calls or whose results it has.
+    /// The tools that it calls or has results of.
     pub tools: Vec<String>,
-    /// How well it fits.
+    /// How well it matches.
     pub score: f32,
-    /// Where the words are in it.
+    /// The text around the matching words.
     pub snippet: Snippet,
-    /// The number of its turn on the session's line, from 1; `None` where it was taken
-    /// back, or stands before the first prompt.
+    /// The number of its turn on the session's line, from 1; `None` if it was undone or
+    /// comes before the first prompt.
     pub turn: Option<u64>,
 }
 
 impl Hit {
-    /// Makes a hit of which only the place is known.
+    /// Creates a hit of which only the position is known.
     pub fn new(session: SessionId, trail: u32, seq: u64) -> Self {
         Self {
             session,
@@ -141,14 +143,14 @@ impl Hit {
     }
 }
 
-/// A piece of a message around the words that were looked for.
+/// A part of a message around the matching words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Snippet {
-    /// The text, with an ellipsis where it was cut. It is as it was said: whoever prints
-    /// it makes it safe.
+    /// The text, with an ellipsis where it was cut. It is unchanged otherwise: callers
+    /// must escape it before printing.
     pub text: String,
-    /// Where the words are in the text, in bytes.
+    /// The ranges of the matching words in the text, in bytes.
     pub marks: Vec<Range<usize>>,
 }
 

@@ -1,15 +1,14 @@
-//! What is looked for, understood.
+//! Parses queries.
 //!
-//! Words stand beside each other and all of them must be there; `or` (or `|`) between
-//! two means either, `not` or a `-` before one means that it must not be there, `and` may
-//! be written out. Words in quotes follow each other. A `*` at the end stands for any
-//! ending. Parentheses hold together what belongs together. What has neither letters nor
-//! digits in it (`=>`) is passed over, as it is in the text.
+//! All words must occur. `or` (or `|`) between two means either, `not` or a `-` before a
+//! word means that it must not occur, and `and` may be written out. Words in quotes
+//! follow each other. A `*` at the end stands for any ending. Parentheses group. Terms
+//! without letters or digits (`=>`) are ignored, as they are in the text.
 
 use super::tokens::{APART, is_whole, words};
 use crate::error::{Error, Result};
 
-/// Words, phrases, prefixes, `and`, `or`, `not` and parentheses, understood.
+/// A parsed query.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ParsedQuery {
     pub(super) root: Node,
@@ -18,38 +17,38 @@ pub(crate) struct ParsedQuery {
 /// A part of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Node {
-    /// All of these must be there. One at least is no `Not`.
+    /// All of these must match. At least one is not a `Not`.
     All(Vec<Node>),
-    /// One of these must be there. None is a `Not`.
+    /// One of these must match. None is a `Not`.
     Any(Vec<Node>),
-    /// This must not be there.
+    /// This must not match.
     Not(Box<Node>),
     /// Words that follow each other.
     Phrase(Phrase),
-    /// Two words that follow each other, be it in one name.
+    /// Two words that follow each other, possibly in one name.
     Pair(Phrase),
 }
 
 /// A word, or words at fixed distances from each other.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Phrase {
-    /// How far each word is behind the first one; the first is at 0.
+    /// The distance of each word from the first one, which is at 0.
     pub(super) words: Vec<(usize, String)>,
-    /// Whether the last word is only a beginning.
+    /// Whether the last word is a prefix.
     pub(super) is_prefix: bool,
 }
 
-/// How deep parentheses may be.
+/// How deep parentheses may be nested.
 const DEEPEST: usize = 50;
-/// How many words and phrases there may be.
+/// The most words and phrases.
 const MOST: usize = 200;
 
 impl ParsedQuery {
-    /// Understands what is looked for; what cannot be understood is an `Error::Query`.
+    /// Parses a query; an invalid one is an `Error::Query`.
     pub(crate) fn parse(query: &str) -> Result<Self> {
         let tokens = split(query)?;
         if tokens.len() > MOST * 3 {
-            return wrong(format!("that is too much at once: at most {MOST} words"));
+            return wrong(format!("too many words: at most {MOST}"));
         }
         let mut parser = Parser {
             tokens: &tokens,
@@ -58,27 +57,27 @@ impl ParsedQuery {
         };
         let root = parser.any()?;
         if let Some(token) = parser.peek() {
-            // Only a parenthesis ends what is looked for early.
+            // Only a parenthesis ends the parse early.
             return wrong(format!(
                 "the `)` at character {} closes nothing",
                 token.place
             ));
         }
         match root {
-            None => wrong("there is nothing to look for: no letter and no digit".to_owned()),
+            None => wrong("nothing to search for: no letters or digits".to_owned()),
             Some(Node::Not(_)) => wrong(ONLY_NOT.to_owned()),
             Some(root) => Ok(Self { root }),
         }
     }
 }
 
-const ONLY_NOT: &str = "say what to look for, too: there is only what shall not be there";
+const ONLY_NOT: &str = "add a word to search for: the query only excludes words";
 
 fn wrong<T>(what: String) -> Result<T> {
     Err(Error::Query(what))
 }
 
-/// A piece of what was typed, and its first character, counted from 1.
+/// A token, and its first character, counted from 1.
 #[derive(Debug, Clone, PartialEq)]
 struct Token {
     kind: TokenKind,
@@ -89,15 +88,15 @@ struct Token {
 enum TokenKind {
     And,
     Or,
-    /// As it was written.
+    /// The operator as it was written.
     Not(&'static str),
     Open,
     Close,
-    /// Something to look for; `None` where there is nothing in it that can be found.
+    /// A search term; `None` if it contains nothing searchable.
     Term(Option<Node>),
 }
 
-/// Splits what was typed.
+/// Splits a query into tokens.
 fn split(query: &str) -> Result<Vec<Token>> {
     let mut splitter = Splitter {
         rest: query,
@@ -112,13 +111,13 @@ fn split(query: &str) -> Result<Vec<Token>> {
 struct Splitter<'a> {
     rest: &'a str,
     place: usize,
-    /// How many parentheses are open.
+    /// The number of open parentheses.
     depth: usize,
     tokens: Vec<Token>,
 }
 
 impl<'a> Splitter<'a> {
-    /// Takes the next piece; returns whether there was one.
+    /// Reads the next token; returns whether there was one.
     fn step(&mut self) -> Result<bool> {
         let blank = self.rest.len() - self.rest.trim_start().len();
         self.take(blank);
@@ -142,7 +141,7 @@ impl<'a> Splitter<'a> {
         Ok(true)
     }
 
-    /// Takes bytes, which end with a character.
+    /// Advances by bytes that end at a character.
     fn take(&mut self, bytes: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(bytes);
         self.rest = rest;
@@ -156,8 +155,7 @@ impl<'a> Splitter<'a> {
         self.tokens.push(Token { kind, place });
     }
 
-    /// Returns whether a `-` means that what follows shall not be there: `--flag` is a
-    /// word like others.
+    /// Returns whether a `-` excludes the following term: `--flag` is an ordinary word.
     fn is_exclusion(&self) -> bool {
         let next = self.rest.chars().nth(1);
         next.is_some_and(|next| next.is_alphanumeric() || next == '"' || next == '(')
@@ -167,7 +165,7 @@ impl<'a> Splitter<'a> {
         let place = self.place;
         let inside = self.rest.get(1..).unwrap_or_default();
         let Some(end) = inside.find('"') else {
-            return wrong(format!("the quote at character {place} has no end"));
+            return wrong(format!("the quote at character {place} is not closed"));
         };
         let (text, after) = (&inside[..end], &inside[end + 1..]);
         let star = usize::from(after.starts_with('*'));
@@ -180,7 +178,7 @@ impl<'a> Splitter<'a> {
     fn word(&mut self) {
         let is_end = |c: char| c.is_whitespace() || c == '"';
         let mut word = &self.rest[..self.rest.find(is_end).unwrap_or(self.rest.len())];
-        // A parenthesis at the end closes one that is open, unless it is the word's own.
+        // A parenthesis at the end closes an open one, unless it belongs to the word.
         let count = |word: &str, c: char| word.chars().filter(|&other| other == c).count();
         let extra = count(word, ')').saturating_sub(count(word, '('));
         for _ in 0..extra.min(self.depth) {
@@ -199,7 +197,7 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// Understands a word without quotes: a name means the whole name.
+/// Parses a word without quotes: a name means the whole name.
 fn bare(word: &str) -> Option<Node> {
     let stem = word.trim_end_matches('*');
     let is_prefix = stem.len() < word.len() && ends_in_word(stem);
@@ -207,9 +205,9 @@ fn bare(word: &str) -> Option<Node> {
     let phrase = phrase(&found, is_prefix)?;
     let first = found.first();
     let together = match first {
-        // All of it is one name that upper case parts: `foobar` is it as well.
+        // The whole term is one name with upper case inside: `foobar` matches it as well.
         Some(first) if is_whole(first) && first.offset_to == stem.len() => Some(first.text.clone()),
-        // The beginning of something that is not parted, once it is all there.
+        // A prefix of an unsplit word, when it is all there is.
         Some(_) if is_prefix && found.len() > 1 && is_one_run(stem) => {
             Some(stem.to_ascii_lowercase())
         }
@@ -227,8 +225,8 @@ fn bare(word: &str) -> Option<Node> {
     })
 }
 
-/// Understands words in quotes: they follow each other. Two may as well be a name; more
-/// are hardly ever one, and looking for it takes as long again.
+/// Parses words in quotes: they follow each other. Two may also be a name; more are
+/// hardly ever one, and looking for it would take twice as long.
 fn in_quotes(text: &str, is_prefix: bool) -> Option<Node> {
     let stem = text.trim_end_matches('*');
     let phrase = phrase(&words(stem), is_prefix && ends_in_word(stem))?;
@@ -268,7 +266,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.at)
     }
 
-    /// One or more alternatives. `None` where there is nothing in them to look for.
+    /// One or more alternatives; `None` if they contain nothing searchable.
     fn any(&mut self) -> Result<Option<Node>> {
         let mut nodes = Vec::new();
         let mut alternatives = 1;
@@ -281,9 +279,7 @@ impl<'a> Parser<'a> {
             self.at += 1;
             alternatives += 1;
             if self.is_at_end() {
-                return wrong(format!(
-                    "there is nothing after the `or` at character {place}"
-                ));
+                return wrong(format!("nothing after the `or` at character {place}"));
             }
             nodes.extend(self.all("or")?);
         }
@@ -293,7 +289,7 @@ impl<'a> Parser<'a> {
         Ok(one_or(nodes, Node::Any))
     }
 
-    /// All that stands beside each other up to an `or` or a parenthesis.
+    /// All terms up to an `or` or a parenthesis.
     fn all(&mut self, before: &str) -> Result<Option<Node>> {
         let mut nodes = Vec::new();
         let mut after: Option<(&str, usize)> = None;
@@ -303,14 +299,12 @@ impl<'a> Parser<'a> {
                 TokenKind::Or if is_first => {
                     let place = token.place;
                     return wrong(format!(
-                        "there is nothing before the `{before}` at character {place}"
+                        "nothing before the `{before}` at character {place}"
                     ));
                 }
                 TokenKind::And if is_first || after.is_some() => {
                     let place = token.place;
-                    return wrong(format!(
-                        "there is nothing before the `and` at character {place}"
-                    ));
+                    return wrong(format!("nothing before the `and` at character {place}"));
                 }
                 TokenKind::And => {
                     self.at += 1;
@@ -324,15 +318,13 @@ impl<'a> Parser<'a> {
             after = None;
         }
         if let Some((what, place)) = after {
-            return wrong(format!(
-                "there is nothing after the `{what}` at character {place}"
-            ));
+            return wrong(format!("nothing after the `{what}` at character {place}"));
         }
         let (not, mut all): (Vec<_>, Vec<_>) = nodes
             .into_iter()
             .partition(|node| matches!(node, Node::Not(_)));
         if all.is_empty() {
-            // What is left out of nothing: whoever asked says whether that can be.
+            // Only exclusions: the caller decides whether that is allowed.
             return Ok(not.into_iter().next());
         }
         all.extend(not);
@@ -358,7 +350,7 @@ impl<'a> Parser<'a> {
                 {
                     let place = token.place;
                     return wrong(format!(
-                        "there is nothing after the `{written}` at character {place}"
+                        "nothing after the `{written}` at character {place}"
                     ));
                 }
                 self.deeper(token.place)?;
@@ -382,7 +374,7 @@ impl<'a> Parser<'a> {
         }) = self.peek()
         {
             return wrong(format!(
-                "there is nothing in the parentheses at character {place}"
+                "nothing inside the parentheses at character {place}"
             ));
         }
         let inner = self.any()?;
@@ -402,7 +394,9 @@ impl<'a> Parser<'a> {
     fn deeper(&mut self, place: usize) -> Result<()> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return wrong(format!("too much is in each other at character {place}"));
+            return wrong(format!(
+                "parentheses are nested too deep at character {place}"
+            ));
         }
         Ok(())
     }

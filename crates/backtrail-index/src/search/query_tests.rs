@@ -1,10 +1,10 @@
-//! What queries mean, and what is wrong with those that mean nothing.
+//! The meaning of queries, and the errors of invalid ones.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Returns a query in a form that says what it means.
+/// Formats a query to show its meaning.
 fn shown(query: &str) -> String {
     match ParsedQuery::parse(query) {
         Ok(parsed) => show(&parsed.root),
@@ -83,34 +83,19 @@ fn queries_mean_what_they_say() {
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     let table = [
-        ("", "there is nothing to look for: no letter and no digit"),
-        (
-            "=> *",
-            "there is nothing to look for: no letter and no digit",
-        ),
-        ("foo \"bar", "the quote at character 5 has no end"),
+        ("", "nothing to search for: no letters or digits"),
+        ("=> *", "nothing to search for: no letters or digits"),
+        ("foo \"bar", "the quote at character 5 is not closed"),
         ("é (foo", "the `(` at character 3 is not closed"),
         ("foo )", "the `)` at character 5 closes nothing"),
-        (
-            "foo ()",
-            "there is nothing in the parentheses at character 5",
-        ),
-        ("foo or", "there is nothing after the `or` at character 5"),
-        ("or foo", "there is nothing before the `or` at character 1"),
-        (
-            "foo or or bar",
-            "there is nothing after the `or` at character 5",
-        ),
-        (
-            "and foo",
-            "there is nothing before the `and` at character 1",
-        ),
-        ("foo and", "there is nothing after the `and` at character 5"),
-        ("foo not", "there is nothing after the `not` at character 5"),
-        (
-            "(foo or) bar",
-            "there is nothing after the `or` at character 6",
-        ),
+        ("foo ()", "nothing inside the parentheses at character 5"),
+        ("foo or", "nothing after the `or` at character 5"),
+        ("or foo", "nothing before the `or` at character 1"),
+        ("foo or or bar", "nothing after the `or` at character 5"),
+        ("and foo", "nothing before the `and` at character 1"),
+        ("foo and", "nothing after the `and` at character 5"),
+        ("foo not", "nothing after the `not` at character 5"),
+        ("(foo or) bar", "nothing after the `or` at character 6"),
         ("not foo", ONLY_NOT),
         ("not foo not bar", ONLY_NOT),
         ("-foo", ONLY_NOT),
@@ -121,7 +106,7 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(shown("foo or not bar").starts_with("error: beside an `or`"));
     assert!(shown(&"(".repeat(10_000)).starts_with("error: "));
     assert!(shown(&"not ".repeat(10_000)).starts_with("error: "));
-    assert!(shown(&"word ".repeat(10_000)).starts_with("error: that is too much"));
+    assert!(shown(&"word ".repeat(10_000)).starts_with("error: too many words"));
 }
 
 proptest! {
@@ -133,7 +118,7 @@ proptest! {
     }
 }
 
-/// Returns whether a query can be answered without all that there is.
+/// Returns whether a query can be answered without scanning everything.
 fn is_sound(node: &Node) -> bool {
     match node {
         Node::All(nodes) => {

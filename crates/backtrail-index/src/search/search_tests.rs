@@ -1,5 +1,5 @@
-//! A table of queries with what they must and must not find, and that the answer does not
-//! depend on how the index came to be.
+//! A table of queries with what they must and must not find; the answer does not depend
+//! on how the index was built.
 
 use backtrail::{Block, Message, Role, Timestamp, ToolResult, ToolUse};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::testing::{TestTrail, built, opened, search, wanted};
 use super::*;
 use crate::feed::Sink as _;
 
-/// What is searched; each text is known by its number.
+/// The searched texts, known by their numbers.
 const TEXTS: &[&str] = &[
     /* 0 */ "call fooBar here",
     /* 1 */ "call foo_bar here",
@@ -51,7 +51,7 @@ fn queries_find_what_they_must_and_nothing_else() {
     let index = built(dir.path(), &[TestTrail::of_texts("s", TEXTS)]);
     let names: &[u64] = &[0, 1, 2, 3, 4];
     let table: &[(&str, &[u64])] = &[
-        // Names are found by their parts, and by themselves.
+        // Names are found by their parts and as a whole.
         ("foo", &[0, 1, 2, 3, 4, 5, 6, 7]),
         ("BAR", &[0, 1, 2, 3, 4, 5, 6, 7]),
         ("fooBar", &[0]),
@@ -75,7 +75,7 @@ fn queries_find_what_they_must_and_nothing_else() {
         ("a3f0*", &[9]),
         ("a3f09b2c1d4e5f60718293a4b5c6d7e8f9012345", &[9]),
         ("a3f09b2c", &[]),
-        // Words, phrases, beginnings.
+        // Words, phrases, prefixes.
         ("foo bar", &[0, 1, 2, 3, 4, 5, 6, 7]),
         ("\"foo bar\"", &[0, 1, 2, 3, 4, 6]),
         ("\"foo bar\" not phrase", names),
@@ -160,7 +160,7 @@ fn tools_models_roles_and_times_narrow_it_down() {
     let other = TestTrail::of_texts("t", &["rounding", "nothing"]);
     let dir = tempfile::tempdir().expect("a directory");
     let index = built(dir.path(), &[spoken, other]);
-    let count = |change: &dyn Fn(&mut Wanted)| {
+    let count = |change: &dyn Fn(&mut SearchRequest)| {
         let mut wanted = wanted("rounding");
         change(&mut wanted);
         search(&index, &wanted).total
@@ -179,8 +179,8 @@ fn tools_models_roles_and_times_narrow_it_down() {
     assert_eq!(count(&|w| w.since = at(1)), 3);
     assert_eq!(count(&|w| w.until = at(1)), 2);
     assert_eq!(count(&|w| w.limit = 0), 5);
-    let allowed = Allowed::of(index.known(), |trail| trail.session.as_str() == "t");
-    let only = find(&wanted("rounding"), &[Source::Dir(&index, &allowed)]).expect("searched");
+    let allowed = AllowedTrails::of(index.known(), |trail| trail.session.as_str() == "t");
+    let only = find(&wanted("rounding"), &[IndexSource::Dir(&index, &allowed)]).expect("searched");
     assert_eq!(only.total, 1);
     assert_eq!(only.hits[0].session.as_str(), "t");
 }
@@ -205,8 +205,8 @@ fn what_was_read_already_is_not_taken_in_twice() {
     let dir = tempfile::tempdir().expect("a directory");
     let trail = TestTrail::of_texts("s", &["apple", "pear"]);
     let index = built(dir.path(), std::slice::from_ref(&trail));
-    let mut writer = SearchWriter::go_on(dir.path(), &index).expect("a writer");
-    // A file of version 1 is told from its beginning, whatever was asked for.
+    let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");
+    // A file of version 1 is read from its beginning, whatever was requested.
     writer.begin(&trail.place(2)).expect("begun");
     trail.feed_one(0, &mut writer);
     trail.feed_one(1, &mut writer);
@@ -220,10 +220,10 @@ fn what_was_read_already_is_not_taken_in_twice() {
 fn roles_that_do_not_exist_are_named() {
     assert!(check_roles(&["User".to_owned(), "run".to_owned()]).is_ok());
     let error = check_roles(&["robot".to_owned()]).expect_err("no role");
-    assert!(error.to_string().starts_with("there is no role `robot`"));
+    assert!(error.to_string().starts_with("unknown role `robot`"));
 }
 
-/// Trails of which parts are added one after the other.
+/// Trails that are added in parts.
 fn trails(texts: &[Vec<String>]) -> Vec<TestTrail> {
     let names = ["a", "b", "c", "d"];
     let trail = |(texts, name): (&Vec<String>, &&'static str)| {
@@ -244,8 +244,11 @@ const QUERIES: [&str; 8] = [
     "a_b",
 ];
 
-/// Asserts that two ways to the same records give the same answers, scores included.
-fn assert_same(one: &dyn Fn(&Wanted) -> Found, other: &dyn Fn(&Wanted) -> Found) {
+/// Asserts that two indexes of the same records give the same answers, including scores.
+fn assert_same(
+    one: &dyn Fn(&SearchRequest) -> FoundRecords,
+    other: &dyn Fn(&SearchRequest) -> FoundRecords,
+) {
     for query in QUERIES {
         for order in [Order::Best, Order::Newest] {
             let mut wanted = wanted(query);
@@ -271,14 +274,14 @@ proptest! {
         let fresh = built(one.path(), &trails);
 
         // The first part of each, then the rest of each; one of them from its beginning.
-        let mut writer = SearchWriter::anew(other.path()).expect("a writer");
+        let mut writer = SearchWriter::rebuild(other.path()).expect("a writer");
         for trail in &trails {
             let mut part = trail.clone();
             part.messages.truncate(cut);
             part.feed(0, &mut writer);
         }
         let first = writer.commit().expect("committed");
-        let mut writer = SearchWriter::go_on(other.path(), &first).expect("a writer");
+        let mut writer = SearchWriter::resume(other.path(), &first).expect("a writer");
         let mut memory = MemoryWriter::new().expect("a writer");
         for (at, trail) in trails.iter().enumerate() {
             let from = if at == again { 0 } else { cut.min(trail.messages.len()) };
@@ -287,10 +290,10 @@ proptest! {
         }
         let memory = memory.finish().expect("finished");
         let (on_disk, in_memory) = (
-            Allowed::of(first.known(), |_| true),
-            Allowed::of(memory.known(), |_| true),
+            AllowedTrails::of(first.known(), |_| true),
+            AllowedTrails::of(memory.known(), |_| true),
         );
-        let sources = [Source::Dir(&first, &on_disk), Source::Memory(&memory, &in_memory)];
+        let sources = [IndexSource::Dir(&first, &on_disk), IndexSource::Memory(&memory, &in_memory)];
         assert_same(
             &|wanted| search(&fresh, wanted),
             &|wanted| find(wanted, &sources).expect("searched"),
@@ -312,7 +315,7 @@ fn many_small_commits_become_one_segment_and_answer_the_same() {
     for count in 1..=texts.len() {
         let mut part = whole.clone();
         part.messages.truncate(count);
-        let mut writer = SearchWriter::go_on(dir.path(), &index).expect("a writer");
+        let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");
         part.feed(count - 1, &mut writer);
         index = writer.commit().expect("committed");
         assert!(index.searcher.segment_readers().len() <= 13);
@@ -336,17 +339,17 @@ fn what_is_forgotten_or_given_up_is_not_found() {
         TestTrail::of_texts("two", &["apple"]),
     );
     let index = built(dir.path(), &[one.clone(), two.clone()]);
-    let mut writer = SearchWriter::go_on(dir.path(), &index).expect("a writer");
+    let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");
     writer.forget_session(&"two".parse().expect("an id"));
-    // Its reading fails after the first record: it stays as it was.
+    // Reading it fails after the first record: it stays as it was.
     writer.begin(&one.place(0)).expect("begun");
     one.feed_one(0, &mut writer);
     let index = writer.commit().expect("committed");
     assert_eq!(search(&index, &wanted("apple")).total, 1);
     assert_eq!(search(&index, &wanted("pear")).total, 1);
 
-    // It fails where it went on: what is mixed up is forgotten, to be read anew.
-    let mut writer = SearchWriter::go_on(dir.path(), &index).expect("a writer");
+    // It fails while continuing: mixed records are forgotten, to be read again.
+    let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");
     writer.begin(&one.place(1)).expect("begun");
     one.feed_one(1, &mut writer);
     two.feed(0, &mut writer);

@@ -1,4 +1,4 @@
-//! Making segments: the parts that an index has, each written once.
+//! Builds segments: the parts of an index, each written once.
 
 use std::fmt;
 use std::path::Path;
@@ -14,15 +14,15 @@ use super::dir::guarded;
 use super::document::Batch;
 use super::files::Files;
 
-/// How much memory a segment may take while it is made. With this much, there are about
-/// ten segments for a gigabyte of text.
+/// How much memory a segment may take while it is built. This gives about ten segments
+/// per gigabyte of text.
 const MEMORY: usize = 96 << 20;
-/// The most threads that make segments: each takes its own memory.
+/// The most threads that build segments; each uses its own memory.
 const MOST_THREADS: usize = 2;
-/// How many batches wait for them.
+/// How many batches may wait for them.
 const WAITING: usize = 2;
 
-/// Returns how segments are written: there is no text in them to be compressed.
+/// Returns the settings of segments: they contain no text to be compressed.
 pub(super) fn settings() -> IndexSettings {
     IndexSettings {
         docstore_compression: Compressor::None,
@@ -31,20 +31,19 @@ pub(super) fn settings() -> IndexSettings {
     }
 }
 
-/// A segment that is being made.
-pub(super) struct Making {
+/// A segment that is being built.
+pub(super) struct SegmentBuilder {
     segment: Segment,
     writer: SegmentWriter,
 }
 
-impl fmt::Debug for Making {
+impl fmt::Debug for SegmentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Making").finish_non_exhaustive()
+        f.debug_struct("SegmentBuilder").finish_non_exhaustive()
     }
 }
 
-impl Making {
-    /// Begins a segment of an index.
+impl SegmentBuilder {
     pub(super) fn begin(index: &Index, memory: usize) -> tantivy::Result<Self> {
         let segment = index.new_segment();
         let writer = SegmentWriter::for_segment(memory, segment.clone())?;
@@ -65,7 +64,7 @@ impl Making {
         self.writer.mem_usage() >= MEMORY
     }
 
-    /// Writes the segment; `None` where there is nothing in it.
+    /// Writes the segment; `None` if it is empty.
     pub(super) fn end(self) -> tantivy::Result<Option<SegmentMeta>> {
         let docs = self.writer.max_doc();
         if docs == 0 {
@@ -78,15 +77,14 @@ impl Making {
     }
 }
 
-/// Threads that make segments of what they are given.
+/// Threads that build segments.
 #[derive(Debug)]
-pub(super) struct Makers {
+pub(super) struct SegmentBuilders {
     batches: SyncSender<Batch>,
     threads: Vec<JoinHandle<Result<Vec<SegmentMeta>, String>>>,
 }
 
-impl Makers {
-    /// Starts them.
+impl SegmentBuilders {
     pub(super) fn start(index: &Index) -> Self {
         let (batches, receiver) = sync_channel(WAITING);
         let receiver = Arc::new(Mutex::new(receiver));
@@ -101,13 +99,14 @@ impl Makers {
         }
     }
 
-    /// Gives them records; waits while they are behind. What fails is told at the end.
+    /// Sends records to a thread, waiting if they are behind. Errors are returned by
+    /// `end`.
     pub(super) fn give(&self, batch: Batch) {
-        // It fails where no thread is left, and the end says why.
+        // If no thread is left, `end` returns the reason.
         self.batches.send(batch).ok();
     }
 
-    /// Waits until all is written.
+    /// Waits until everything is written.
     pub(super) fn end(self) -> Result<Vec<SegmentMeta>, String> {
         drop(self.batches);
         let mut segments = Vec::new();
@@ -131,7 +130,7 @@ fn make_segments(
     batches: &Mutex<Receiver<Batch>>,
 ) -> tantivy::Result<Vec<SegmentMeta>> {
     let mut segments = Vec::new();
-    let mut making: Option<Making> = None;
+    let mut making: Option<SegmentBuilder> = None;
     let next = || {
         let batches = batches.lock().unwrap_or_else(PoisonError::into_inner);
         batches.recv().ok()
@@ -139,7 +138,7 @@ fn make_segments(
     while let Some(batch) = next() {
         let current = match &mut making {
             Some(current) => current,
-            none => none.insert(Making::begin(index, MEMORY)?),
+            none => none.insert(SegmentBuilder::begin(index, MEMORY)?),
         };
         current.add(batch)?;
         if current.is_full()
@@ -154,13 +153,13 @@ fn make_segments(
     Ok(segments)
 }
 
-/// A segment with fewer records than this is small.
+/// Segments with fewer records are small.
 const SMALL: u32 = 20_000;
-/// How many small segments may be there.
+/// The most small segments.
 const MOST_SMALL: usize = 12;
 
-/// Makes one of the small segments once there are many of them: each is looked into for
-/// every question. Large ones stay as they are.
+/// Merges the small segments once there are many, because every query visits each. Large
+/// ones stay.
 pub(super) fn merge_small(
     dir: &Path,
     index: &Index,

@@ -1,4 +1,4 @@
-//! The piece of a message that shows why it was found.
+//! The part of a message that shows why it was found.
 
 use std::ops::Range;
 
@@ -6,22 +6,21 @@ use backtrail::RecordRef;
 use tantivy::tokenizer::Token;
 
 use super::Snippet;
-use super::fold::{Kind, kind};
-use super::pieces::add_record;
+use super::fold::{CharKind, kind};
 use super::query::{Node, ParsedQuery, Phrase};
+use super::record_text::add_record;
 use super::tokens::{APART, JOINED, words};
 
-/// About how many columns a snippet takes.
+/// The approximate width of a snippet in columns.
 const COLUMNS: usize = 160;
-/// How many of them may stand before the first word that was found.
+/// How many columns may come before the first match.
 const BEFORE: usize = 48;
-/// How far a cut moves to fall between words.
+/// How far a cut moves to be between words.
 const MOVE: usize = 24;
-/// How often a word is looked at in one piece; the best place is among the first ones.
+/// The most occurrences checked in one piece; the best place is among the first ones.
 const MOST: usize = 2_000;
 
-/// Makes the snippet of a record: a message, a summary or a run. What of it cannot be
-/// read has none.
+/// Returns the snippet of a message, a summary or a run; empty if it cannot be read.
 pub(crate) fn snippet_of_record(record: &RecordRef<'_>, query: &ParsedQuery) -> Snippet {
     let message = match record.message() {
         Ok(message) => message,
@@ -32,7 +31,7 @@ pub(crate) fn snippet_of_record(record: &RecordRef<'_>, query: &ParsedQuery) -> 
     best(&pieces, query)
 }
 
-/// Makes the snippet of the piece, and the place in it, with most of what was looked for.
+/// Returns the snippet of the piece and place with the most matches.
 fn best(pieces: &[String], query: &ParsedQuery) -> Snippet {
     let mut phrases = Vec::new();
     wanted(&query.root, &mut phrases);
@@ -50,7 +49,7 @@ fn best(pieces: &[String], query: &ParsedQuery) -> Snippet {
     }
     match best {
         Some((_, piece, marks)) => cut(piece, &marks),
-        // It was found by what is not shown, or is no more what it was.
+        // It matched something that is not shown, or has changed since.
         None => match pieces.iter().find(|piece| !piece.trim().is_empty()) {
             Some(piece) => cut(piece, &[]),
             None => Snippet::default(),
@@ -58,7 +57,7 @@ fn best(pieces: &[String], query: &ParsedQuery) -> Snippet {
     }
 }
 
-/// Gathers what shall be there.
+/// Collects the phrases that must match.
 fn wanted<'a>(node: &'a Node, out: &mut Vec<&'a Phrase>) {
     match node {
         Node::All(nodes) | Node::Any(nodes) => nodes.iter().for_each(|node| wanted(node, out)),
@@ -67,10 +66,10 @@ fn wanted<'a>(node: &'a Node, out: &mut Vec<&'a Phrase>) {
     }
 }
 
-/// Something that was found: which phrase, and where.
+/// A match: which phrase, and where.
 type Occurrence = (usize, Range<usize>);
 
-/// Returns where the phrases are in a piece, in order.
+/// Returns the matches in a piece, in order.
 fn occurrences(piece: &str, phrases: &[&Phrase]) -> Vec<Occurrence> {
     let tokens = words(piece);
     let mut found = Vec::new();
@@ -82,7 +81,7 @@ fn occurrences(piece: &str, phrases: &[&Phrase]) -> Vec<Occurrence> {
     found
 }
 
-/// Returns where a phrase is that begins with the word `first`.
+/// Returns the range of a phrase that begins with the word `first`.
 fn place(tokens: &[Token], first: usize, phrase: &Phrase) -> Option<Range<usize>> {
     let begin = tokens.get(first)?;
     let last = phrase.words.len().checked_sub(1)?;
@@ -101,7 +100,7 @@ fn place(tokens: &[Token], first: usize, phrase: &Phrase) -> Option<Range<usize>
     let mut end = begin.offset_to;
     for (word, (offset, _)) in phrase.words.iter().enumerate().skip(1) {
         let position = begin.position + offset;
-        // Two words in quotes may be of one name, and are closer then.
+        // Two quoted words may be in one name, and closer then.
         let is_pair = last == 1 && *offset == APART;
         let nearest = if is_pair {
             position - APART + JOINED
@@ -119,8 +118,8 @@ fn place(tokens: &[Token], first: usize, phrase: &Phrase) -> Option<Range<usize>
     Some(begin.offset_from..end)
 }
 
-/// Returns how many different phrases are close to each other where most of them are,
-/// and all places there.
+/// Returns the highest number of different phrases close to each other, and all matches
+/// there.
 fn densest(piece: &str, found: &[Occurrence]) -> (usize, Vec<Range<usize>>) {
     let mut best = (0, 0..0);
     let mut end = 0;
@@ -131,7 +130,7 @@ fn densest(piece: &str, found: &[Occurrence]) -> (usize, Vec<Range<usize>>) {
         {
             end += 1;
         }
-        // What is longer than a snippet stands alone.
+        // A match longer than a snippet is shown alone.
         let window = start..end.max(start + 1);
         let mut seen: Vec<usize> = found[window.clone()].iter().map(|(at, _)| *at).collect();
         seen.sort_unstable();
@@ -144,7 +143,7 @@ fn densest(piece: &str, found: &[Occurrence]) -> (usize, Vec<Range<usize>>) {
     (best.0, places.collect())
 }
 
-/// Returns whether two places of a text can stand in one snippet.
+/// Returns whether two places fit into one snippet.
 fn fits(piece: &str, from: usize, to: usize) -> bool {
     if to.saturating_sub(from) > COLUMNS * 4 {
         return false;
@@ -153,11 +152,11 @@ fn fits(piece: &str, from: usize, to: usize) -> bool {
     shown.chars().map(columns).sum::<usize>() <= COLUMNS - BEFORE
 }
 
-/// Returns about how many columns a character takes.
+/// Returns the approximate width of a character in columns.
 fn columns(c: char) -> usize {
     match kind(c) {
-        Kind::Mark => 0,
-        Kind::Single if c >= '\u{1100}' => 2,
+        CharKind::Mark => 0,
+        CharKind::Single if c >= '\u{1100}' => 2,
         _ => 1,
     }
 }
@@ -174,7 +173,7 @@ fn cut(piece: &str, marks: &[Range<usize>]) -> Snippet {
     }
     let lead = text.len();
     for (offset, c) in piece.get(from..to).unwrap_or_default().char_indices() {
-        // Blanks and line ends of any number are one blank.
+        // Any white space becomes one space.
         if c.is_whitespace() {
             if text.len() > lead && !text.ends_with(' ') {
                 text.push(' ');
@@ -194,7 +193,7 @@ fn cut(piece: &str, marks: &[Range<usize>]) -> Snippet {
     Snippet { text, marks }
 }
 
-/// Returns where the snippet begins whose first word is at `first`.
+/// Returns where the snippet begins whose first match is at `first`.
 fn cut_before(piece: &str, first: usize) -> usize {
     let before = piece.get(..first).unwrap_or_default();
     let mut taken = 0;
@@ -202,7 +201,7 @@ fn cut_before(piece: &str, first: usize) -> usize {
     for (at, c) in before.char_indices().rev() {
         taken += columns(c);
         if taken > BEFORE {
-            // The rest of a word that was cut is left out.
+            // The rest of a cut word is dropped.
             let rest = piece.get(from..first).unwrap_or_default();
             let blank = rest.char_indices().find(|(_, c)| c.is_whitespace());
             return match blank {
@@ -235,8 +234,8 @@ fn cut_after(piece: &str, from: usize) -> usize {
     piece.len()
 }
 
-/// Returns where a mark is in the text of the snippet. `places` tells where each of its
-/// characters was in the piece, where it is now, and where it ends.
+/// Returns the range of a mark in the snippet. `places` maps each character of the piece
+/// to its range in the snippet.
 fn moved(mark: &Range<usize>, places: &[(usize, Range<usize>)]) -> Option<Range<usize>> {
     let at = |offset: usize| places.partition_point(|(from, _)| *from < offset);
     let (_, first) = places.get(at(mark.start))?;

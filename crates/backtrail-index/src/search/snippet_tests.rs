@@ -1,12 +1,12 @@
-//! What a snippet shows.
+//! What snippets show.
 
 use backtrail::{Block, Message, ToolUse};
 use proptest::prelude::*;
 
 use super::*;
-use crate::search::pieces::add_message;
+use crate::search::record_text::add_message;
 
-/// Returns a snippet with its marks in brackets.
+/// Formats a snippet with its marks in brackets.
 fn shown(pieces: &[&str], query: &str) -> String {
     let query = ParsedQuery::parse(query).expect("a query");
     let pieces: Vec<String> = pieces.iter().map(|&piece| piece.to_owned()).collect();

@@ -1,6 +1,5 @@
-//! How fast it is, on text as agents and people write it. Run it by hand, optimised:
-//! `BACKTRAIL_SPEED_MB=1000 cargo test --release -p backtrail-index speed -- --ignored
-//! --nocapture`.
+//! Measurements on realistic text. Run by hand, optimized: `BACKTRAIL_SPEED_MB=1000 cargo
+//! test --release -p backtrail-index speed -- --ignored --nocapture`.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -106,7 +105,7 @@ impl Random {
     }
 }
 
-/// Returns how long all threads worked, in a tick of a hundredth of a second.
+/// Returns the processor time of all threads, in steps of a hundredth of a second.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks = stat.split(' ').skip(13).take(2);
@@ -128,7 +127,7 @@ fn speed_of_indexing_and_searching() {
         .map(|_| TestTrail::new("s", (0..256).map(|at| random.message(at)).collect()))
         .collect();
     let dir = tempfile::tempdir_in(".").expect("a directory");
-    let mut writer = SearchWriter::anew(dir.path()).expect("a writer");
+    let mut writer = SearchWriter::rebuild(dir.path()).expect("a writer");
     let (mut bytes, mut trail) = (0_u64, 0_usize);
     let size = |message: &Message| serde_json::to_vec(message).map_or(0, |json| json.len());
     let sizes: Vec<usize> = trails
@@ -199,7 +198,7 @@ fn speed_of_indexing_and_searching() {
 #[ignore = "measures; run it by hand"]
 fn speed_of_opening_with_ten_thousand_trails() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut writer = SearchWriter::anew(dir.path()).expect("a writer");
+    let mut writer = SearchWriter::rebuild(dir.path()).expect("a writer");
     let mut trail = TestTrail::of_texts("7f3a1c9e-52d4-4b7e-9d0a-3f8b6f2f4d11", &["word"]);
     for number in 0..10_000 {
         trail.number = number;

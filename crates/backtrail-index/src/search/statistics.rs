@@ -1,7 +1,7 @@
-//! How rare words are: what scores are made of.
+//! How rare words are, which determines scores.
 //!
-//! They are counted over all that is searched, on disk and in memory, and over what is
-//! still there: so the answer does not depend on how the index came to be.
+//! Words are counted over everything that is searched, on disk and in memory, without
+//! removed trails. So the answer does not depend on how the index was built.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,16 +13,16 @@ use tantivy::{DocSet as _, Searcher, TERMINATED, Term};
 use super::commit::KnownTrail;
 use super::document::NUMBERS;
 
-/// How many words a record has on average. It is set once, so that no record changes what
-/// another one scores by its length.
+/// The average number of words in a record. It is fixed, so that no record changes the
+/// scores of others by its length.
 const AVERAGE_WORDS: u64 = 150;
 
 /// A part of what is searched.
 pub(super) struct Counted<'a> {
     searcher: &'a Searcher,
-    /// How many records are of trails that are known.
+    /// The number of records of known trails.
     docs: u64,
-    /// Which trails are known, by their numbers, where there are records of others.
+    /// Which trail numbers are known, if there are records of others.
     live: Option<Vec<bool>>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// What is counted over all parts.
+/// The counts over all parts.
 pub(super) struct Statistics<'a> {
     pub(super) parts: Vec<Counted<'a>>,
     seen: Mutex<HashMap<Term, u64>>,
@@ -81,7 +81,7 @@ impl<'a> Statistics<'a> {
     }
 
     fn docs(&self) -> u64 {
-        // With none at all, everything is as rare as can be.
+        // With no records, everything is as rare as possible.
         self.parts.iter().map(|part| part.docs).sum::<u64>().max(1)
     }
 }

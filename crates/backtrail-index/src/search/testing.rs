@@ -1,4 +1,4 @@
-//! What tests of the search share: records without a store.
+//! Shared test support: records without a store.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl TestTrail {
         Self::new(session, texts.iter().map(message).collect())
     }
 
-    /// Feeds the messages from the `from`-th on. Each takes a hundred bytes.
+    /// Feeds the messages from `from` on. Each takes a hundred bytes.
     pub(super) fn feed(&self, from: usize, sink: &mut dyn Sink) {
         sink.begin(&self.place(from)).expect("begun");
         for seq in from..self.messages.len() {
@@ -86,14 +86,14 @@ impl TestTrail {
 
 /// Builds an index of trails on disk.
 pub(super) fn built(derived: &Path, trails: &[TestTrail]) -> SearchDir {
-    let mut writer = SearchWriter::anew(derived).expect("a writer");
+    let mut writer = SearchWriter::rebuild(derived).expect("a writer");
     for trail in trails {
         trail.feed(0, &mut writer);
     }
     writer.commit().expect("committed")
 }
 
-/// Opens what must be sound.
+/// Opens an index that must be sound.
 pub(super) fn opened(derived: &Path) -> SearchDir {
     match SearchDir::open(derived).expect("opened") {
         Opened::Ready(dir) => dir,
@@ -101,9 +101,9 @@ pub(super) fn opened(derived: &Path) -> SearchDir {
     }
 }
 
-/// Looks for words everywhere.
-pub(super) fn wanted(words: &str) -> Wanted {
-    Wanted {
+/// A search for words everywhere.
+pub(super) fn wanted(words: &str) -> SearchRequest {
+    SearchRequest {
         query: ParsedQuery::parse(words).expect(words),
         roles: Vec::new(),
         tools: Vec::new(),
@@ -116,7 +116,7 @@ pub(super) fn wanted(words: &str) -> Wanted {
 }
 
 /// Searches all of an index.
-pub(super) fn search(dir: &SearchDir, wanted: &Wanted) -> Found {
-    let allowed = Allowed::of(dir.known(), |_| true);
-    find(wanted, &[Source::Dir(dir, &allowed)]).expect("searched")
+pub(super) fn search(dir: &SearchDir, wanted: &SearchRequest) -> FoundRecords {
+    let allowed = AllowedTrails::of(dir.known(), |_| true);
+    find(wanted, &[IndexSource::Dir(dir, &allowed)]).expect("searched")
 }

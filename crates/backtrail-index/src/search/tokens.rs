@@ -1,33 +1,33 @@
-//! Words, as they are found.
+//! Splits text into searchable words.
 //!
-//! A word is in lower case and without accents. What programmers write as one name is
-//! several words, each found by itself: `fooBar`, `foo_bar`, `foo::bar` and `--foo-bar`
-//! are `foo` and `bar`. How far two words are apart tells what stands between them: upper
-//! case, an underscore, a slash, a space. So a name is found whole and as it is written,
-//! and not where its words just follow each other. No two distances add up to a third:
-//! what is so far apart follows each other. A name told apart by upper case alone has one
-//! more word, all of it together, so that `foobar` finds `fooBar`.
+//! Words are in lower case and without accents. A name in source code is several words,
+//! each found on its own: `fooBar`, `foo_bar`, `foo::bar` and `--foo-bar` are `foo` and
+//! `bar`. The distance between two words encodes what is between them: upper case, an
+//! underscore, a slash, a space. So a name is found as it is written, and not where its
+//! words merely follow each other. No two distances add up to a third, so that words at
+//! such a distance are neighbours. A name split by upper case alone has one more word,
+//! the whole name, so that `foobar` finds `fooBar`.
 //!
-//! Scripts without spaces have a word for each character; any run of them is found.
+//! Scripts without spaces have a word for each character; any sequence of them is found.
 
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
-use super::fold::{Kind, kind, push_folded};
+use super::fold::{CharKind, kind, push_folded};
 
-/// The longest word, in bytes. Of longer ones (hashes, encoded data), this much of their
-/// beginning is found.
+/// The longest word in bytes. Longer ones (hashes, encoded data) are found by this much
+/// of their beginning.
 pub(super) const LONGEST: usize = 64;
-/// How far words of one name are apart that nothing stands between: the least distance.
+/// The distance of words in a name with nothing between them: the smallest one.
 pub(super) const JOINED: usize = 8;
-/// How far words are apart that are of no one name: the greatest distance, and less than
-/// two of the least.
+/// The distance of words that are not in one name: the greatest one, and less than twice
+/// the smallest.
 pub(super) const APART: usize = 15;
-/// Where the first word of a piece of text is: behind everything before it, so that no
-/// phrase goes from one piece to the next.
+/// The position of the first word of a piece: after everything before it, so that no
+/// phrase spans two pieces.
 const FIRST: usize = 2 * APART;
-/// How many characters stand between the words of one name at most: `://`, `../`.
+/// The most characters between the words of one name: `://`, `../`.
 const LONGEST_JOINT: usize = 3;
-/// Encoded data of this length is one word, however it looks.
+/// Encoded data of this length is one word, whatever it looks like.
 const BLOB: usize = 256;
 
 /// Splits text into words for tantivy.
@@ -48,8 +48,7 @@ impl Tokenizer for Words {
     }
 }
 
-/// The words of a text. They are pushed where that is asked for, which is fast; whoever
-/// pulls them makes a list first.
+/// The words of a text. Pushing them is fast; pulling them builds a list first.
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
     text: &'a str,
@@ -83,7 +82,7 @@ impl TokenStream for Stream<'_> {
     }
 }
 
-/// Returns the words of a text, with where they stand in it.
+/// Returns the words of a text with their positions.
 pub(super) fn words(text: &str) -> Vec<Token> {
     let mut words = Vec::new();
     each_word(text, &mut Token::default(), &mut |token| {
@@ -97,7 +96,7 @@ pub(super) fn is_whole(token: &Token) -> bool {
     token.position_length > 1
 }
 
-/// Tells each word of a text, with where it stands; `token` is scratch space.
+/// Calls `sink` with each word of a text; `token` is scratch space.
 pub(super) fn each_word(text: &str, token: &mut Token, sink: &mut dyn FnMut(&Token)) {
     Splitter {
         text,
@@ -109,7 +108,7 @@ pub(super) fn each_word(text: &str, token: &mut Token, sink: &mut dyn FnMut(&Tok
     .run();
 }
 
-/// What a byte is.
+/// The class of a byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Lower,
@@ -117,11 +116,11 @@ enum Class {
     Digit,
     Joint,
     Other,
-    /// A part of a character that takes more than one.
+    /// A part of a multi-byte character.
     Wide,
 }
 
-/// What each byte is.
+/// The class of each byte.
 static CLASSES: [Class; 256] = classes();
 
 const fn classes() -> [Class; 256] {
@@ -151,14 +150,13 @@ fn is_alphanumeric(byte: u8) -> bool {
     matches!(class(byte), Class::Lower | Class::Upper | Class::Digit)
 }
 
-/// Walks through a text.
 struct Splitter<'a> {
     text: &'a str,
     token: &'a mut Token,
     sink: &'a mut dyn FnMut(&Token),
-    /// Where the last word is.
+    /// The position of the last word.
     last: usize,
-    /// How far the next one is from it.
+    /// The distance to the next word.
     gap: usize,
 }
 
@@ -179,7 +177,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Passes over what stands between words of one name.
+    /// Skips the characters between words of one name.
     fn joint(&mut self, from: usize) -> usize {
         let rest = &self.text.as_bytes()[from..];
         let joint = rest
@@ -194,7 +192,7 @@ impl Splitter<'_> {
         from + joint
     }
 
-    /// Passes over ASCII letters and digits; most text is that.
+    /// Reads ASCII letters and digits, which most text consists of.
     fn ascii_run(&mut self, from: usize) -> usize {
         let text = self.text;
         let bytes = text.as_bytes();
@@ -217,7 +215,8 @@ impl Splitter<'_> {
         to
     }
 
-    /// Tells the parts of a name, and runs of letters that only upper case parts as well.
+    /// Emits the parts of a name, and joined runs of letters that only upper case
+    /// separates.
     fn emit_parts(&mut self, from: usize, to: usize, parts: &Parts) {
         let mut part = 0;
         while part < parts.count {
@@ -245,42 +244,42 @@ impl Splitter<'_> {
         self.emit(from, to, length);
     }
 
-    /// Passes over letters, digits and single characters of any script.
+    /// Reads letters, digits and single characters of any script.
     fn wide_run(&mut self, from: usize) -> usize {
         let text = self.text;
         let mut word_from = from;
-        let mut last = Kind::Other;
+        let mut last = CharKind::Other;
         self.token.text.clear();
         for (offset, c) in text[from..].char_indices() {
             let at = from + offset;
             let now = kind(c);
             match now {
-                Kind::Mark => continue,
-                Kind::Other => {
+                CharKind::Mark => continue,
+                CharKind::Other => {
                     self.flush(word_from, at);
-                    // What is no part of a word is looked at by the caller, unless it is
-                    // wide: that would come back here.
+                    // The caller handles characters that are not part of a word, unless
+                    // they are wide, which would come back here.
                     if c.is_ascii() {
                         return at;
                     }
                     self.gap = APART;
                     return at + c.len_utf8();
                 }
-                Kind::Single => {
+                CharKind::Single => {
                     self.flush(word_from, at);
                     word_from = at;
                     push_folded(c, &mut self.token.text);
                     self.flush(word_from, at + c.len_utf8());
                     word_from = at + c.len_utf8();
                 }
-                Kind::Lower | Kind::Upper | Kind::Digit => {
+                CharKind::Lower | CharKind::Upper | CharKind::Digit => {
                     if is_boundary(last, now) {
                         self.flush(word_from, at);
                     }
                     if self.token.text.is_empty() {
                         word_from = at;
                     }
-                    // What is too long is still passed over.
+                    // The rest of a long word is skipped.
                     if self.token.text.len() < LONGEST {
                         push_folded(c, &mut self.token.text);
                     }
@@ -310,7 +309,7 @@ impl Splitter<'_> {
     }
 }
 
-/// Returns how far words of one name are apart that these characters stand between.
+/// Returns the distance of words in a name with these characters between them.
 fn distance(joint: &[u8]) -> usize {
     JOINED
         + match joint {
@@ -323,35 +322,35 @@ fn distance(joint: &[u8]) -> usize {
         }
 }
 
-/// Returns whether a word goes on with the first character of a text.
+/// Returns whether the first character of a text continues a word.
 fn goes_on(rest: &str) -> bool {
     let first = rest.chars().next().map(kind);
     matches!(
         first,
-        Some(Kind::Lower | Kind::Upper | Kind::Digit | Kind::Mark)
+        Some(CharKind::Lower | CharKind::Upper | CharKind::Digit | CharKind::Mark)
     )
 }
 
-/// Returns whether one part of a name ends between two characters.
-fn is_boundary(last: Kind, now: Kind) -> bool {
+/// Returns whether a part of a name ends between two characters.
+fn is_boundary(last: CharKind, now: CharKind) -> bool {
     matches!(
         (last, now),
-        (Kind::Lower, Kind::Upper)
-            | (Kind::Digit, Kind::Lower | Kind::Upper)
-            | (Kind::Lower | Kind::Upper, Kind::Digit)
+        (CharKind::Lower, CharKind::Upper)
+            | (CharKind::Digit, CharKind::Lower | CharKind::Upper)
+            | (CharKind::Lower | CharKind::Upper, CharKind::Digit)
     )
 }
 
-/// How many parts of a name are told apart; one with more is noise.
+/// The most parts of a name; a name with more is noise.
 const MOST_PARTS: usize = 24;
 
 /// The parts of a run of ASCII letters and digits.
 struct Parts {
-    /// Where each begins.
+    /// Where each part begins.
     begins: [u16; MOST_PARTS],
-    /// Which of them are of digits.
+    /// Which parts are digits.
     digits: u32,
-    /// How many there are, be there place for them or not.
+    /// The number of parts, even if there is no room for them.
     count: usize,
 }
 
@@ -367,7 +366,7 @@ impl Parts {
             let now = class(byte);
             match (last, now) {
                 (Some(last), now) if last == now => {}
-                // Of `HTTPServer`, the S is the server's.
+                // In `HTTPServer`, the S belongs to `Server`.
                 (Some(Class::Upper), Class::Lower) => {
                     let is_acronym = at >= 2 && class(run[at - 2]) == Class::Upper;
                     if is_acronym {
@@ -389,8 +388,8 @@ impl Parts {
         self.count += 1;
     }
 
-    /// Returns whether the parts say nothing: hashes, ids, encoded data. Their parts are
-    /// two characters long on average; in what is short that may be chance.
+    /// Returns whether the parts are meaningless: hashes, ids, encoded data. Their parts
+    /// are two characters long on average; in short runs that may be chance.
     fn is_noise(&self, len: usize) -> bool {
         let are_short = match len {
             ..16 => len < self.count * 2,
@@ -409,7 +408,7 @@ impl Parts {
         (begin(part), end)
     }
 
-    /// Returns how many parts of letters follow each other from one on.
+    /// Returns how many parts of letters follow each other from `part` on.
     fn letters_from(&self, part: usize) -> usize {
         (part..self.count)
             .take_while(|part| self.digits >> part & 1 == 0)
@@ -417,8 +416,8 @@ impl Parts {
     }
 }
 
-/// Returns where encoded data ends that begins with a noisy run; the end of the run where
-/// it is no such data.
+/// Returns where encoded data that begins with a noisy run ends, or the end of the run if
+/// it is not encoded data.
 fn blob_end(bytes: &[u8], from: usize, to: usize) -> usize {
     if to - from < 20 {
         return to;

@@ -1,10 +1,11 @@
-//! What words a text has.
+//! The words of a text.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Returns the words of a text with a space where they are apart, wholes in brackets.
+/// Returns the words of a text with a space where they are apart, whole names in
+/// brackets.
 fn shown(text: &str) -> String {
     let mut shown = String::new();
     let mut last = None;

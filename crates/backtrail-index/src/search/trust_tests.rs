@@ -1,4 +1,4 @@
-//! Files that are not as they were left are not trusted, and no damage is a panic.
+//! Changed files are not trusted, and no damage causes a panic.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn files(derived: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns whether an index is ready, which is then asked something.
+/// Returns whether an index is ready, and queries it if so.
 fn answers(derived: &Path) -> bool {
     match SearchDir::open(derived).expect("opened") {
         Opened::Ready(dir) => {
@@ -29,14 +29,14 @@ fn answers(derived: &Path) -> bool {
     }
 }
 
-/// Builds it anew as the glue does, and asserts that it answers.
+/// Rebuilds the index and asserts that it answers.
 fn assert_rebuilt(derived: &Path) {
     let index = built(derived, &[trail()]);
     assert_eq!(search(&index, &wanted("alpha")).total, 2);
     assert!(answers(derived));
 }
 
-/// What is done to a file.
+/// A way to damage a file.
 type Damage = (&'static str, fn(&Path));
 
 #[test]
@@ -64,7 +64,7 @@ fn every_file_that_is_damaged_is_seen() {
     ];
     for at in 0..count {
         for (what, damage) in damages {
-            // The names differ from time to time, and their order with them.
+            // The names and their order differ between runs.
             let mut all = files(dir.path());
             all.sort_by_key(|path| path.extension().map(|ext| ext.to_owned()));
             let path = &all[at];
@@ -84,7 +84,7 @@ fn a_newer_version_is_built_anew() {
     let newer: Vec<u8> = [b"backtrail search 2\n", &text[19..]].concat();
     fs::write(&commit, newer).expect("written");
     match SearchDir::open(dir.path()).expect("opened") {
-        Opened::Unusable(why) => assert_eq!(why, "it is of another version"),
+        Opened::Unusable(why) => assert_eq!(why, "it has another version"),
         other => panic!("{other:?}"),
     }
     assert_rebuilt(dir.path());
@@ -99,8 +99,8 @@ fn something_else_in_its_place_is_built_anew() {
     assert_rebuilt(dir.path());
 }
 
-/// Files whose lengths and times are as they were, but whose bytes are not, come past
-/// the seal. No answer is right then, but none is a panic.
+/// Files with unchanged lengths and times but changed bytes pass the seal. Their answers
+/// may be wrong, but must not be a panic.
 #[test]
 fn damage_that_no_seal_shows_is_no_panic() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -125,8 +125,8 @@ fn damage_that_no_seal_shows_is_no_panic() {
             put(&bad);
             if let Opened::Ready(index) = SearchDir::open(dir.path()).expect("opened") {
                 for query in ["alpha", "\"alpha beta\"", "a*", "alpha or delta"] {
-                    let allowed = Allowed::of(index.known(), |_| true);
-                    drop(find(&wanted(query), &[Source::Dir(&index, &allowed)]));
+                    let allowed = AllowedTrails::of(index.known(), |_| true);
+                    drop(find(&wanted(query), &[IndexSource::Dir(&index, &allowed)]));
                 }
             }
         }
@@ -140,15 +140,15 @@ fn what_a_dead_process_left_is_cleaned_up() {
     let dir = tempfile::tempdir().expect("a directory");
     let index = built(dir.path(), &[trail()]);
     let before = files(dir.path()).len();
-    // One that dies after it wrote a segment, before its commit.
-    let mut writer = SearchWriter::go_on(dir.path(), &index).expect("a writer");
+    // A process that dies after writing a segment, before its commit.
+    let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");
     TestTrail::of_texts("t", &["alpha"]).feed(0, &mut writer);
     std::mem::forget(writer);
     fs::write(dir.path().join("search-1/0123.pos"), "half").expect("written");
     fs::write(dir.path().join("search-1/commit-new"), "half").expect("written");
     assert!(answers(dir.path()));
     let index = opened(dir.path());
-    let mut writer = SearchWriter::go_on(dir.path(), &index).expect("a writer");
+    let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");
     assert_eq!(files(dir.path()).len(), before);
     writer.begin(&trail().place(0)).expect("begun");
     writer.commit().expect("committed");
@@ -174,7 +174,7 @@ fn an_index_that_is_mostly_dead_is_worn() {
     let mut index = built(dir.path(), std::slice::from_ref(&trail));
     let mut worn = Vec::new();
     for _ in 0..2 {
-        let mut writer = SearchWriter::go_on(dir.path(), &index).expect("a writer");
+        let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");
         trail.feed(0, &mut writer);
         index = writer.commit().expect("committed");
         worn.push(index.is_worn());

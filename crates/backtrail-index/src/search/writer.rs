@@ -1,4 +1,4 @@
-//! Adding to the index on disk.
+//! Adds records to the index on disk.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,33 +9,33 @@ use std::path::{Path, PathBuf};
 use backtrail::SessionId;
 use tantivy::{Index, IndexMeta, SegmentMeta};
 
-use super::book::TrailBook;
 use super::commit::{self, Commit, sync_dir};
 use super::dir::{SearchDir, guarded, open_index, path};
 use super::document::{Batch, schema, tokenizers};
 use super::files::Files;
-use super::segments::{Makers, Making, merge_small, settings};
+use super::segments::{SegmentBuilder, SegmentBuilders, merge_small, settings};
+use super::trail_table::TrailTable;
 use crate::error::{Error, Result};
 use crate::feed::{End, Said, Sink, TrailPlace};
 use crate::seal::Seal;
 
-/// How much text goes to a thread at once.
+/// How much text is sent to a thread at once.
 const BATCH: usize = 512 << 10;
-/// What the little that needs no thread begins with; it takes more once it needs that.
+/// The initial size of a segment built without a thread; it grows as needed.
 const LITTLE: usize = 1 << 20;
 
-/// Adds to the index, or builds it anew. One at a time: whoever has one holds the lock.
+/// Adds to the index, or rebuilds it. The caller holds the lock, so there is only one.
 ///
-/// The directory is the index's alone: what is in it and not of the last commit is
-/// removed.
+/// The directory belongs to the index alone: anything in it that the last commit does not
+/// name is removed.
 pub(crate) struct SearchWriter {
     dir: PathBuf,
     index: Index,
-    /// What is in the index, whether it was committed yet or not.
+    /// The segments of the index, committed or not.
     segments: Vec<SegmentMeta>,
-    book: TrailBook,
+    trails: TrailTable,
     batch: Batch,
-    makers: Option<Makers>,
+    makers: Option<SegmentBuilders>,
 }
 
 impl fmt::Debug for SearchWriter {
@@ -47,8 +47,8 @@ impl fmt::Debug for SearchWriter {
 }
 
 impl SearchWriter {
-    /// Adds to what was opened, which must be the newest.
-    pub(crate) fn go_on(derived: &Path, opened: &SearchDir) -> Result<Self> {
+    /// Adds to an opened index, which must be the newest.
+    pub(crate) fn resume(derived: &Path, opened: &SearchDir) -> Result<Self> {
         let dir = path(derived);
         let commit = &opened.commit;
         clean(&dir, &commit.seal)?;
@@ -57,12 +57,12 @@ impl SearchWriter {
             let segments = index.searchable_segment_metas()?;
             Ok((index, segments))
         })?;
-        let book = TrailBook::new(&commit.trails, commit.next_ordinal);
-        Ok(Self::with(dir, index, segments, book))
+        let trails = TrailTable::new(&commit.trails, commit.next_ordinal);
+        Ok(Self::with(dir, index, segments, trails))
     }
 
-    /// Builds all from nothing. What is there answers until the first commit.
-    pub(crate) fn anew(derived: &Path) -> Result<Self> {
+    /// Builds a new index. The existing one answers until the first commit.
+    pub(crate) fn rebuild(derived: &Path) -> Result<Self> {
         let dir = path(derived);
         make_dir(&dir)?;
         match Commit::read(&dir)? {
@@ -74,15 +74,15 @@ impl SearchWriter {
             index.set_tokenizers(tokenizers());
             Ok(index)
         })?;
-        Ok(Self::with(dir, index, Vec::new(), TrailBook::default()))
+        Ok(Self::with(dir, index, Vec::new(), TrailTable::default()))
     }
 
-    fn with(dir: PathBuf, index: Index, segments: Vec<SegmentMeta>, book: TrailBook) -> Self {
+    fn with(dir: PathBuf, index: Index, segments: Vec<SegmentMeta>, trails: TrailTable) -> Self {
         Self {
             dir,
             index,
             segments,
-            book,
+            trails,
             batch: Batch::default(),
             makers: None,
         }
@@ -90,13 +90,13 @@ impl SearchWriter {
 
     /// Forgets all trails of a session.
     pub(crate) fn forget_session(&mut self, session: &SessionId) {
-        self.book.forget_session(session);
+        self.trails.forget_session(session);
     }
 
-    /// Makes what was taken in durable and seen, and returns the index with it. After an
-    /// error, give this writer up: what was committed before it is still there.
+    /// Makes the added records durable and visible, and returns the new index. After an
+    /// error, drop this writer; earlier commits remain.
     pub(crate) fn commit(&mut self) -> Result<SearchDir> {
-        self.book.give_up();
+        self.trails.give_up();
         self.write_segments()?;
         let segments = std::mem::take(&mut self.segments);
         self.segments = tantivy(|| merge_small(&self.dir, &self.index, segments))?;
@@ -105,7 +105,7 @@ impl SearchWriter {
             segments: self.segments.clone(),
             ..IndexMeta::with_schema(schema())
         };
-        let (trails, next_ordinal) = self.book.known();
+        let (trails, next_ordinal) = self.trails.known();
         let commit = Commit {
             seal: self.seal(&meta)?,
             meta: serde_json::to_vec(&meta).map_err(|error| failed(error.to_string()))?,
@@ -114,14 +114,14 @@ impl SearchWriter {
             trails,
         };
         make_private(&self.dir)?;
-        // What the commit names is durable before it is.
+        // The files that the commit names are made durable before it.
         sync_dir(&self.dir)?;
         commit.write(&self.dir)?;
         clean(&self.dir, &commit.seal)?;
         SearchDir::of_commit(&self.dir, commit).map_err(failed)
     }
 
-    /// Writes what was taken in since the last commit.
+    /// Writes the records added since the last commit.
     fn write_segments(&mut self) -> Result<()> {
         let last = std::mem::take(&mut self.batch);
         let made = match self.makers.take() {
@@ -130,7 +130,7 @@ impl SearchWriter {
                 makers.end().map_err(failed)?
             }
             None => tantivy(|| {
-                let mut making = Making::begin(&self.index, LITTLE)?;
+                let mut making = SegmentBuilder::begin(&self.index, LITTLE)?;
                 making.add(last)?;
                 Ok(making.end()?.into_iter().collect())
             })?,
@@ -148,32 +148,32 @@ impl SearchWriter {
 
 impl Sink for SearchWriter {
     fn begin(&mut self, place: &TrailPlace) -> Result<()> {
-        self.book.begin(place)
+        self.trails.begin(place)
     }
 
     fn record(&mut self, said: &Said<'_>) -> Result<()> {
-        let Some(trail) = self.book.ordinal(said.byte) else {
+        let Some(trail) = self.trails.ordinal(said.byte) else {
             return Ok(());
         };
         if self.batch.add_record(trail, said) {
-            self.book.count();
+            self.trails.count();
         }
         if self.batch.bytes() >= BATCH {
             let makers = self
                 .makers
-                .get_or_insert_with(|| Makers::start(&self.index));
+                .get_or_insert_with(|| SegmentBuilders::start(&self.index));
             makers.give(std::mem::take(&mut self.batch));
         }
         Ok(())
     }
 
     fn end(&mut self, end: Option<End>) -> Result<()> {
-        self.book.end(end);
+        self.trails.end(end);
         Ok(())
     }
 }
 
-/// Makes the directory, in place of whatever else has its name.
+/// Creates the directory, replacing anything else with its name.
 fn make_dir(dir: &Path) -> Result<()> {
     let failed = |error| Error::io("cannot make", dir, error);
     if fs::symlink_metadata(dir).is_ok_and(|meta| !meta.is_dir()) {
@@ -184,8 +184,8 @@ fn make_dir(dir: &Path) -> Result<()> {
     builder.create(dir).map_err(failed)
 }
 
-/// Removes all from the directory but the commit and what it names: what processes left
-/// that died, and what is of older commits. Readers that have it open keep it.
+/// Removes everything from the directory but the commit and the files it names: leftovers
+/// of dead processes and of older commits. Readers that have them open keep them.
 fn clean(dir: &Path, keep: &Seal) -> Result<()> {
     let names = keep.names().into_iter().chain([commit::NAME]);
     remove_all_but(dir, &names.collect())
@@ -218,7 +218,6 @@ fn remove_all_but(dir: &Path, names: &HashSet<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Runs something of tantivy's.
 fn tantivy<T>(run: impl FnOnce() -> tantivy::Result<T>) -> Result<T> {
     guarded(run).map_err(failed)
 }
@@ -230,7 +229,8 @@ fn failed(what: String) -> Error {
     }
 }
 
-/// Takes from others the right to read what is in a directory: tantivy leaves it to them.
+/// Makes the files in a directory readable by their owner only, which tantivy does not
+/// do.
 #[cfg(unix)]
 fn make_private(dir: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What the catalogue says of sessions.
+//! What the catalogue lists about sessions.
 
 use backtrail::{ForkOptions, Message, Note, SessionOptions};
 use backtrail_index::{Filter, WorkspaceFilter};
@@ -27,7 +27,7 @@ fn a_session_is_listed_with_what_was_said_and_spent() {
     assert_eq!(row.spending.estimated_calls, 1, "the call of the tool");
     assert_eq!(row.error, None);
 
-    // It goes on where it stopped.
+    // It continues where it stopped.
     session.append(Message::user_text("and now?")).unwrap();
     respond(&session, "r1", (20, 9), "the same response again");
     respond(&session, "r2", (5, 5), "another");
@@ -81,7 +81,7 @@ fn forks_and_rewinds_count_what_is_on_their_line_and_what_they_spent() {
     let mut filter = Filter::default();
     filter.family_of = Some(fork.id().clone());
     assert_eq!(home.index().sessions(&filter).unwrap().len(), 2);
-    let report = home.index().spending(&filter, None).unwrap();
+    let report = home.index().spending(&filter).unwrap();
     assert_eq!(report.total.input_tokens, 11_110);
     assert_eq!(report.sessions, 2);
 }
@@ -136,7 +136,7 @@ fn f26_sessions_are_found_where_their_directory_is_now() {
     }
     assert_eq!(home.rows().len(), 2);
 
-    // Copied, so that nothing but the person knows.
+    // Copied, so that only the user knows.
     std::fs::create_dir(&new).unwrap();
     std::fs::remove_dir(&old).unwrap();
     home.store

@@ -1,4 +1,4 @@
-//! Derived data that is gone, cut, overwritten or of another version: the answers stay.
+//! Missing, truncated, overwritten or foreign derived data never changes an answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use backtrail_index::{
 use crate::kit::{Home, call_tool, respond};
 use crate::random::Random;
 
-/// All that can be asked.
+/// The answers to all kinds of queries.
 #[derive(Debug, PartialEq)]
 struct Answers {
     sessions: Vec<SessionRow>,
@@ -23,16 +23,14 @@ fn ask(index: &Index) -> Answers {
     let words = ["refund", "\"lost a cent\"", "round*", "output or nothing"];
     Answers {
         sessions: index.sessions(&Filter::default()).unwrap(),
-        spending: index
-            .spending(&Filter::default(), Some(Group::Model))
-            .unwrap(),
+        spending: index.spending_by(&Filter::default(), Group::Model).unwrap(),
         found: words
             .map(|words| index.search(&SearchQuery::new(words)).unwrap())
             .to_vec(),
     }
 }
 
-/// A store with something to find, all of it indexed.
+/// A store with indexed sessions.
 fn indexed() -> Home {
     let home = Home::new();
     for n in 0..6 {
@@ -60,7 +58,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Ways to harm a file.
+/// Damages a file in a random way.
 fn harms(path: &Path, random: &mut Random) {
     let mut bytes = fs::read(path).unwrap();
     let noise = |random: &mut Random, n: usize| -> Vec<u8> {
@@ -141,14 +139,14 @@ fn what_a_newer_version_wrote_is_left_alone_and_not_read() {
     let home = indexed();
     let expected = ask(&home.index());
     let derived = home.store.root().join("derived");
-    let database = derived.join("catalogue-1.db");
+    let database = derived.join("catalogue-2.db");
     let newer = rusqlite::Connection::open(&database).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     newer.close().unwrap();
-    fs::write(derived.join("catalogue-2.db"), "of a newer version").unwrap();
+    fs::write(derived.join("catalogue-3.db"), "of a newer version").unwrap();
     fs::create_dir(derived.join("search-2")).unwrap();
     assert_eq!(ask(&home.index()), expected);
-    let kept = fs::read_to_string(derived.join("catalogue-2.db")).unwrap();
+    let kept = fs::read_to_string(derived.join("catalogue-3.db")).unwrap();
     assert_eq!(kept, "of a newer version");
 }
 
@@ -214,7 +212,7 @@ fn nobody_else_may_read_what_was_derived() {
 fn what_somebody_else_wrote_into_the_catalogue_counts_for_nothing() {
     let home = indexed();
     let expected = ask(&home.index());
-    let database = home.store.root().join("derived/catalogue-1.db");
+    let database = home.store.root().join("derived/catalogue-2.db");
     let other = rusqlite::Connection::open(&database).unwrap();
     let changed = other.execute("UPDATE totals SET input = input + 1000", []);
     assert!(changed.unwrap() > 0, "the database is whole, and wrong");

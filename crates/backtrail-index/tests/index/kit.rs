@@ -1,4 +1,4 @@
-//! Stores to derive something from.
+//! Stores for the tests of derived data.
 
 use backtrail::{
     Block, Draft, Message, Session, SessionOptions, Store, ToolResult, ToolUse, Usage,
@@ -33,12 +33,12 @@ impl Home {
             .unwrap()
     }
 
-    /// Lists all sessions, as an index that was just opened sees them.
+    /// Lists all sessions with a newly opened index.
     pub(crate) fn rows(&self) -> Vec<SessionRow> {
         self.index().sessions(&Filter::default()).unwrap()
     }
 
-    /// Lists all sessions, as a catalogue that was just built sees them.
+    /// Lists all sessions with a newly built catalogue.
     pub(crate) fn rebuilt_rows(&self) -> Vec<SessionRow> {
         let index = self.index();
         index.rebuild().unwrap();
@@ -46,7 +46,7 @@ impl Home {
     }
 }
 
-/// Says something in a session, as a response with a usage.
+/// Appends a response with usage.
 pub(crate) fn respond(session: &Session, id: &str, tokens: (u64, u64), text: &str) -> u64 {
     let reply = Message::assistant([Block::text(text)]).usage(Usage::new(tokens.0, tokens.1));
     session
@@ -54,7 +54,7 @@ pub(crate) fn respond(session: &Session, id: &str, tokens: (u64, u64), text: &st
         .unwrap()
 }
 
-/// Calls a tool and takes its result.
+/// Calls a tool and records its result.
 pub(crate) fn call_tool(session: &Session, id: &str, output: &str) {
     let call = ToolUse::new(id, "bash", &serde_json::json!({"command": "ls"})).unwrap();
     session.append(Message::assistant([call.into()])).unwrap();

@@ -1,4 +1,4 @@
-//! The ledger against a count of every line on disk.
+//! The ledger, compared with a count of every line on disk.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::kit::Home;
 use crate::random::Random;
 
-/// What is counted by reading every line of every trail, with nothing of ours.
+/// Counts every line of every trail, without Backtrail's code.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Counted {
     calls: u64,
@@ -35,7 +35,7 @@ impl From<&Spending> for Counted {
     }
 }
 
-/// Counts each response id once, by what the last line with a usage says of it.
+/// Counts each response id once, by its last line with usage.
 fn count_by_hand(store: &Path) -> Counted {
     let mut responses: BTreeMap<String, Value> = BTreeMap::new();
     let mut sessions: Vec<_> = std::fs::read_dir(store.join("sessions"))
@@ -81,7 +81,7 @@ fn count_by_hand(store: &Path) -> Counted {
     counted
 }
 
-/// Sessions that live: speak, call, repeat themselves, fork, rewind, compact, spawn.
+/// Random sessions: messages, calls, repetitions, forks, rewinds, compactions, spawns.
 struct Life {
     home: Home,
     random: Random,
@@ -120,7 +120,7 @@ impl Life {
         let mut last = None;
         for n in 0..times {
             let mut message = Message::assistant([Block::text(format!("part {n} of {id}"))]);
-            // Not every line of a response says what it used.
+            // Not every line of a response has usage.
             if n + 1 == times || self.random.one_in(2) {
                 let usage = self.usage();
                 last = Some(usage.clone());
@@ -139,7 +139,7 @@ impl Life {
         }
     }
 
-    /// Says again, in another session, what was said before.
+    /// Repeats responses of another session.
     fn replay(&mut self) {
         let session = self.home.session();
         for (id, usage) in &self.replayed {
@@ -196,7 +196,7 @@ impl Life {
     fn check(&self) {
         let counted = count_by_hand(self.home.store.root());
         let index = self.home.index();
-        let report = index.spending(&Filter::default(), None).unwrap();
+        let report = index.spending(&Filter::default()).unwrap();
         assert_eq!(Counted::from(&report.total), counted);
         for by in [
             Group::Session,
@@ -205,7 +205,7 @@ impl Life {
             Group::Day,
             Group::Agent,
         ] {
-            let report = index.spending(&Filter::default(), Some(by)).unwrap();
+            let report = index.spending_by(&Filter::default(), by).unwrap();
             let mut sum = Spending::default();
             report.by.iter().for_each(|row| sum.add(&row.spending));
             assert_eq!(sum, report.total, "{by:?}");
@@ -226,7 +226,7 @@ fn f24_totals_equal_a_count_of_unique_responses_whatever_happens() {
         assert_eq!(caught_up, life.home.rebuilt_rows(), "seed {seed}");
         life.check();
 
-        // A session that goes takes what only it spent along, and leaves the rest.
+        // A deleted session removes only its own spending.
         let goes = life.sessions.swap_remove(0);
         let id: SessionId = goes.id().clone();
         drop(goes);
@@ -246,6 +246,6 @@ fn f24_a_fork_counts_nothing_that_it_inherits() {
     for _ in 0..90 {
         session.fork(&ForkOptions::new()).unwrap();
     }
-    let report = home.index().spending(&Filter::default(), None).unwrap();
+    let report = home.index().spending(&Filter::default()).unwrap();
     assert_eq!((report.total.calls, report.total.tokens()), (1, 10));
 }

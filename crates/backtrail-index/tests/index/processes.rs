@@ -13,7 +13,7 @@ use crate::random::Random;
 const ROLE: &str = "BACKTRAIL_INDEX_TEST_ROLE";
 const STORE: &str = "BACKTRAIL_INDEX_TEST_STORE";
 
-/// Starts this program again, to do something in a process of its own.
+/// Starts this program again in a process of its own.
 fn start(role: &str, store: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([
@@ -29,7 +29,7 @@ fn start(role: &str, store: &Path) -> Child {
         .unwrap()
 }
 
-/// What the other process does; nothing where this is the test itself.
+/// What the other process does; nothing if this is the test itself.
 #[test]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -65,7 +65,7 @@ fn write(store: &Store, name: &str) {
     }
 }
 
-/// Asks again and again: what was found once is found ever after.
+/// Queries repeatedly: a record that was found once is found again.
 fn ask(store: &Store) {
     let mut before = (0, 0);
     for _ in 0..15 {
@@ -117,7 +117,7 @@ fn a_process_that_is_killed_while_it_catches_up_costs_nothing_but_time() {
         };
         let mut child = start(role, home.store.root());
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // After so many lines, wherever it is then; or at its end.
+        // After this many lines, wherever it is then, or at its end.
         let last = random.below(6);
         for line in lines
             .map_while(Result::ok)

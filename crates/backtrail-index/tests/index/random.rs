@@ -1,4 +1,4 @@
-//! Numbers that look random and repeat by their seed.
+//! Pseudo-random numbers that repeat by their seed.
 
 pub(crate) struct Random(u64);
 
@@ -14,7 +14,7 @@ impl Random {
         self.0
     }
 
-    /// Returns a number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which must not be 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
@@ -23,7 +23,7 @@ impl Random {
         &all[self.below(all.len())]
     }
 
-    /// Returns true once in so many times.
+    /// Returns true once in `times` on average.
     pub(crate) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -1,56 +1,56 @@
-//! What decides which operation goes wrong, and how.
+//! Decides which operation fails, and how.
 
 use std::fmt;
 use std::io;
 
-/// Which operations a faulty storage counts, and so can make fail.
+/// Which operations a faulty storage counts and can make fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Count {
-    /// Those that change or secure something: creating, appending, truncating,
-    /// syncing, linking, removing, and the locks.
+    /// Operations that change or sync something: create, append, truncate, sync, link,
+    /// remove, and locks.
     #[default]
     Writes,
-    /// Those of [`Count::Writes`], and opening, reading, measuring, listing and
-    /// asking what exists.
+    /// The operations of [`Count::Writes`], and opening, reading, measuring, listing and
+    /// existence checks.
     All,
 }
 
-/// Something that goes wrong at an operation.
+/// A fault at an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The operation fails with this error number and has no effect.
     Error(i32),
-    /// The operation and every counted one after it fail so, without effect.
+    /// The operation and every counted one after it fail without effect.
     ErrorFrom(i32),
-    /// An append writes this part of its bytes, and the machine stops; at any
-    /// other operation the machine stops before it.
+    /// An append writes this part of its bytes, and the machine stops; at any other
+    /// operation the machine stops before it.
     Tear {
-        /// How many of the parts are written.
+        /// The number of parts that are written.
         numerator: u32,
-        /// How many parts the bytes are divided into.
+        /// The number of parts that the bytes are divided into.
         denominator: u32,
     },
-    /// The machine stops: the operation and all after it, counted or not, fail
-    /// with an error that says "crashed".
+    /// The machine stops: the operation and all after it, counted or not, fail with an
+    /// error that says "crashed".
     Crash {
         /// Whether the operation still happens.
         when: When,
     },
-    /// A sync, of a file or a directory, does nothing and reports success; any
-    /// other operation is as usual.
+    /// A sync of a file or a directory does nothing and reports success; any other
+    /// operation works as usual.
     LostSync,
 }
 
-/// On which side of an operation the machine stops.
+/// When the machine stops, relative to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Before the operation had any effect.
+    /// Before the operation has any effect.
     Before,
-    /// After it had its effect, before it could report so.
+    /// After it has its effect, before it can report that.
     After,
 }
 
-/// The sorts of operations that faults tell apart.
+/// The kinds of operations that faults distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -59,7 +59,7 @@ pub(super) enum Kind {
     Sync,
 }
 
-/// How much of an operation is to be done.
+/// How much of an operation is performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
     numerator: u32,
@@ -82,20 +82,20 @@ impl Share {
         usize::try_from(share).map_or(len, |share| share.min(len))
     }
 
-    /// Returns whether an operation that cannot be divided is to be done.
+    /// Returns whether an indivisible operation is performed.
     pub(super) fn is_some(self) -> bool {
         self != Self::NONE
     }
 }
 
-/// An operation that goes ahead.
+/// An operation that is performed.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) share: Share,
     pub(super) then_crash: bool,
 }
 
-/// The state that all clones and handles of a faulty storage share.
+/// State shared by all clones and handles of a faulty storage.
 #[derive(Debug, Default)]
 pub(super) struct Control {
     pub(super) count: Count,
@@ -109,7 +109,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Starts counting anew, towards a fault or none.
+    /// Starts counting from 0, towards a fault or none.
     pub(super) fn arm(&mut self, fault: Option<(u64, Fault)>) {
         *self = Self {
             count: self.count,
@@ -118,14 +118,14 @@ impl Control {
         };
     }
 
-    /// Lets everything work from now on; what was counted stays to be seen.
+    /// Lets everything work from now on; the counts stay visible.
     pub(super) fn disarm(&mut self) {
         self.armed = None;
         self.failing = None;
         self.crashed = false;
     }
 
-    /// Counts an operation and returns how it is to be done, if at all.
+    /// Counts an operation and returns how to perform it, if at all.
     pub(super) fn step(&mut self, kind: Kind, label: fmt::Arguments<'_>) -> io::Result<Step> {
         if self.crashed {
             return Err(self.crash());
@@ -177,7 +177,7 @@ impl Control {
         }
     }
 
-    /// Stops the machine, and returns the error that operations have from it.
+    /// Stops the machine and returns the resulting error.
     pub(super) fn crash(&mut self) -> io::Error {
         self.crashed = true;
         let last = self.log.last().map_or("the start", String::as_str);

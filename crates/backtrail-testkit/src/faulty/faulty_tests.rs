@@ -1,4 +1,4 @@
-//! The promises of a faulty storage, one by one.
+//! The promises of the faulty storage.
 
 use std::sync::mpsc;
 use std::thread;

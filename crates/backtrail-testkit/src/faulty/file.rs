@@ -10,13 +10,13 @@ use backtrail::StorageFile;
 use super::Gate;
 use super::control::Kind;
 
-/// How long to wait before asking for a lock again.
+/// How long to wait before trying a lock again.
 const LOCK_POLL: Duration = Duration::from_micros(200);
 
-/// A handle that goes through the gate of its storage.
+/// A handle that passes through the gate of its storage.
 ///
-/// Closing it does not: whatever state the machine is in, the inner handle is
-/// dropped, and its lock with it.
+/// Closing it does not: whatever the state of the machine, the inner handle is dropped,
+/// and its lock with it.
 #[derive(Debug)]
 pub(super) struct FaultyFile {
     inner: Arc<dyn StorageFile>,
@@ -29,11 +29,11 @@ impl FaultyFile {
         Self { inner, gate, name }
     }
 
-    /// Tries for the lock as a counted operation.
+    /// Tries the lock as a counted operation.
     ///
-    /// A crash that comes after the lock was taken gives it back: to the caller
-    /// it failed, so nobody would, and threads that share this process with the
-    /// stopped machine would wait forever.
+    /// A crash after the lock was taken releases it: for the caller it failed, so nothing
+    /// else would release it, and threads that share this process with the stopped
+    /// machine would wait forever.
     fn count_lock(&self, verb: &str, take: Take) -> io::Result<bool> {
         let label = format_args!("{verb} {}", self.name);
         let mut taken = false;
@@ -47,8 +47,8 @@ impl FaultyFile {
         locked
     }
 
-    /// Asks again and again instead of waiting inside the inner storage: the
-    /// holder may be stopped by a crash with the lock in its hands.
+    /// Retries instead of waiting inside the inner storage, because a crash may stop the
+    /// holder while it has the lock.
     fn wait(&self, verb: &str, take: Take) -> io::Result<()> {
         let mut locked = self.count_lock(verb, take)?;
         while !locked {
@@ -59,7 +59,7 @@ impl FaultyFile {
     }
 }
 
-/// Tries for a lock of the inner file.
+/// Tries a lock of the inner file.
 type Take = fn(&dyn StorageFile) -> io::Result<bool>;
 
 impl StorageFile for FaultyFile {
@@ -113,8 +113,8 @@ impl StorageFile for FaultyFile {
         self.count_lock("try_lock_shared", |file| file.try_lock_shared())
     }
 
-    /// Gives the lock back even where it reports an error, so that no other
-    /// thread waits for a machine that has stopped.
+    /// Releases the lock even if it reports an error, so that no other thread waits for a
+    /// stopped machine.
     fn unlock(&self) -> io::Result<()> {
         let unlocked = self.inner.unlock();
         let label = format_args!("unlock {}", self.name);

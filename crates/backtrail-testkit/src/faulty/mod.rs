@@ -1,9 +1,8 @@
-//! A storage that goes wrong at the nth operation.
+//! A storage that fails at the nth operation.
 //!
-//! It performs one operation at a time, so what it counted and logged is what
-//! happened, in that order, and nothing happens after a crash. A thread that
-//! waits for a lock is not an operation in progress: it gets the crash's error
-//! like everybody else.
+//! It performs one operation at a time, so the counts and the log are what happened, in
+//! that order, and nothing happens after a crash. A thread that waits for a lock is not
+//! an operation in progress: it gets the crash's error like any other.
 
 mod control;
 mod file;
@@ -16,19 +15,19 @@ use std::sync::{Arc, Mutex};
 
 use backtrail::{Storage, StorageFile, Touch, TouchHook};
 
-use crate::mutex::lock;
+use crate::lock::lock;
 use control::{Control, Kind, Share};
 pub use control::{Count, Fault, When};
 use file::FaultyFile;
 
-/// A storage around another that counts operations and makes one go wrong.
+/// Wraps a storage, counts operations and makes one of them fail.
 ///
-/// Clones, and the files opened from them, share count and fault. Without a
-/// fault it only counts.
+/// Clones, and the files opened from them, share the count and the fault. Without a fault
+/// it only counts.
 ///
-/// A clone is also a [`TouchHook`]: what a store on this storage does to the files
-/// of its workspaces is counted with what it does to its own, and can fail so. A
-/// crash after such a change lets it happen.
+/// A clone is also a [`TouchHook`]: changes that a store on this storage makes to its
+/// workspaces are counted together with those to its own files, and can fail too. A crash
+/// after such a change lets it happen.
 #[derive(Debug, Clone)]
 pub struct FaultyStorage {
     inner: Arc<dyn Storage>,
@@ -36,22 +35,22 @@ pub struct FaultyStorage {
 }
 
 impl FaultyStorage {
-    /// Returns a storage that passes everything on to `inner`, and counts
+    /// Returns a storage that passes everything on to `inner` and counts
     /// [`Count::Writes`].
     pub fn new(inner: impl Storage) -> Self {
         Self::from(Arc::new(inner) as Arc<dyn Storage>)
     }
 
-    /// Chooses which operations are counted.
+    /// Sets which operations are counted.
     #[must_use]
     pub fn counting(self, count: Count) -> Self {
         lock(&self.control.0).count = count;
         self
     }
 
-    /// Starts to count anew from 0, and lets `fault` happen at operation `n`.
+    /// Starts counting from 0, with `fault` at operation `n`.
     ///
-    /// A machine that had crashed runs again.
+    /// A crashed machine runs again.
     pub fn arm(&self, n: u64, fault: Fault) {
         lock(&self.control.0).arm(Some((n, fault)));
     }
@@ -61,15 +60,15 @@ impl FaultyStorage {
         lock(&self.control.0).disarm();
     }
 
-    /// Returns how many operations were counted since the storage was made or
-    /// last armed; those that a crashed machine refused are not.
+    /// Returns how many operations were counted since the storage was created or last
+    /// armed, without those refused by a crashed machine.
     pub fn operations(&self) -> u64 {
         lock(&self.control.0).operations
     }
 
-    /// Returns whether the operation that the fault waited for has come.
+    /// Returns whether the operation of the fault was reached.
     ///
-    /// It is true even of a fault that does nothing to that operation.
+    /// This is also true for a fault that does nothing to that operation.
     pub fn fired(&self) -> bool {
         lock(&self.control.0).fired
     }
@@ -79,7 +78,7 @@ impl FaultyStorage {
         lock(&self.control.0).crashed
     }
 
-    /// Returns one short line per counted operation, for failing tests to show.
+    /// Returns one short line for each counted operation, to be shown by failing tests.
     pub fn log(&self) -> Vec<String> {
         lock(&self.control.0).log.clone()
     }
@@ -110,12 +109,12 @@ impl TouchHook for FaultyStorage {
     }
 }
 
-/// The one gate that every operation goes through.
+/// The gate that every operation passes through.
 #[derive(Debug, Clone, Default)]
 struct Gate(Arc<Mutex<Control>>);
 
 impl Gate {
-    /// Does an operation as the control has it, while no other is under way.
+    /// Performs an operation as the control decides, while no other is running.
     fn pass<T>(
         &self,
         kind: Kind,
@@ -131,7 +130,7 @@ impl Gate {
         result
     }
 
-    /// Goes on with an operation that was counted when it began.
+    /// Continues an operation that was counted when it began.
     fn pass_again<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let mut control = lock(&self.0);
         if control.crashed {
@@ -141,7 +140,7 @@ impl Gate {
     }
 }
 
-/// Returns the last part of a path, enough to tell files apart in a log.
+/// Returns the last part of a path, which is enough to tell files apart in a log.
 fn name(path: &Path) -> String {
     let last = path.file_name().unwrap_or(path.as_os_str());
     last.to_string_lossy().into_owned()

@@ -1,5 +1,5 @@
-//! A memory storage answers as the operating system's file system does, with
-//! the same kinds of errors: random operations on both, compared one by one.
+//! A memory storage behaves like the operating system's file system, with the same kinds
+//! of errors: random operations on both, compared one by one.
 
 use std::fmt::Debug;
 
@@ -8,7 +8,7 @@ use backtrail::LocalStorage;
 use super::*;
 use crate::splitmix::SplitMix;
 
-/// A directory of the operating system that goes away with the test.
+/// A temporary directory that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -47,7 +47,7 @@ impl Pair {
         }
     }
 
-    /// Does something on both, and fails unless they agree.
+    /// Performs an operation on both and fails unless they agree.
     fn compare<T: PartialEq + Debug>(
         &self,
         what: &str,
@@ -58,7 +58,7 @@ impl Pair {
         assert_eq!(memory, local, "{what} in history {}", self.seed);
     }
 
-    /// Opens something on both, and keeps the handles if they agree.
+    /// Opens a file on both and keeps the handles if they agree.
     fn open(
         &mut self,
         what: &str,
@@ -101,7 +101,7 @@ impl Pair {
                 s.create_new(&r.join(path)).map(|_| ())
             }),
             2 => self.compare(&format!("link {path} {other}"), |s, r| {
-                // A directory is no file, and no caller's `from`.
+                // The engine never passes a directory as `from`.
                 match s.list(&r.join(path)) {
                     Ok(_) => Ok(()),
                     Err(_) => s.link_new(&r.join(path), &r.join(other)),
@@ -120,7 +120,7 @@ impl Pair {
                 s.open_append(&r.join(path))
             }),
             8 => self.open(&format!("open_read {path}"), |s, r| {
-                // Opening a directory is a difference that is meant.
+                // Opening a directory is an intended difference.
                 match s.list(&r.join(path)) {
                     Ok(_) => errno(disk::EISDIR),
                     Err(_) => s.open_read(&r.join(path)),
@@ -140,7 +140,7 @@ impl Pair {
                 s.rename_new(&r.join(path), &r.join(other))
             }),
             17 => self.compare(&format!("replace {path} {other}"), |s, r| {
-                // A directory is no file, and no caller's.
+                // The engine never passes directories here.
                 match (s.list(&r.join(path)), s.list(&r.join(other))) {
                     (Err(_), Err(_)) => s.replace(&r.join(path), &r.join(other)),
                     _ => Ok(()),

@@ -1,8 +1,8 @@
-//! The bytes of one file: as the page cache has them and as the disk does.
+//! The bytes of one file, in the page cache and on disk.
 
 use super::loss::{Dice, Loss, Written};
 
-/// A file's bytes, and which of its changes are not on the disk yet.
+/// A file's bytes, and the changes that are not on disk yet.
 ///
 /// `live` is always `durable` with all of `pending` applied in order.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ enum Change {
 }
 
 impl Content {
-    /// Returns bytes that are all on the disk.
+    /// Returns bytes that are all on disk.
     pub(super) fn durable(bytes: Vec<u8>) -> Self {
         Self {
             live: bytes.clone(),
@@ -51,10 +51,10 @@ impl Content {
         self.live.resize(len, 0);
     }
 
-    /// Brings all pending changes to the disk.
+    /// Writes all pending changes to disk.
     pub(super) fn sync(&mut self) {
-        // Replaying costs as much as was written; copying `live` would make
-        // every sync of a long log cost its whole length.
+        // Replaying costs as much as was written; copying `live` would make every sync of
+        // a long log cost its whole length.
         for change in self.pending.drain(..) {
             match change {
                 Change::Append { offset, bytes } => overwrite(&mut self.durable, offset, &bytes),
@@ -64,7 +64,7 @@ impl Content {
         debug_assert_eq!(self.durable.len(), self.live.len());
     }
 
-    /// Returns what is left of the bytes after a loss.
+    /// Returns the bytes that survive a loss.
     pub(super) fn survivor(&self, loss: Loss, dice: &mut Dice) -> Vec<u8> {
         match loss {
             Loss::Unsynced => self.durable.clone(),
@@ -95,9 +95,8 @@ impl Content {
 
     /// Applies the changes that the dice keep.
     ///
-    /// Synced bytes are safe here: an append starts at the end of the live
-    /// file, so it can only meet them where a pending truncation, itself lost,
-    /// had cut them off.
+    /// Synced bytes are safe: an append starts at the end of the live file, so it can
+    /// only overlap them where a pending truncation, itself lost, had removed them.
     fn shuffled(&self, dice: &mut Dice) -> Vec<u8> {
         let mut survivor = self.durable.clone();
         for change in &self.pending {
@@ -118,10 +117,10 @@ impl Content {
     }
 }
 
-/// Puts `new` at `offset`, after zero bytes if the file is shorter than that.
+/// Writes `new` at `offset`, after zero bytes if the file is shorter.
 fn overwrite(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
     if new.is_empty() {
-        // Nothing written leaves no hole either.
+        // An empty write leaves no hole.
         return;
     }
     let end = offset + new.len();

@@ -1,4 +1,4 @@
-//! The disk behind a memory storage: its inodes, its paths and its space.
+//! The disk of a memory storage: its inodes, paths and space.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,8 +9,8 @@ use super::content::Content;
 use super::loss::{Dice, Loss};
 use super::names::Names;
 
-// Numbers of errors, the same on Linux and on macOS. Errors made of them have
-// the kind and the text that a real file system's would have.
+// Error numbers, the same on Linux and macOS. Errors created from them have the kind and
+// the text of a real file system's.
 pub(super) const EPERM: i32 = 1;
 pub(super) const ENOENT: i32 = 2;
 pub(super) const EBADF: i32 = 9;
@@ -21,12 +21,12 @@ pub(super) const EINVAL: i32 = 22;
 pub(super) const ENOSPC: i32 = 28;
 pub(super) const ENOTEMPTY: i32 = 39;
 
-/// Returns the error of this number.
+/// Returns the error with this number.
 pub(super) fn errno<T>(number: i32) -> io::Result<T> {
     Err(io::Error::from_raw_os_error(number))
 }
 
-/// What a name stands for: a place in [`Disk::files`] or [`Disk::dirs`].
+/// The target of a name: an index into [`Disk::files`] or [`Disk::dirs`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
     File(usize),
@@ -35,22 +35,22 @@ pub(super) enum Entry {
 
 const ROOT: usize = 0;
 
-/// Inodes and the space they may take.
+/// Inodes and the space they may use.
 ///
-/// Inodes stay where they are even without a name: a removal that was not
-/// synced may yet be undone by a crash.
+/// Inodes stay even without a name, because a crash may undo a removal that was not
+/// synced.
 #[derive(Debug, Clone)]
 pub(super) struct Disk {
     pub(super) files: Vec<Inode>,
     pub(super) dirs: Vec<Names>,
-    /// How many more bytes fit; `None` is no limit.
+    /// How many more bytes fit; `None` for no limit.
     pub(super) space: Option<u64>,
     next_handle: u64,
-    /// What was renamed, and is not known to be so on the disk.
+    /// Renames that may not be on disk yet.
     renamed: Vec<Renamed>,
 }
 
-/// Something that was given another name.
+/// A renamed file or directory.
 #[derive(Debug, Clone)]
 struct Renamed {
     from: (usize, OsString),
@@ -62,7 +62,7 @@ struct Renamed {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Inode {
     pub(super) content: Content,
-    /// The handle that has the lock alone.
+    /// The handle that holds the exclusive lock.
     pub(super) locked_by: Option<u64>,
     /// The handles that share the lock.
     shared_by: BTreeSet<u64>,
@@ -71,7 +71,7 @@ pub(super) struct Inode {
 }
 
 impl Inode {
-    /// Returns how much space the file takes: none once nobody can reach it.
+    /// Returns the space that the file uses: none once it is unreachable.
     fn used(&self) -> u64 {
         let reachable = self.links > 0 || self.handles > 0;
         if reachable {
@@ -94,7 +94,7 @@ impl Disk {
         }
     }
 
-    /// Returns what a path stands for.
+    /// Returns the target of a path.
     pub(super) fn find(&self, path: &Path) -> io::Result<Entry> {
         let mut trail = vec![ROOT];
         let mut found = Entry::Dir(ROOT);
@@ -136,16 +136,16 @@ impl Disk {
         }
     }
 
-    /// Returns the directory and the name in it that a path leads to.
+    /// Returns the directory and the name that a path leads to.
     pub(super) fn slot(&self, path: &Path) -> io::Result<(usize, OsString)> {
         match (path.parent(), path.file_name()) {
             (Some(parent), Some(name)) => Ok((self.find_dir(parent)?, name.to_owned())),
-            // The root, or a path that ends in `..`: a directory that exists.
+            // The root, or a path that ends in `..`: an existing directory.
             _ => errno(EEXIST),
         }
     }
 
-    /// Returns the directory and the name for something new.
+    /// Returns the directory and the name for a new entry.
     pub(super) fn free_slot(&self, path: &Path) -> io::Result<(usize, OsString)> {
         let (dir, name) = self.slot(path)?;
         if self.dirs[dir].live().contains_key(&name) {
@@ -170,13 +170,13 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives a file one more name.
+    /// Gives a file another name.
     pub(super) fn link(&mut self, (dir, name): (usize, OsString), file: usize) {
         self.dirs[dir].insert(name, Entry::File(file));
         self.files[file].links += 1;
     }
 
-    /// Takes a name away from a file.
+    /// Removes a name of a file.
     pub(super) fn unlink(&mut self, path: &Path) -> io::Result<()> {
         let file = self.find_file(path)?;
         let (dir, name) = self.slot(path)?;
@@ -194,7 +194,7 @@ impl Disk {
         self.next_handle
     }
 
-    /// Ends a handle, and its lock with it.
+    /// Closes a handle and releases its lock.
     pub(super) fn close(&mut self, file: usize, handle: u64) {
         self.unlock(file, handle);
         let before = self.files[file].used();
@@ -202,16 +202,16 @@ impl Disk {
         self.give_back(before - self.files[file].used());
     }
 
-    /// Takes the lock for a handle if nobody else has or shares it.
+    /// Takes the exclusive lock if no other handle holds or shares it.
     pub(super) fn try_lock(&mut self, file: usize, handle: u64) -> bool {
         let inode = &mut self.files[file];
-        // As the system does: what is shared is given up before it is had alone.
+        // As in the system, a shared lock is released before it becomes exclusive.
         let others = inode.shared_by.iter().any(|sharer| *sharer != handle);
         inode.shared_by.remove(&handle);
         !others && *inode.locked_by.get_or_insert(handle) == handle
     }
 
-    /// Shares the lock with other handles, unless another one has it alone.
+    /// Takes a shared lock unless another handle holds it exclusively.
     pub(super) fn try_share(&mut self, file: usize, handle: u64) -> bool {
         let inode = &mut self.files[file];
         if inode.locked_by.is_some_and(|owner| owner != handle) {
@@ -227,7 +227,7 @@ impl Disk {
         self.files[file].shared_by.remove(&handle);
     }
 
-    /// Gives something another name. A crash leaves it one of both.
+    /// Renames a file or directory. After a crash it has one of both names.
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let (from_dir, from_name) = self.slot(from)?;
         self.slot(to)?;
@@ -247,7 +247,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Returns whether a directory is another one or lies in it.
+    /// Returns whether a directory is inside another one or the same.
     fn holds(&self, entry: Entry, dir: usize) -> bool {
         let Entry::Dir(outer) = entry else {
             return false;
@@ -256,7 +256,7 @@ impl Disk {
         outer == dir || below.any(|entry| self.holds(*entry, dir))
     }
 
-    /// Puts a file in the place of another one. A crash leaves one of both there.
+    /// Replaces a file by another. After a crash one of both is there.
     pub(super) fn replace(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let (from_dir, from_name) = self.slot(from)?;
         let slot = self.slot(to)?;
@@ -273,13 +273,13 @@ impl Disk {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        // The name that is replaced never is without a file.
+        // The replaced name is never without a file.
         self.dirs[slot.0].insert(slot.1, Entry::File(file));
         self.dirs[from_dir].remove(&from_name);
         Ok(())
     }
 
-    /// Removes a directory that is empty.
+    /// Removes an empty directory.
     pub(super) fn remove_dir(&mut self, path: &Path) -> io::Result<()> {
         let dir = self.find_dir(path)?;
         if !self.dirs[dir].live().is_empty() {
@@ -291,14 +291,14 @@ impl Disk {
         Ok(())
     }
 
-    /// Brings the names in a directory to the disk, and those elsewhere that
-    /// changed with one of them.
+    /// Writes the names in a directory to disk, and those elsewhere that changed with one
+    /// of them.
     pub(super) fn sync_names(&mut self, dir: usize) {
         self.settle(|renamed| renamed.from.0 == dir || renamed.to.0 == dir);
         self.dirs[dir].sync();
     }
 
-    /// Brings both names of what was renamed to the disk.
+    /// Writes both names of matching renames to disk.
     fn settle(&mut self, fits: impl Fn(&Renamed) -> bool) {
         for renamed in self.renamed.extract_if(.., |renamed| fits(renamed)) {
             for (dir, name) in [renamed.from, renamed.to] {
@@ -307,7 +307,7 @@ impl Disk {
         }
     }
 
-    /// Appends as much as there is space for, and returns how much that was.
+    /// Appends as much as fits and returns how much that was.
     pub(super) fn append(&mut self, file: usize, bytes: &[u8]) -> io::Result<usize> {
         let space = self.space.unwrap_or(u64::MAX);
         let taken = bytes
@@ -321,7 +321,7 @@ impl Disk {
         Ok(taken)
     }
 
-    /// Cuts a file off, or fills it up with zero bytes, which take space too.
+    /// Truncates a file, or extends it with zero bytes, which use space too.
     pub(super) fn resize(&mut self, file: usize, len: u64) -> io::Result<()> {
         let Ok(new_len) = usize::try_from(len) else {
             return errno(ENOSPC);
@@ -347,7 +347,7 @@ impl Disk {
         paths
     }
 
-    /// Returns the disk that is left after a loss.
+    /// Returns the disk that survives a loss.
     pub(super) fn survivor(&self, loss: Loss) -> Self {
         let mut dice = Dice::new(match loss {
             Loss::Shuffled { seed } => seed,
@@ -364,7 +364,7 @@ impl Disk {
         survivor.restarted(self)
     }
 
-    /// Gives what was renamed one of its names, where a loss left it both or none.
+    /// Gives renamed entries one of their names if a loss left both or none.
     fn mend_renamed(&mut self) {
         for renamed in std::mem::take(&mut self.renamed) {
             let [from, to] = [&renamed.from, &renamed.to]
@@ -386,7 +386,7 @@ impl Disk {
         self.clone().restarted(self)
     }
 
-    /// Forgets handles and locks, and counts links and space anew.
+    /// Removes handles and locks, and recounts links and space.
     fn restarted(mut self, before: &Self) -> Self {
         let mut links = vec![0; self.files.len()];
         self.walk(&mut |_, file| links[file] += 1);
@@ -397,7 +397,7 @@ impl Disk {
                 ..Inode::default()
             };
         }
-        // The disk is as large as it was before.
+        // The disk is as large as before.
         let (used_before, used) = (before.used(), self.used());
         self.space = before
             .space
@@ -405,7 +405,7 @@ impl Disk {
         self
     }
 
-    /// Visits every name of a file, with the file.
+    /// Visits every name of every file.
     fn walk(&self, visit: &mut dyn FnMut(PathBuf, usize)) {
         let mut open = vec![(PathBuf::from("/"), ROOT)];
         while let Some((path, dir)) = open.pop() {

@@ -8,7 +8,7 @@ use backtrail::StorageFile;
 
 use super::Shared;
 use super::disk::{EBADF, EINVAL, errno};
-use crate::mutex::lock;
+use crate::lock::lock;
 
 /// Whether a handle may change its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Access {
     Append,
 }
 
-/// A handle: the owner of a lock, which ends with it.
+/// A handle, whose lock ends with it.
 pub(super) struct MemoryFile {
     shared: Arc<Shared>,
     file: usize,
@@ -42,7 +42,7 @@ impl MemoryFile {
 }
 
 impl fmt::Debug for MemoryFile {
-    /// Leaves the disk out: it would bury the message of a failing test.
+    /// Omits the disk, which would bury the message of a failing test.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryFile")
             .field("file", &self.file)

@@ -1,6 +1,6 @@
-//! What was synced survives every loss, and nothing appears that was never
-//! written: random histories of one file, and of the names in a directory,
-//! against models that only remember what must and what may be there.
+//! Synced data survives every loss, and nothing appears that was never written: random
+//! histories of one file and of the names in a directory, compared with models of what
+//! must and what may be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use super::tests::losses;
 use super::*;
 use crate::splitmix::SplitMix;
 
-/// What may become of a file in a crash.
+/// What a crash may leave of a file.
 #[derive(Default)]
 struct FileModel {
     live: Vec<u8>,
     synced: Vec<u8>,
     /// How many of the synced bytes no later truncation has touched.
     safe: usize,
-    /// Every byte that has ever been at a position since the last sync.
+    /// Every byte that was at a position since the last sync.
     possible: Vec<BTreeSet<u8>>,
 }
 
@@ -91,12 +91,12 @@ fn synced_bytes_survive_every_loss() {
     }
 }
 
-/// What may become of a directory's names, each with the file's bytes.
+/// What a crash may leave of a directory's names, each with the file's bytes.
 #[derive(Default)]
 struct NamesModel {
     live: BTreeMap<PathBuf, u8>,
     synced: BTreeMap<PathBuf, u8>,
-    /// Everything a name may stand for; `None` is nothing.
+    /// Everything a name may refer to; `None` for nothing.
     possible: BTreeMap<PathBuf, BTreeSet<Option<u8>>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a power cut takes away.
+//! What a power cut loses.
 
 use std::ops::Range;
 
@@ -6,28 +6,27 @@ use crate::splitmix::SplitMix;
 
 /// A way in which a machine stops, by what is lost.
 ///
-/// Nothing that was synced is ever lost, only hidden: a synced file has no name
-/// if the directory was not synced as well, and synced bytes may be gone if the
-/// file was truncated below them afterwards.
+/// Synced data is never lost, only hidden: a synced file has no name if its directory was
+/// not synced as well, and synced bytes may be gone if the file was truncated below them
+/// afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// All that was not synced is gone.
+    /// Everything that was not synced is lost.
     Unsynced,
     /// Nothing is lost: the process died, and the page cache reached the disk.
     Nothing,
-    /// Every file's changes since its last sync survive in their order up to
-    /// this many appended bytes; the append that crosses the line is torn, and
-    /// later changes of the file are lost. Names survive.
+    /// Every file keeps its changes since the last sync, in order, up to this many
+    /// appended bytes; the append that crosses the limit is torn, and later changes of
+    /// the file are lost. Names survive.
     Tail {
         /// How many unsynced bytes each file keeps.
         keep_bytes: usize,
     },
-    /// Every unsynced change of a file or a directory survives or is lost on
-    /// its own.
+    /// Every unsynced change of a file or a directory survives or is lost on its own.
     ///
-    /// Where an append is lost and a later one survives, zero bytes fill the
-    /// hole. An append may also survive in part: cut short, or at full length
-    /// with zero bytes in the place of what is missing.
+    /// If an append is lost and a later one survives, zero bytes fill the hole. An append
+    /// may also survive in part: cut short, or at full length with zero bytes in place of
+    /// the missing ones.
     Shuffled {
         /// Decides what survives; equal seeds decide equally.
         seed: u64,
@@ -38,8 +37,8 @@ pub enum Loss {
 #[derive(Debug)]
 pub(super) struct Dice {
     random: SplitMix,
-    /// How many in eight changes are lost. It differs from seed to seed, since
-    /// even chances would hardly ever let a long history survive almost whole.
+    /// How many in eight changes are lost. It differs between seeds, because with even
+    /// chances a long history would hardly ever survive almost whole.
     lost_in_eight: usize,
 }
 
@@ -62,12 +61,12 @@ impl Dice {
         }
     }
 
-    /// Returns whether a change that happens whole or not at all does happen.
+    /// Returns whether an indivisible change happens.
     pub(super) fn survives(&mut self) -> bool {
         self.random.below(8) >= self.lost_in_eight
     }
 
-    /// Returns what is left of an append of `len` bytes, if anything is.
+    /// Returns what survives of an append of `len` bytes.
     pub(super) fn written(&mut self, len: usize) -> Option<Written> {
         if !self.survives() {
             return None;

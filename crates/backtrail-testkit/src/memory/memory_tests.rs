@@ -1,5 +1,4 @@
-//! The promises of a memory storage, one by one. The random histories are in
-//! `history_tests.rs`.
+//! The promises of the memory storage. The random histories are in `history_tests.rs`.
 
 use std::sync::mpsc;
 use std::thread;
@@ -20,7 +19,7 @@ pub(super) fn losses() -> impl Iterator<Item = Loss> {
         .chain((0..100).map(|seed| Loss::Shuffled { seed }))
 }
 
-/// Returns a storage with a file `/log` that has these bytes, all durable.
+/// Returns a storage with a durable file `/log` with these bytes.
 fn with_log(bytes: &[u8]) -> (MemoryStorage, Arc<dyn StorageFile>) {
     let memory = MemoryStorage::new();
     memory.write(path("/log"), bytes).unwrap();
@@ -182,7 +181,7 @@ fn hard_links_share_an_inode() {
     memory.remove_file(path("/log")).unwrap();
     file.append(b" three").unwrap();
     assert_eq!(memory.read(path("/two")).unwrap(), b"one two three");
-    // Durable under its second name, with bytes that were synced by the first.
+    // Durable under its second name, with bytes that were synced through the first.
     file.sync().unwrap();
     memory.sync_dir(path("/")).unwrap();
     let after = memory.crash(Loss::Unsynced);

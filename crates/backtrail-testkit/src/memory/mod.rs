@@ -2,11 +2,11 @@
 //!
 //! Every change is pending until it is synced: a file's bytes and length by
 //! [`StorageFile::sync`], the names in a directory by [`Storage::sync_dir`].
-//! [`MemoryStorage::crash`] then returns what a power cut leaves of it.
+//! [`MemoryStorage::crash`] then returns what survives a power cut.
 //!
-//! Errors have the numbers that Linux gives them, with two differences that
-//! show mistakes sooner: a directory cannot be opened to read, and `sync_dir`
-//! refuses a file. The current directory is the root.
+//! Errors have Linux's error numbers, with two differences that reveal mistakes sooner: a
+//! directory cannot be opened for reading, and `sync_dir` rejects a file. The current
+//! directory is the root.
 
 mod content;
 mod disk;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use backtrail::{Storage, StorageFile};
 
-use crate::mutex::lock;
+use crate::lock::lock;
 use disk::{Disk, EPERM, Entry, errno};
 use handle::{Access, MemoryFile};
 pub use loss::Loss;
@@ -33,30 +33,30 @@ pub struct MemoryStorage(Arc<Shared>);
 
 struct Shared {
     disk: Mutex<Disk>,
-    /// Told whenever a lock may have become free.
+    /// Notified whenever a lock may have become free.
     unlocked: Condvar,
 }
 
 impl MemoryStorage {
-    /// Returns a storage with an empty root directory and no end of space.
+    /// Returns a storage with an empty root directory and unlimited space.
     pub fn new() -> Self {
         Self::of(Disk::new())
     }
 
-    /// Returns what a power cut at this moment leaves, as a storage of its own.
+    /// Returns what a power cut at this moment leaves, as a separate storage.
     ///
-    /// All of it is durable, no lock is held, and it is as large as this one.
-    /// This storage and its handles go on as if nothing had happened.
+    /// All of it is durable, no lock is held, and it is as large as this one. This
+    /// storage and its handles continue as if nothing had happened.
     pub fn crash(&self, loss: Loss) -> Self {
         Self::of(lock(&self.0.disk).survivor(loss))
     }
 
-    /// Returns what the next process finds when this one is killed, as a
-    /// storage of its own.
+    /// Returns what the next process finds when this one is killed, as a separate
+    /// storage.
     ///
-    /// No lock is held and nothing is lost, but unlike after
-    /// [`Loss::Nothing`] what was pending is pending still: a later
-    /// [`crash`](Self::crash) may take it unless the next process syncs it.
+    /// No lock is held and nothing is lost, but unlike after [`Loss::Nothing`], pending
+    /// changes are still pending: a later [`crash`](Self::crash) may lose them unless the
+    /// next process syncs them.
     pub fn kill(&self) -> Self {
         Self::of(lock(&self.0.disk).without_handles())
     }
@@ -70,8 +70,8 @@ impl MemoryStorage {
 
     /// Replaces the bytes of a file, durably at once, or creates it with them.
     ///
-    /// Its directory must exist; the file's name is as durable as that. The
-    /// space left is neither asked nor taken.
+    /// Its directory must exist; the file's name is as durable as that. The space left is
+    /// neither checked nor used.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut disk = lock(&self.0.disk);
         let file = match disk.find_file(path) {
@@ -89,11 +89,11 @@ impl MemoryStorage {
         lock(&self.0.disk).paths()
     }
 
-    /// Sets how many more bytes may be appended; `None` is no limit.
+    /// Sets how many more bytes may be appended; `None` for no limit.
     ///
-    /// An append that fits in part takes that part, the next fails with
-    /// `StorageFull`. Truncating gives space back, and so does removing a
-    /// file's last name once its handles are closed.
+    /// An append that fits in part writes that part, and the next fails with
+    /// `StorageFull`. Truncating frees space, and so does removing a file's last name
+    /// once its handles are closed.
     pub fn set_space(&self, bytes: Option<u64>) {
         lock(&self.0.disk).space = bytes;
     }
@@ -120,7 +120,7 @@ impl Default for MemoryStorage {
 }
 
 impl fmt::Debug for MemoryStorage {
-    /// Leaves the disk out: it would bury the message of a failing test.
+    /// Omits the disk, which would bury the message of a failing test.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStorage").finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! The names in one directory: as the page cache has them and as the disk does.
+//! The names in one directory, in the page cache and on disk.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use super::disk::Entry;
 use super::loss::{Dice, Loss};
 
-/// A directory's names, and which of their changes are not on the disk yet.
+/// A directory's names, and the changes that are not on disk yet.
 ///
 /// `live` is always `durable` with all of `pending` applied in order.
 #[derive(Debug, Clone, Default)]
@@ -16,11 +16,11 @@ pub(super) struct Names {
     pending: Vec<Change>,
 }
 
-/// A name, and what it stands for from then on; `None` once it is removed.
+/// A name and its new target; `None` if it was removed.
 type Change = (OsString, Option<Entry>);
 
 impl Names {
-    /// Returns names that are all on the disk.
+    /// Returns names that are all on disk.
     pub(super) fn durable(names: BTreeMap<OsString, Entry>) -> Self {
         Self {
             live: names.clone(),
@@ -43,21 +43,21 @@ impl Names {
         self.live.remove(name);
     }
 
-    /// Brings all pending changes to the disk.
+    /// Writes all pending changes to disk.
     pub(super) fn sync(&mut self) {
         for (name, entry) in self.pending.drain(..) {
             apply(&mut self.durable, name, entry);
         }
     }
 
-    /// Brings one name to the disk as it is now.
+    /// Writes one name to disk as it is now.
     pub(super) fn sync_name(&mut self, name: &OsStr) {
         self.pending.retain(|(pending, _)| pending != name);
         let entry = self.live.get(name).copied();
         apply(&mut self.durable, name.to_owned(), entry);
     }
 
-    /// Returns what is left of the names after a loss.
+    /// Returns the names that survive a loss.
     pub(super) fn survivor(&self, loss: Loss, dice: &mut Dice) -> BTreeMap<OsString, Entry> {
         match loss {
             Loss::Unsynced => self.durable.clone(),

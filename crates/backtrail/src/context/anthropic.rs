@@ -1,6 +1,6 @@
 //! Anthropic's Messages: `{"system","messages"}`.
 
-use super::parts::{Answer, Item, Medium, Mended, Part, Turn, Who};
+use super::parts::{Author, ContextItem, ContextTurn, Medium, Mended, SentResult, TurnPart};
 use super::rules::Class;
 use super::writer::Writer;
 
@@ -17,18 +17,18 @@ pub(super) fn write(context: &Mended<'_>) -> String {
     out.raw("\"messages\":[");
     for item in &context.items {
         match item {
-            Item::Turn(said) => turn(&mut out, said),
-            Item::Results(answers) => results(&mut out, answers),
+            ContextItem::Turn(said) => turn(&mut out, said),
+            ContextItem::Results(answers) => results(&mut out, answers),
         }
     }
     out.raw("]}");
     out.finish()
 }
 
-fn turn(out: &mut Writer, turn: &Turn<'_>) {
-    let role = match turn.who {
-        Who::Assistant => "assistant",
-        Who::User | Who::System => "user",
+fn turn(out: &mut Writer, turn: &ContextTurn<'_>) {
+    let role = match turn.author {
+        Author::Assistant => "assistant",
+        Author::User | Author::System => "user",
     };
     out.next().raw("{\"role\":").str(role);
     out.raw(",\"content\":");
@@ -36,7 +36,7 @@ fn turn(out: &mut Writer, turn: &Turn<'_>) {
     out.raw("}");
 }
 
-fn parts(out: &mut Writer, parts: &[Part<'_>]) {
+fn parts(out: &mut Writer, parts: &[TurnPart<'_>]) {
     out.raw("[");
     for part in parts {
         self::part(out, part);
@@ -44,29 +44,29 @@ fn parts(out: &mut Writer, parts: &[Part<'_>]) {
     out.raw("]");
 }
 
-fn part(out: &mut Writer, part: &Part<'_>) {
+fn part(out: &mut Writer, part: &TurnPart<'_>) {
     match part {
-        Part::Text(text) => out.next().raw("{\"type\":\"text\",\"text\":").str(text),
-        Part::Thought { text, signature } => {
+        TurnPart::Text(text) => out.next().raw("{\"type\":\"text\",\"text\":").str(text),
+        TurnPart::Thought { text, signature } => {
             out.next()
                 .raw("{\"type\":\"thinking\",\"thinking\":")
                 .str(text);
             out.raw(",\"signature\":").str(signature)
         }
-        Part::Redacted(data) => {
+        TurnPart::Redacted(data) => {
             let head = "{\"type\":\"redacted_thinking\",\"data\":";
             out.next().raw(head).str(data)
         }
-        Part::Call(call) => {
+        TurnPart::Call(call) => {
             out.next()
                 .raw("{\"type\":\"tool_use\",\"id\":")
                 .str(&call.id);
             out.raw(",\"name\":").str(&call.name);
             out.raw(",\"input\":").raw(&call.input)
         }
-        Part::Medium(medium) => self::medium(out, medium),
+        TurnPart::Medium(medium) => self::medium(out, medium),
         // Only in the neutral shape.
-        Part::Own(_) => return,
+        TurnPart::Own(_) => return,
     }
     .raw("}");
 }
@@ -83,15 +83,15 @@ fn medium<'w>(out: &'w mut Writer, medium: &Medium<'_>) -> &'w mut Writer {
     out.raw(",\"data\":").str(data).raw("}")
 }
 
-/// All results of one message are one message.
-fn results(out: &mut Writer, answers: &[Answer<'_>]) {
+/// All results of one message form one message.
+fn results(out: &mut Writer, answers: &[SentResult<'_>]) {
     out.next().raw("{\"role\":\"user\",\"content\":[");
     for answer in answers {
         out.next().raw("{\"type\":\"tool_result\",\"tool_use_id\":");
         out.str(&answer.id);
         match answer.parts.as_slice() {
             [] => {}
-            [Part::Text(text)] => {
+            [TurnPart::Text(text)] => {
                 out.raw(",\"content\":").str(text);
             }
             several => {

@@ -1,52 +1,52 @@
-//! Which result answers which call, and under which id.
+//! Finds which result answers which call, and assigns ids.
 //!
-//! Everything is decided from what stands before, never from what comes after,
-//! so that a longer history decides the same of its beginning. In one pass.
+//! Every decision depends only on earlier blocks, so that a longer history decides the
+//! same for its beginning. One pass is enough.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::Said;
+use super::ContextMessage;
 use super::mend::MendRule;
 use super::shape::Shape;
 use crate::message::{Block, Role, ToolResult, ToolUse};
 
-/// All calls, and what becomes of each block of each message.
+/// All calls, and what happens to each block of each message.
 pub(super) struct Calls<'a> {
     pub(super) calls: Vec<Matched<'a>>,
-    /// For each message, its blocks.
-    pub(super) fates: Vec<Vec<Fate<'a>>>,
+    /// The blocks of each message.
+    pub(super) fates: Vec<Vec<BlockFate<'a>>>,
 }
 
-/// A call of the assistant's.
+/// A call by the assistant.
 pub(super) struct Matched<'a> {
     pub(super) block: &'a ToolUse,
     pub(super) id: Cow<'a, str>,
-    /// Why the id is not the call's own.
+    /// The rule by which the id was changed, if it was.
     pub(super) id_mend: Option<MendRule>,
     /// The result that answers it, and its record.
     pub(super) result: Option<(u64, &'a ToolResult)>,
 }
 
-/// What becomes of a block.
-pub(super) enum Fate<'a> {
-    /// It has nothing to do with calls.
+/// What happens to a block.
+pub(super) enum BlockFate<'a> {
+    /// A block that is neither a call nor a result.
     Plain(&'a Block),
-    /// A call: its number.
+    /// A call, with its number.
     Call(usize),
-    /// A call that the assistant did not make.
+    /// A call that is not the assistant's.
     Misplaced(&'a ToolUse),
-    /// A result that goes to its call.
+    /// A result, which moves to its call.
     Answers { late: bool },
-    /// A result of a call that has one already.
+    /// A second result for a call.
     Duplicate,
-    /// A result without a call before it.
+    /// A result without an earlier call.
     Orphan(&'a ToolResult),
 }
 
 impl<'a> Calls<'a> {
-    pub(super) fn find(shape: Shape, messages: &'a [Said]) -> Self {
-        let mut finder = Finder {
+    pub(super) fn find(shape: Shape, messages: &'a [ContextMessage]) -> Self {
+        let mut finder = CallFinder {
             calls: Vec::new(),
             ids: Ids::new(shape),
             open: HashMap::new(),
@@ -59,37 +59,37 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// The calls of one message under one id that have no result yet.
-struct Open {
+/// The unanswered calls of one message with one id.
+struct OpenCalls {
     message: usize,
     calls: VecDeque<usize>,
 }
 
-struct Finder<'a> {
+struct CallFinder<'a> {
     calls: Vec<Matched<'a>>,
     ids: Ids<'a>,
-    /// By id. An id that was called stays, even when nothing of it is open.
-    open: HashMap<&'a str, Vec<Open>>,
-    /// The last message in which something other than a result was said.
+    /// By id. Ids of earlier calls stay, even if none of them is open.
+    open: HashMap<&'a str, Vec<OpenCalls>>,
+    /// The last message with anything besides results.
     last_said: usize,
 }
 
-impl<'a> Finder<'a> {
-    fn message(&mut self, n: usize, said: &'a Said) -> Vec<Fate<'a>> {
+impl<'a> CallFinder<'a> {
+    fn message(&mut self, n: usize, said: &'a ContextMessage) -> Vec<BlockFate<'a>> {
         let blocks = said.message.blocks.iter();
         blocks.map(|block| self.block(n, said, block)).collect()
     }
 
-    fn block(&mut self, n: usize, said: &'a Said, block: &'a Block) -> Fate<'a> {
+    fn block(&mut self, n: usize, said: &'a ContextMessage, block: &'a Block) -> BlockFate<'a> {
         let fate = match block {
             Block::ToolUse(call) if said.message.role == Role::Assistant => self.call(n, call),
-            Block::ToolUse(call) => Fate::Misplaced(call),
+            Block::ToolUse(call) => BlockFate::Misplaced(call),
             Block::ToolResult(result) => self.result(said.seq, result),
-            other => Fate::Plain(other),
+            other => BlockFate::Plain(other),
         };
         let says = match block {
             Block::Text(text) => !text.text.trim().is_empty(),
-            _ => !matches!(fate, Fate::Answers { .. } | Fate::Duplicate),
+            _ => !matches!(fate, BlockFate::Answers { .. } | BlockFate::Duplicate),
         };
         if says {
             self.last_said = n;
@@ -97,7 +97,7 @@ impl<'a> Finder<'a> {
         fate
     }
 
-    fn call(&mut self, message: usize, block: &'a ToolUse) -> Fate<'a> {
+    fn call(&mut self, message: usize, block: &'a ToolUse) -> BlockFate<'a> {
         let number = self.calls.len();
         let (id, id_mend) = self.ids.give(&block.id);
         self.calls.push(Matched {
@@ -109,23 +109,23 @@ impl<'a> Finder<'a> {
         let groups = self.open.entry(&block.id).or_default();
         match groups.last_mut() {
             Some(group) if group.message == message => group.calls.push_back(number),
-            _ => groups.push(Open {
+            _ => groups.push(OpenCalls {
                 message,
                 calls: VecDeque::from([number]),
             }),
         }
-        Fate::Call(number)
+        BlockFate::Call(number)
     }
 
-    /// A result answers the newest message that has an open call of its id:
-    /// agents that count their calls anew in each turn mean that one. Among the
-    /// calls of one message it is the first.
-    fn result(&mut self, seq: u64, result: &'a ToolResult) -> Fate<'a> {
+    /// A result answers the newest message with an open call of its id, because agents
+    /// that restart their numbering in each turn mean that one. Among the calls of one
+    /// message it answers the first.
+    fn result(&mut self, seq: u64, result: &'a ToolResult) -> BlockFate<'a> {
         let Some(groups) = self.open.get_mut(result.tool_use_id.as_str()) else {
-            return Fate::Orphan(result);
+            return BlockFate::Orphan(result);
         };
         let Some(group) = groups.last_mut() else {
-            return Fate::Duplicate;
+            return BlockFate::Duplicate;
         };
         let message = group.message;
         let number = group.calls.pop_front();
@@ -133,20 +133,20 @@ impl<'a> Finder<'a> {
             groups.pop();
         }
         let Some(call) = number.and_then(|number| self.calls.get_mut(number)) else {
-            return Fate::Duplicate;
+            return BlockFate::Duplicate;
         };
         call.result = Some((seq, result));
         let late = self.last_said > message;
-        Fate::Answers { late }
+        BlockFate::Answers { late }
     }
 }
 
-/// Gives each call an id that the shape takes and that no other has.
+/// Gives each call a unique id that the shape accepts.
 struct Ids<'a> {
     shape: Shape,
     given: HashSet<Cow<'a, str>>,
-    /// How many ids were derived from an id: each is tried once, whatever ids
-    /// a history was made to contain.
+    /// How many ids were derived from an id. Each is tried once, whatever ids a history
+    /// contains.
     derived: HashMap<&'a str, u64>,
 }
 
@@ -179,7 +179,7 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// Derives an id, 37 characters long, which every shape takes.
+/// Derives an id of 37 characters, which every shape accepts.
 fn derive(id: &str, nth: u64) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&nth.to_le_bytes());

@@ -1,10 +1,12 @@
 //! OpenAI's Chat Completions: `{"messages"}`.
 //!
-//! Many others speak this shape, and most of them take less than OpenAI does: so
-//! content is a string wherever it is only text.
+//! Many other providers use this shape, and most of them accept less than OpenAI does. So
+//! content that is only text is a string.
 
 use super::openai::data_url;
-use super::parts::{Answer, Call, Item, Mended, Part, Turn, Who, join};
+use super::parts::{
+    Author, ContextItem, ContextTurn, Mended, SentCall, SentResult, TurnPart, join,
+};
 use super::writer::Writer;
 
 pub(super) fn write(context: &Mended<'_>) -> String {
@@ -15,61 +17,64 @@ pub(super) fn write(context: &Mended<'_>) -> String {
     }
     for item in &context.items {
         match item {
-            Item::Turn(said) => turn(&mut out, said),
-            Item::Results(answers) => results(&mut out, answers),
+            ContextItem::Turn(said) => turn(&mut out, said),
+            ContextItem::Results(answers) => results(&mut out, answers),
         }
     }
     out.raw("]}");
     out.finish()
 }
 
-fn turn(out: &mut Writer, turn: &Turn<'_>) {
-    let role = match turn.who {
-        Who::System => "system",
-        Who::User => "user",
-        Who::Assistant => "assistant",
+fn turn(out: &mut Writer, turn: &ContextTurn<'_>) {
+    let role = match turn.author {
+        Author::System => "system",
+        Author::User => "user",
+        Author::Assistant => "assistant",
     };
     out.next().raw("{\"role\":").str(role);
     out.raw(",\"content\":");
     content(out, &turn.parts);
     let calls = turn.parts.iter().filter_map(|part| match part {
-        Part::Call(call) => Some(call),
+        TurnPart::Call(call) => Some(call),
         _ => None,
     });
     self::calls(out, calls);
     out.raw("}");
 }
 
-fn content(out: &mut Writer, parts: &[Part<'_>]) {
-    if parts.iter().any(|part| matches!(part, Part::Medium(_))) {
+fn content(out: &mut Writer, parts: &[TurnPart<'_>]) {
+    if parts.iter().any(|part| matches!(part, TurnPart::Medium(_))) {
         return list(out, parts);
     }
-    match parts.iter().any(|part| matches!(part, Part::Text(_))) {
+    match parts.iter().any(|part| matches!(part, TurnPart::Text(_))) {
         true => out.str(&join(parts, "\n")),
         false => out.raw("null"),
     };
 }
 
-fn list(out: &mut Writer, parts: &[Part<'_>]) {
+fn list(out: &mut Writer, parts: &[TurnPart<'_>]) {
     out.raw("[");
     for part in parts {
         match part {
-            Part::Text(text) => {
+            TurnPart::Text(text) => {
                 let head = "{\"type\":\"text\",\"text\":";
                 out.next().raw(head).str(text).raw("}");
             }
-            Part::Medium(medium) => {
+            TurnPart::Medium(medium) => {
                 let head = "{\"type\":\"image_url\",\"image_url\":{\"url\":";
                 out.next().raw(head).str(&data_url(medium)).raw("}}");
             }
             // Only the assistant's, or only in the neutral shape.
-            Part::Thought { .. } | Part::Redacted(_) | Part::Call(_) | Part::Own(_) => {}
+            TurnPart::Thought { .. }
+            | TurnPart::Redacted(_)
+            | TurnPart::Call(_)
+            | TurnPart::Own(_) => {}
         }
     }
     out.raw("]");
 }
 
-fn calls<'c, 'a: 'c>(out: &mut Writer, calls: impl Iterator<Item = &'c Call<'a>>) {
+fn calls<'c, 'a: 'c>(out: &mut Writer, calls: impl Iterator<Item = &'c SentCall<'a>>) {
     let mut calls = calls.peekable();
     if calls.peek().is_none() {
         return;
@@ -84,7 +89,7 @@ fn calls<'c, 'a: 'c>(out: &mut Writer, calls: impl Iterator<Item = &'c Call<'a>>
     out.raw("]");
 }
 
-fn results(out: &mut Writer, answers: &[Answer<'_>]) {
+fn results(out: &mut Writer, answers: &[SentResult<'_>]) {
     for answer in answers {
         out.next().raw("{\"role\":\"tool\",\"tool_call_id\":");
         out.str(&answer.id).raw(",\"content\":");

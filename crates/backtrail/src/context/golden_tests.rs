@@ -1,8 +1,7 @@
 //! Every rule in every shape, byte by byte.
 //!
-//! `golden/<case>.input.json` is what is rendered, `golden/<case>.<shape>.json`
-//! is what comes out, and `golden/<case>.mends.txt` what was mended on the way.
-//! To write them anew after a change that is meant:
+//! `golden/<case>.input.json` is the input, `golden/<case>.<shape>.json` the output, and
+//! `golden/<case>.mends.txt` the mends. To rewrite the files after an intended change:
 //! `cargo test -p backtrail golden -- --ignored`.
 
 use std::fmt::Write as _;
@@ -10,11 +9,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Context, ContextInput, MendRule, Said, Shape, render};
+use super::{Context, ContextInput, ContextMessage, MendRule, Shape, render};
 use crate::json::Json;
 use crate::message::Message;
 
-/// Cases beside those that have the name of a rule.
+/// Cases that are not named after a rule.
 const OTHERS: [&str; 6] = [
     "plain",
     "summary",
@@ -66,7 +65,7 @@ fn input(case: &str) -> ContextInput {
     let mut said = |line: Line| {
         seq += 1;
         let message: Message = line.message.parse().unwrap();
-        Said {
+        ContextMessage {
             seq,
             model: line.model,
             message,
@@ -79,7 +78,7 @@ fn input(case: &str) -> ContextInput {
     }
 }
 
-/// Returns the files of a case, as they should be.
+/// Returns the expected files of a case.
 fn rendered(case: &str) -> Vec<(String, String)> {
     let input = input(case);
     let mut files = Vec::new();
@@ -142,7 +141,7 @@ fn every_rule_and_every_shape_is_in_the_manual() {
             "docs/context.md lacks {name}"
         );
     }
-    assert!(manual.contains(super::mending::INTERRUPTED));
+    assert!(manual.contains(super::mender::INTERRUPTED));
 }
 
 #[test]

@@ -1,22 +1,22 @@
-//! Tool input as an object, and JSON without half characters.
+//! Tool input as an object, and JSON without lone surrogates.
 
 use std::borrow::Cow;
 
 use super::output::literal;
 use crate::json::Json;
 
-/// What a call's input is sent as.
+/// The input of a call as it is sent.
 pub(super) struct Input<'a> {
     /// The JSON text of an object.
     pub(super) object: Cow<'a, str>,
-    /// Whether it was put into an object that it came without.
+    /// Whether it was wrapped in an object.
     pub(super) wrapped: bool,
-    /// Whether half a character was replaced in it.
+    /// Whether a lone surrogate was replaced in it.
     pub(super) lossy: bool,
 }
 
-/// Makes an object of an input. A string that holds an object is that object:
-/// version 1 kept all input as strings. Anything else is wrapped in one.
+/// Turns an input into an object. A string that contains an object becomes that object,
+/// because version 1 stored all input as strings. Anything else is wrapped in an object.
 pub(super) fn object(input: &Json, max_depth: usize) -> Input<'_> {
     let (found, mut lossy) = find_object(input);
     let wrapped = match &found {
@@ -28,7 +28,7 @@ pub(super) fn object(input: &Json, max_depth: usize) -> Input<'_> {
         (Some(wrapped), _) => (Cow::Owned(wrapped), true),
         (None, found) => (found.unwrap_or(Cow::Borrowed("{}")), false),
     };
-    // A text that was wrapped is shallow, but a list may be deep as well.
+    // A wrapped text is shallow, but a list may be deep as well.
     if wrapped && is_deeper(&object, max_depth) {
         object = Cow::Owned(wrap_text(input.as_str()));
     }
@@ -67,7 +67,7 @@ fn wrap_text(json: &str) -> String {
     String::from_utf8(out).expect("a literal of a string is UTF-8")
 }
 
-/// Returns whether JSON is nested deeper than this.
+/// Returns whether JSON is nested deeper than `max`.
 fn is_deeper(json: &str, max: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in json.bytes() {
@@ -89,7 +89,7 @@ fn is_deeper(json: &str, max: usize) -> bool {
     false
 }
 
-/// Replaces escapes of lone surrogates by that of U+FFFD, which is as long.
+/// Replaces escapes of lone surrogates by that of U+FFFD, which has the same length.
 /// `None` if there are none.
 fn without_half_characters(json: &str) -> Option<String> {
     let mut bytes = Vec::new();
@@ -97,7 +97,7 @@ fn without_half_characters(json: &str) -> Option<String> {
     while let Some(found) = json.get(at..).and_then(|rest| rest.find('\\')) {
         at += found;
         let Some(unit) = unit_at(json, at) else {
-            // An escape of one letter; of a `\u` that is none, JSON has no more.
+            // An escape of one letter; valid JSON has no other.
             at += 2;
             continue;
         };
@@ -121,7 +121,7 @@ fn without_half_characters(json: &str) -> Option<String> {
     }
 }
 
-/// Reads the `\uXXXX` at a place.
+/// Parses the `\uXXXX` at an offset.
 fn unit_at(json: &str, at: usize) -> Option<u16> {
     let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
     u16::from_str_radix(digits, 16).ok()

@@ -1,16 +1,16 @@
-//! What was mended, and by which rule.
+//! Mends and the rules by which they are made.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One place where what is sent is not what was said.
+/// A place where the context differs from what was recorded.
 ///
-/// It is shown as one sentence.
+/// `Display` gives one sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Mend {
-    /// The record whose message it is about.
+    /// The record of the message.
     pub seq: u64,
     /// The rule that was applied.
     pub rule: MendRule,
@@ -36,7 +36,7 @@ macro_rules! rules {
             /// All rules.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Returns the rule's name, which stays the same.
+            /// Returns the rule's name, which is stable.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -55,61 +55,61 @@ macro_rules! rules {
 rules! {
     DanglingCall "dangling_call"
         "A tool call without a result gets one that says it was interrupted."
-        "a tool call has no result; one that says it was interrupted stands in its place"
+        "a tool call has no result; it got one that says it was interrupted"
     DuplicateResult "duplicate_result"
-        "A second result of one call is left out."
-        "a second result of one tool call was left out"
+        "A second result of one call is dropped."
+        "a second result of one tool call was dropped"
     OrphanResult "orphan_result"
-        "A result whose call is not in the context, or not before it, becomes text of the user."
-        "a tool result whose call is not in the context became text of the user"
+        "A result without an earlier call in the context becomes user text."
+        "a tool result whose call is not in the context became user text"
     LateResult "late_result"
-        "A result that came after something else was said goes to its place behind the call."
-        "a tool result that came late was put in its place behind the call"
+        "A result that came after other messages moves to its place after the call."
+        "a late tool result was moved to its place after the call"
     DuplicateId "duplicate_id"
-        "A call whose id an earlier call has gets a derived id, and so does its result."
+        "A call with the id of an earlier call gets a derived id, and so does its result."
         "a tool call has the id of an earlier one; it and its result got a derived id"
     RefusedId "refused_id"
         "A call whose id the provider would refuse gets a derived id, and so does its result."
         "the id of a tool call would be refused; it and its result got a derived id"
     RefusedName "refused_name"
-        "A tool's name that the provider would refuse is spelled with what it takes."
-        "the name of a tool would be refused; it was spelled with letters that are taken"
+        "A tool name that the provider would refuse is respelled."
+        "the name of a tool would be refused; it was respelled"
     MisplacedCall "misplaced_call"
         "A tool call in a message that is not the assistant's becomes text."
         "a tool call in a message that is not the assistant's became text"
     WrappedInput "wrapped_input"
-        "Tool input that is no object, or nested too deeply, is wrapped in one."
-        "the input of a tool call is no plain object; it was wrapped as `input` of one"
+        "Tool input that is not an object, or is nested too deeply, is wrapped in an object."
+        "the input of a tool call is not a plain object; it was wrapped as `input` of one"
     EmptyMessage "empty_message"
-        "A message without blocks is left out."
-        "a message without blocks was left out"
+        "A message without blocks is dropped."
+        "a message without blocks was dropped"
     EmptyText "empty_text"
-        "Text that is empty or only white space is left out."
-        "text that is empty or only white space was left out"
+        "Text that is empty or only white space is dropped."
+        "text that is empty or only white space was dropped"
     Thinking "thinking"
-        "Thinking that the provider did not sign is left out."
-        "thinking that this provider did not sign was left out"
+        "Thinking that the provider did not sign is dropped."
+        "thinking that this provider did not sign was dropped"
     UnfinishedThinking "unfinished_thinking"
-        "Thinking that the assistant did not go on from is left out."
-        "thinking that nothing of the assistant's follows was left out"
+        "Thinking that no assistant content follows is dropped."
+        "thinking that no assistant content follows was dropped"
     MiddleSystem "middle_system"
         "A system message in the middle becomes a user message in a tag."
         "a system message in the middle became a user message in a tag"
     OtherRole "other_role"
-        "A message whose role the shape does not have is said by the user."
-        "a message in a role of its own is said by the user"
+        "A message with a role that the shape does not have becomes a user message."
+        "a message with an unknown role became a user message"
     MediaPlaceholder "media_placeholder"
-        "Media that the shape has no place for become a short text."
-        "an image or another medium has no place here; a short text stands for it"
+        "Media that the shape does not accept become a short text."
+        "an image or other media is not accepted here; a short text replaces it"
     UnknownBlock "unknown_block"
-        "A block of an unknown kind is left out."
-        "a block of an unknown kind was left out"
+        "A block of an unknown kind is dropped."
+        "a block of an unknown kind was dropped"
     FirstNotUser "first_not_user"
-        "A short user message is put before an assistant message that comes first."
-        "the first message is the assistant's; a short user message was put before it"
+        "A short user message is inserted before an assistant message that comes first."
+        "the first message is the assistant's; a short user message was inserted before it"
     LoneSurrogate "lone_surrogate"
-        "Half a character that no UTF-8 text can hold is sent as U+FFFD."
-        "half a character (a lone surrogate) is sent as U+FFFD"
+        "A lone surrogate, which no UTF-8 text can hold, is sent as U+FFFD."
+        "a lone surrogate is sent as U+FFFD"
 }
 
 impl fmt::Display for MendRule {

@@ -1,20 +1,20 @@
-//! The context: what a model should be sent, in the shape of a provider.
+//! The context: what to send to a model, in the shape of a provider.
 //!
-//! Pure functions from messages to JSON. The same messages give the same bytes,
-//! and those of a shorter history are a prefix of those of a longer one, so that
-//! a provider's prompt cache stays warm. What a provider would refuse is mended
-//! here by fixed rules, each application of which is a [`Mend`]; the log is never
-//! touched. `docs/context.md` has the shapes and the rules, one by one.
+//! Pure functions from messages to JSON. The same messages give the same bytes, and a
+//! shorter history gives a prefix of a longer one, so that a provider's prompt cache
+//! stays warm. Anything a provider would refuse is mended by fixed rules, each
+//! application of which is a [`Mend`]; the log is never changed. `docs/context.md`
+//! describes the shapes and rules one by one.
 //!
-//! `calls` finds which result answers which call, `mending` applies the rules and
-//! gives what is left to the writers, one for each shape, which only write.
+//! `calls` finds which result answers which call, `mender` applies the rules, and one
+//! writer for each shape writes the result without deciding anything.
 
 mod anthropic;
 mod calls;
 mod chat;
 mod input;
 mod mend;
-mod mending;
+mod mender;
 mod neutral;
 mod openai;
 mod output;
@@ -35,7 +35,7 @@ use crate::message::Message;
 pub use mend::{Mend, MendRule};
 pub use shape::Shape;
 
-/// What a model should be sent: JSON in one shape, and what was mended in it.
+/// The context to send to a model: JSON in one shape, and the mends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     shape: Shape,
@@ -45,30 +45,29 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns the JSON: one object, the part of a request that is the
-    /// conversation.
+    /// Returns the JSON object with the conversation part of a request.
     pub fn as_json(&self) -> &str {
         &self.json
     }
 
-    /// Returns the JSON as a string of its own.
+    /// Returns the JSON as an owned string.
     pub fn into_json(self) -> String {
         self.json
     }
 
-    /// Returns the shape it has.
+    /// Returns the shape.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Returns where what is sent is not what was said, in the order of the
+    /// Returns where the context differs from what was recorded, in the order of the
     /// records.
     pub fn mends(&self) -> &[Mend] {
         &self.mends
     }
 
-    /// Returns how many places and messages of the history could not be read, and
-    /// so are not in it, or not whole.
+    /// Returns how many places and messages of the history could not be read, so that
+    /// they are missing or incomplete.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -78,28 +77,27 @@ impl Context {
     }
 }
 
-/// What a context is rendered from.
+/// The input of a context.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ContextInput {
     /// The system messages at the very beginning of the history.
-    pub(crate) instructions: Vec<Said>,
+    pub(crate) instructions: Vec<ContextMessage>,
     /// The text of the last compaction.
     pub(crate) summary: Option<String>,
-    /// What was said since, or all of it.
-    pub(crate) messages: Vec<Said>,
+    /// The messages since the compaction, or all of them.
+    pub(crate) messages: Vec<ContextMessage>,
 }
 
-/// A message, the seq of its record and the model that made it.
+/// A message with the seq of its record and the model that wrote it.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
+pub(crate) struct ContextMessage {
     pub(crate) seq: u64,
     pub(crate) model: Option<String>,
     pub(crate) message: Message,
 }
 
-/// Renders what a model should be sent.
 pub(crate) fn render(shape: Shape, input: &ContextInput) -> Context {
-    let mended = mending::mend(shape, input);
+    let mended = mender::mend(shape, input);
     let json = match shape {
         Shape::Neutral => neutral::write(&mended),
         Shape::Anthropic => anthropic::write(&mended),

@@ -1,9 +1,9 @@
-//! Our own form: `{"messages":[{"role","blocks"}]}`.
+//! Backtrail's own form: `{"messages":[{"role","blocks"}]}`.
 
 use std::borrow::Cow;
 
-use super::mending::INTERRUPTED;
-use super::parts::{Answer, Call, Item, Medium, Mended, Part, Turn};
+use super::mender::INTERRUPTED;
+use super::parts::{ContextItem, ContextTurn, Medium, Mended, SentCall, SentResult, TurnPart};
 use super::writer::Writer;
 use crate::json::Text;
 use crate::message::{Block, ToolResult, ToolUse};
@@ -16,15 +16,15 @@ pub(super) fn write(context: &Mended<'_>) -> String {
     }
     for item in &context.items {
         match item {
-            Item::Turn(said) => turn(&mut out, said),
-            Item::Results(answers) => results(&mut out, answers),
+            ContextItem::Turn(said) => turn(&mut out, said),
+            ContextItem::Results(answers) => results(&mut out, answers),
         }
     }
     out.raw("]}");
     out.finish()
 }
 
-fn turn(out: &mut Writer, turn: &Turn<'_>) {
+fn turn(out: &mut Writer, turn: &ContextTurn<'_>) {
     out.next().raw("{\"role\":").str(turn.role);
     out.raw(",\"blocks\":[");
     for part in &turn.parts {
@@ -34,26 +34,26 @@ fn turn(out: &mut Writer, turn: &Turn<'_>) {
     out.raw("]}");
 }
 
-fn part(out: &mut Writer, part: &Part<'_>) {
+fn part(out: &mut Writer, part: &TurnPart<'_>) {
     match part {
-        Part::Own(block) => {
+        TurnPart::Own(block) => {
             out.value(block);
         }
-        Part::Call(call) => {
+        TurnPart::Call(call) => {
             out.value(&*with_id(call));
         }
-        Part::Medium(medium) => self::medium(out, medium),
-        // The last two stay blocks of our own and never come here.
-        Part::Text(text) | Part::Redacted(text) => {
+        TurnPart::Medium(medium) => self::medium(out, medium),
+        // The last two stay `Own` blocks and never get here.
+        TurnPart::Text(text) | TurnPart::Redacted(text) => {
             out.value(&Block::text(text.as_ref()));
         }
-        Part::Thought { text, signature } => {
-            out.value(&Block::thinking(*text, Some(signature)));
+        TurnPart::Thought { text, signature } => {
+            out.value(&Block::signed_thinking(*text, *signature));
         }
     }
 }
 
-fn with_id<'a>(call: &Call<'a>) -> Cow<'a, ToolUse> {
+fn with_id<'a>(call: &SentCall<'a>) -> Cow<'a, ToolUse> {
     match call.id == call.block.id.as_str() {
         true => Cow::Borrowed(call.block),
         false => Cow::Owned(ToolUse {
@@ -70,7 +70,7 @@ fn medium(out: &mut Writer, medium: &Medium<'_>) {
     out.raw(",\"data\":").str(data).raw("}");
 }
 
-fn results(out: &mut Writer, answers: &[Answer<'_>]) {
+fn results(out: &mut Writer, answers: &[SentResult<'_>]) {
     out.next().raw("{\"role\":\"tool\",\"blocks\":[");
     for answer in answers {
         out.next().value(&*result(answer));
@@ -78,7 +78,7 @@ fn results(out: &mut Writer, answers: &[Answer<'_>]) {
     out.raw("]}");
 }
 
-fn result<'a>(answer: &Answer<'a>) -> Cow<'a, ToolResult> {
+fn result<'a>(answer: &SentResult<'a>) -> Cow<'a, ToolResult> {
     match answer.given {
         None => {
             let name = answer.block.name.as_str();

@@ -1,6 +1,6 @@
 //! OpenAI's Responses: `{"instructions","input"}`.
 
-use super::parts::{Answer, Item, Medium, Mended, Part, Turn, Who, join};
+use super::parts::{Author, ContextItem, ContextTurn, Medium, Mended, SentResult, TurnPart, join};
 use super::rules::Class;
 use super::writer::Writer;
 
@@ -16,19 +16,21 @@ pub(super) fn write(context: &Mended<'_>) -> String {
     out.raw("\"input\":[");
     for item in &context.items {
         match item {
-            Item::Turn(said) if said.who == Who::Assistant => assistant(&mut out, said),
-            Item::Turn(said) => message(&mut out, said),
-            Item::Results(answers) => results(&mut out, answers),
+            ContextItem::Turn(said) if said.author == Author::Assistant => {
+                assistant(&mut out, said)
+            }
+            ContextItem::Turn(said) => message(&mut out, said),
+            ContextItem::Results(answers) => results(&mut out, answers),
         }
     }
     out.raw("]}");
     out.finish()
 }
 
-fn message(out: &mut Writer, turn: &Turn<'_>) {
-    let role = match turn.who {
-        Who::System => "developer",
-        Who::User | Who::Assistant => "user",
+fn message(out: &mut Writer, turn: &ContextTurn<'_>) {
+    let role = match turn.author {
+        Author::System => "developer",
+        Author::User | Author::Assistant => "user",
     };
     out.next().raw("{\"type\":\"message\",\"role\":").str(role);
     out.raw(",\"content\":");
@@ -36,18 +38,21 @@ fn message(out: &mut Writer, turn: &Turn<'_>) {
     out.raw("}");
 }
 
-/// What the user and tools say.
-fn content(out: &mut Writer, parts: &[Part<'_>]) {
+/// Content of the user and of tools.
+fn content(out: &mut Writer, parts: &[TurnPart<'_>]) {
     out.raw("[");
     for part in parts {
         match part {
-            Part::Text(text) => {
+            TurnPart::Text(text) => {
                 let head = "{\"type\":\"input_text\",\"text\":";
                 out.next().raw(head).str(text).raw("}");
             }
-            Part::Medium(medium) => self::medium(out, medium),
+            TurnPart::Medium(medium) => self::medium(out, medium),
             // Only the assistant's, or only in the neutral shape.
-            Part::Thought { .. } | Part::Redacted(_) | Part::Call(_) | Part::Own(_) => {}
+            TurnPart::Thought { .. }
+            | TurnPart::Redacted(_)
+            | TurnPart::Call(_)
+            | TurnPart::Own(_) => {}
         }
     }
     out.raw("]");
@@ -69,14 +74,13 @@ pub(super) fn data_url(medium: &Medium<'_>) -> String {
     format!("data:{};base64,{data}", medium.media_type)
 }
 
-/// What the assistant says is a list of items; texts that follow each other are
-/// one of them.
-fn assistant(out: &mut Writer, turn: &Turn<'_>) {
-    let is_text = |part: &Part<'_>| matches!(part, Part::Text(_));
+/// The assistant's content is a list of items; consecutive texts form one item.
+fn assistant(out: &mut Writer, turn: &ContextTurn<'_>) {
+    let is_text = |part: &TurnPart<'_>| matches!(part, TurnPart::Text(_));
     for parts in turn.parts.chunk_by(|one, two| is_text(one) && is_text(two)) {
         match parts {
-            [Part::Thought { text, signature }] => reasoning(out, text, signature),
-            [Part::Call(call)] => {
+            [TurnPart::Thought { text, signature }] => reasoning(out, text, signature),
+            [TurnPart::Call(call)] => {
                 out.next().raw("{\"type\":\"function_call\",\"call_id\":");
                 out.str(&call.id).raw(",\"name\":").str(&call.name);
                 out.raw(",\"arguments\":").str(&call.input).raw("}");
@@ -95,11 +99,11 @@ fn reasoning(out: &mut Writer, text: &str, signature: &str) {
     out.raw("],\"encrypted_content\":").str(signature).raw("}");
 }
 
-fn output_texts(out: &mut Writer, parts: &[Part<'_>]) {
+fn output_texts(out: &mut Writer, parts: &[TurnPart<'_>]) {
     out.next()
         .raw("{\"type\":\"message\",\"role\":\"assistant\",\"content\":[");
     for part in parts {
-        if let Part::Text(text) = part {
+        if let TurnPart::Text(text) = part {
             let head = "{\"type\":\"output_text\",\"text\":";
             out.next().raw(head).str(text).raw("}");
         }
@@ -107,12 +111,12 @@ fn output_texts(out: &mut Writer, parts: &[Part<'_>]) {
     out.raw("]}");
 }
 
-fn results(out: &mut Writer, answers: &[Answer<'_>]) {
+fn results(out: &mut Writer, answers: &[SentResult<'_>]) {
     for answer in answers {
         out.next()
             .raw("{\"type\":\"function_call_output\",\"call_id\":");
         out.str(&answer.id).raw(",\"output\":");
-        let has_media = |part: &Part<'_>| matches!(part, Part::Medium(_));
+        let has_media = |part: &TurnPart<'_>| matches!(part, TurnPart::Medium(_));
         match answer.parts.iter().any(has_media) {
             true => content(out, &answer.parts),
             false => {

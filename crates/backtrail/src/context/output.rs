@@ -1,4 +1,4 @@
-//! What a tool gave back, and blocks that came in a provider's form.
+//! Tool outputs, and blocks in a provider's form.
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use crate::message::Media;
 pub(super) enum Piece<'a> {
     Text {
         text: Cow<'a, str>,
-        /// Whether half a character was replaced in it.
+        /// Whether a lone surrogate was replaced in it.
         lossy: bool,
     },
     Medium(Medium<'a>),
 }
 
-/// Takes an output apart. A string is one text; a list with at least one block
-/// of text or media is its blocks; anything else is its JSON text.
+/// Splits an output into pieces. A string is one text; a list with at least one text or
+/// media block is its blocks; anything else is its JSON text.
 pub(super) fn pieces(output: &Json) -> Vec<Piece<'_>> {
     let json = output.as_str();
     if let Some((text, lossy)) = literal(json) {
@@ -63,7 +63,7 @@ struct Fields<'a> {
     source: Option<&'a RawValue>,
 }
 
-/// Reads a block of text or media, in our form or in Anthropic's.
+/// Parses a text or media block in Backtrail's form or in Anthropic's.
 pub(super) fn piece(json: &str) -> Option<Piece<'_>> {
     let fields = fields(json)?;
     let (kind, _) = literal(fields.kind?.get())?;
@@ -83,7 +83,7 @@ pub(super) fn piece(json: &str) -> Option<Piece<'_>> {
 }
 
 fn fields(json: &str) -> Option<Fields<'_>> {
-    // serde reads a list as the fields in their order, too.
+    // serde would also accept a list of the fields in order.
     json.starts_with('{')
         .then(|| serde_json::from_str(json).ok())
         .flatten()
@@ -105,7 +105,7 @@ fn from_source<'a>(kind: Cow<'a, str>, source: &'a str) -> Option<Piece<'a>> {
     }
 }
 
-/// Reads the data of a `redacted_thinking` block.
+/// Returns the data of a `redacted_thinking` block.
 pub(super) fn redacted_thinking(json: &str) -> Option<Cow<'_, str>> {
     let fields = fields(json)?;
     let (kind, _) = literal(fields.kind?.get())?;
@@ -113,7 +113,7 @@ pub(super) fn redacted_thinking(json: &str) -> Option<Cow<'_, str>> {
     (kind == "redacted_thinking" && !lossy && !data.is_empty()).then_some(data)
 }
 
-/// Reads one of our media blocks.
+/// Converts a media block.
 pub(super) fn own_medium(media: &Media) -> Medium<'_> {
     let kind = Cow::Borrowed(media.kind.as_str());
     let media_type = Cow::Borrowed(media.media_type.as_str());
@@ -138,7 +138,7 @@ fn medium<'a>(kind: Cow<'a, str>, media_type: Cow<'a, str>, data: &'a str) -> Me
     }
 }
 
-/// Brings a media type to the form that providers know it by.
+/// Normalizes a media type to the form that providers know.
 fn plain_type(media_type: Cow<'_, str>) -> Cow<'_, str> {
     let bare = media_type.split(';').next().unwrap_or("").trim();
     if bare.eq_ignore_ascii_case("image/jpg") {
@@ -150,7 +150,7 @@ fn plain_type(media_type: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Returns the text that stands for a medium.
+/// Returns the text that replaces media.
 pub(super) fn placeholder(medium: &Medium<'_>) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/+-._".contains(&byte);
     let media_type = match medium.media_type.as_ref() {
@@ -175,8 +175,8 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Reads a string literal, without a copy where it has no escapes, and says
-/// whether half a character was replaced in it.
+/// Decodes a string literal, without a copy if it has no escapes, and returns whether a
+/// lone surrogate was replaced.
 pub(super) fn literal(json: &str) -> Option<(Cow<'_, str>, bool)> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {

@@ -1,41 +1,40 @@
-//! What is left to write once all rules are applied.
+//! The result of applying all rules, ready to be written.
 
 use std::borrow::Cow;
 
 use super::mend::Mend;
 use crate::message::{Block, ToolResult, ToolUse};
 
-/// A mended context: a writer puts it into the form of its shape, and decides
-/// nothing.
+/// A mended context. The writers only put it into the form of their shape.
 pub(super) struct Mended<'a> {
     /// The instructions, each with its texts.
-    pub(super) front: Vec<Turn<'a>>,
-    pub(super) items: Vec<Item<'a>>,
+    pub(super) front: Vec<ContextTurn<'a>>,
+    pub(super) items: Vec<ContextItem<'a>>,
     pub(super) mends: Vec<Mend>,
 }
 
-pub(super) enum Item<'a> {
-    Turn(Turn<'a>),
-    /// The results of all calls of the turn before, in the order of the calls.
-    Results(Vec<Answer<'a>>),
+pub(super) enum ContextItem<'a> {
+    Turn(ContextTurn<'a>),
+    /// The results of all calls of the previous turn, in the order of the calls.
+    Results(Vec<SentResult<'a>>),
 }
 
 /// One message. It has at least one part.
-pub(super) struct Turn<'a> {
-    pub(super) who: Who,
+pub(super) struct ContextTurn<'a> {
+    pub(super) author: Author,
     /// The role as it was written, which only the neutral shape shows.
     pub(super) role: &'a str,
-    pub(super) parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<TurnPart<'a>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Author {
     System,
     User,
     Assistant,
 }
 
-pub(super) enum Part<'a> {
+pub(super) enum TurnPart<'a> {
     Text(Cow<'a, str>),
     Medium(Medium<'a>),
     /// Thinking with its signature; only the assistant's.
@@ -46,12 +45,12 @@ pub(super) enum Part<'a> {
     /// Thinking that only the provider can read; only the assistant's.
     Redacted(Cow<'a, str>),
     /// A call; only the assistant's.
-    Call(Call<'a>),
-    /// A block with the bytes it has; only in the neutral shape.
+    Call(SentCall<'a>),
+    /// A block with its original bytes; only in the neutral shape.
     Own(&'a Block),
 }
 
-pub(super) struct Call<'a> {
+pub(super) struct SentCall<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
     /// The JSON text of an object.
@@ -59,31 +58,31 @@ pub(super) struct Call<'a> {
     pub(super) block: &'a ToolUse,
 }
 
-pub(super) struct Answer<'a> {
+pub(super) struct SentResult<'a> {
     pub(super) id: Cow<'a, str>,
     /// Texts and media.
-    pub(super) parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<TurnPart<'a>>,
     pub(super) is_error: bool,
-    /// The call, and the result as it was given, if it was.
+    /// The call, and its result if it has one.
     pub(super) block: &'a ToolUse,
     pub(super) given: Option<&'a ToolResult>,
 }
 
-/// An image or another medium.
+/// An image or other media.
 pub(super) struct Medium<'a> {
     /// `image`, `audio`, `video`, `document` or `file`.
     pub(super) kind: Cow<'a, str>,
     pub(super) media_type: Cow<'a, str>,
-    /// Its bytes in Base64; `None` where they are not at hand.
+    /// The bytes in Base64; `None` if they are not available.
     pub(super) data: Option<Cow<'a, str>>,
-    /// How many bytes it has, about.
+    /// The approximate number of bytes.
     pub(super) bytes: u64,
 }
 
-/// Joins the texts of parts that have been brought down to texts.
-pub(super) fn join<'p>(parts: &'p [Part<'_>], between: &str) -> Cow<'p, str> {
+/// Joins the texts of parts that are all texts.
+pub(super) fn join<'p>(parts: &'p [TurnPart<'_>], between: &str) -> Cow<'p, str> {
     let mut texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_ref()),
+        TurnPart::Text(text) => Some(text.as_ref()),
         _ => None,
     });
     let first = texts.next().unwrap_or("");

@@ -1,15 +1,15 @@
-//! The promises over histories that nobody would write.
+//! Promises that hold for arbitrary histories.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
-use super::mending::INTERRUPTED;
+use super::mender::INTERRUPTED;
 use super::valid::check;
-use super::{ContextInput, MendRule, Said, Shape, render};
+use super::{ContextInput, ContextMessage, MendRule, Shape, render};
 use crate::json::Json;
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 
-/// Few ids, so that they meet; some are refused, one is derived from `t1`.
+/// Few ids, so that they collide; some are refused, one is derived from `t1`.
 const IDS: [&str; 8] = [
     r#""t1""#,
     r#""t2""#,
@@ -135,7 +135,7 @@ fn history() -> impl Strategy<Value = ContextInput> {
         let first = (None, serde_json::from_str(&json).unwrap());
         let mut all = std::iter::once(first).chain(messages).zip(0..);
         let mut next = || {
-            all.next().map(|((model, message), seq)| Said {
+            all.next().map(|((model, message), seq)| ContextMessage {
                 seq,
                 model: model.map(str::to_owned),
                 message,
@@ -149,7 +149,7 @@ fn history() -> impl Strategy<Value = ContextInput> {
     })
 }
 
-/// The one among [`IDS`] is what it says.
+/// The derived id among [`IDS`] is correct.
 #[test]
 fn the_derived_id_of_t1_is_among_the_ids() {
     let call = || Block::from(ToolUse::new("t1", "bash", &()).unwrap());
@@ -162,7 +162,7 @@ fn the_derived_id_of_t1_is_among_the_ids() {
     assert!(found.is_some_and(|id| json.contains(id)), "{json}");
 }
 
-/// Returns the messages, or input items, each with its bytes.
+/// Returns the messages or input items, each with its bytes.
 fn elements(shape: Shape, input: &ContextInput) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Elements<'a> {
@@ -175,8 +175,8 @@ fn elements(shape: Shape, input: &ContextInput) -> Vec<String> {
     bytes.collect()
 }
 
-fn said(role: Role, blocks: impl IntoIterator<Item = Block>) -> Said {
-    Said {
+fn said(role: Role, blocks: impl IntoIterator<Item = Block>) -> ContextMessage {
+    ContextMessage {
         seq: 1,
         model: None,
         message: Message::new(role, blocks),
@@ -224,7 +224,7 @@ proptest! {
         }
     }
 
-    /// What is rendered neutrally and rendered again needs no mending.
+    /// A history rendered in the neutral shape and rendered again needs no mends.
     #[test]
     fn a_mended_history_is_whole(input in history()) {
         #[derive(serde::Deserialize)]
@@ -233,7 +233,7 @@ proptest! {
         }
         let context = render(Shape::Neutral, &input);
         let again: Neutral = serde_json::from_str(context.as_json()).unwrap();
-        let messages = again.messages.into_iter().map(|message| Said { seq: 0, model: None, message });
+        let messages = again.messages.into_iter().map(|message| ContextMessage { seq: 0, model: None, message });
         let again = ContextInput { messages: messages.collect(), ..ContextInput::default() };
         let again = render(Shape::Neutral, &again);
         prop_assert_eq!(again.as_json(), context.as_json());
@@ -241,8 +241,8 @@ proptest! {
     }
 }
 
-/// Every call has the id of the one before, and half of the ids that would be
-/// derived are there already: with a scan for each, this would never end.
+/// Every call has the same id, and half of the derived ids are taken already. Scanning
+/// for each would never end.
 #[test]
 fn a_hundred_thousand_calls_with_one_id_get_an_id_and_a_result_each() {
     const MANY: usize = 100_000;
@@ -329,8 +329,8 @@ fn an_image_past_what_anthropic_takes_becomes_a_text_there() {
     assert_eq!(render(Shape::OpenAi, &input).mends(), []);
 }
 
-/// An agent that counts its calls anew in each turn: what came back belongs to
-/// the newest call, and the older one was interrupted (F25).
+/// For an agent that restarts its numbering in each turn, a result belongs to the newest
+/// call, and the older one was interrupted (F25).
 #[test]
 fn a_result_answers_the_newest_open_call_of_its_id() {
     let call = || Block::from(ToolUse::new("0", "bash", &()).unwrap());

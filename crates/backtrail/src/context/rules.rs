@@ -1,19 +1,19 @@
-//! What each shape takes.
+//! What each shape accepts.
 //!
-//! The limits are those that the providers enforce, as far as they are known; a
-//! history that was never refused anywhere passes through all of them unchanged.
+//! The limits are those that the providers enforce, as far as they are known. A history
+//! that was never refused anywhere passes unchanged.
 
 use std::borrow::Cow;
 
 use super::parts::Medium;
 use super::shape::Shape;
 
-/// The longest Base64 of an image that Anthropic takes.
+/// The longest Base64 of an image that Anthropic accepts.
 const ANTHROPIC_IMAGE_MAX: usize = 5 * 1024 * 1024;
 
-/// Where a medium stands.
+/// Where media are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum MediaPlace {
     /// A user message.
     User,
     /// A tool's result.
@@ -23,7 +23,7 @@ pub(super) enum Place {
 }
 
 impl Shape {
-    /// Returns whether a call's id goes out as it is.
+    /// Returns whether a call's id is accepted unchanged.
     pub(super) fn takes_id(self, id: &str) -> bool {
         let fits = |max: usize, allowed: fn(u8) -> bool| {
             !id.is_empty() && id.len() <= max && id.bytes().all(allowed)
@@ -31,13 +31,12 @@ impl Shape {
         match self {
             Self::Neutral => true,
             Self::Anthropic | Self::OpenAi => fits(64, is_word),
-            // Some that speak this shape know their calls by ids like
-            // `functions.bash:0`.
+            // Some providers with this shape use ids like `functions.bash:0`.
             Self::OpenAiChat => fits(40, |byte| byte.is_ascii_graphic()),
         }
     }
 
-    /// Returns a tool's name as the shape takes it.
+    /// Returns a tool's name in a form that the shape accepts.
     pub(super) fn name(self, name: &str) -> Cow<'_, str> {
         let max = match self {
             Self::Neutral => return Cow::Borrowed(name),
@@ -50,25 +49,25 @@ impl Shape {
         Cow::Owned(spell(name, max))
     }
 
-    /// Returns whether a medium goes out as one.
-    pub(super) fn takes_medium(self, medium: &Medium<'_>, place: Place) -> bool {
+    /// Returns whether media are accepted as such.
+    pub(super) fn takes_medium(self, medium: &Medium<'_>, place: MediaPlace) -> bool {
         let Some(data) = &medium.data else {
             return false;
         };
         let class = Class::of(&medium.media_type);
         let has_place = match (self, place) {
             (Self::Neutral, _) => return true,
-            (_, Place::Elsewhere) => false,
+            (_, MediaPlace::Elsewhere) => false,
             // An error may only have text.
-            (Self::Anthropic, Place::Result { is_error: true }) => false,
+            (Self::Anthropic, MediaPlace::Result { is_error: true }) => false,
             (Self::Anthropic, _) => class != Class::Image || data.len() <= ANTHROPIC_IMAGE_MAX,
             (Self::OpenAi, _) => true,
-            (Self::OpenAiChat, place) => place == Place::User && class == Class::Image,
+            (Self::OpenAiChat, place) => place == MediaPlace::User && class == Class::Image,
         };
         has_place && class != Class::Other && is_base64(data)
     }
 
-    /// Returns whether thinking by this model goes out, if it has a signature.
+    /// Returns whether signed thinking by this model is accepted.
     pub(super) fn takes_thinking_of(self, model: Option<&str>) -> bool {
         match self {
             Self::Neutral => true,
@@ -83,8 +82,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Spells a name with what every provider takes. A long one ends in a hash, so
-/// that two that begin alike stay two.
+/// Spells a name with characters that every provider accepts. A long name ends in a hash,
+/// so that names with the same beginning stay different.
 fn spell(name: &str, max: usize) -> String {
     const HASH: usize = 8;
     let mut spelled: String = name
@@ -106,7 +105,7 @@ fn spell(name: &str, max: usize) -> String {
     spelled
 }
 
-/// What a medium is to a provider.
+/// The class of media, as providers distinguish it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Image,
@@ -115,7 +114,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// Goes by the media type: kinds are called this and that.
+    /// Judges by the media type, because the kinds have varying names.
     pub(super) fn of(media_type: &str) -> Self {
         match media_type {
             "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Self::Image,
@@ -125,7 +124,7 @@ impl Class {
     }
 }
 
-/// Returns whether this is standard Base64 with its padding.
+/// Returns whether this is padded standard Base64.
 fn is_base64(data: &str) -> bool {
     let body = data.strip_suffix('=').unwrap_or(data);
     let body = body.strip_suffix('=').unwrap_or(body);
@@ -133,7 +132,7 @@ fn is_base64(data: &str) -> bool {
     !body.is_empty() && data.len().is_multiple_of(4) && body.bytes().all(allowed)
 }
 
-/// Whose model it is.
+/// The maker of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Maker {
     Anthropic,
@@ -143,8 +142,8 @@ enum Maker {
 }
 
 impl Maker {
-    /// Goes by the first part of the name that tells, as in
-    /// `us.anthropic.claude-…` or `openrouter/deepseek/…`.
+    /// Judges by the first known part of the name, as in `us.anthropic.claude-…` or
+    /// `openrouter/deepseek/…`.
     fn of(model: Option<&str>) -> Self {
         let Some(model) = model else {
             return Self::Unknown;

@@ -1,4 +1,4 @@
-//! The shapes a context can have.
+//! The shapes of a context.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// The shape of a [`Context`](super::Context): whose request it is a part of.
+/// The shape of a [`Context`](super::Context): the provider whose request it is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Shape {
-    /// Our own form: `{"messages":[{"role","blocks"}]}`.
+    /// Backtrail's own form: `{"messages":[{"role","blocks"}]}`.
     #[serde(rename = "neutral")]
     Neutral,
     /// Anthropic's Messages: `{"system","messages"}`.
@@ -20,7 +20,7 @@ pub enum Shape {
     /// OpenAI's Responses: `{"instructions","input"}`.
     #[serde(rename = "openai")]
     OpenAi,
-    /// OpenAI's Chat Completions, which many others speak: `{"messages"}`.
+    /// OpenAI's Chat Completions, which many other providers use: `{"messages"}`.
     #[serde(rename = "openai-chat")]
     OpenAiChat,
 }
@@ -34,7 +34,7 @@ impl Shape {
         Self::OpenAiChat,
     ];
 
-    /// Returns the shape's name, as [`FromStr`] takes it.
+    /// Returns the shape's name, as accepted by [`FromStr`].
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Neutral => "neutral",

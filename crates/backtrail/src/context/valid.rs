@@ -1,5 +1,5 @@
-//! What providers refuse, written down apart from the renderer: each function
-//! reads a context as its provider would and says what is wrong with it.
+//! What providers refuse, written independently of the renderer: each function reads a
+//! context as its provider would and returns what is wrong with it.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use crate::message::{Block, Message, Role};
 
 type Check = Result<(), String>;
 
-/// Says what is wrong with a context, if anything is.
+/// Returns what is wrong with a context, if anything.
 pub(super) fn check(shape: Shape, json: &str) -> Check {
     if shape == Shape::Neutral {
         return neutral(json);
     }
-    // This fails on half characters and on nesting that is too deep, too.
+    // This also fails on lone surrogates and on nesting that is too deep.
     let context: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
     match shape {
         Shape::Anthropic => anthropic(&context),
@@ -354,8 +354,8 @@ fn chat_content(message: &Value, may_be_null: bool) -> Check {
     }
 }
 
-/// Our own form is read by our own types: nobody refuses it, but calls and
-/// results fit together, and nothing is empty.
+/// Backtrail's own form is read by its own types. No provider refuses it, but calls and
+/// results must match, and nothing may be empty.
 fn neutral(json: &str) -> Check {
     #[derive(serde::Deserialize)]
     struct Neutral {

@@ -1,8 +1,8 @@
-//! JSON, written piece by piece in a fixed order.
+//! Writes JSON piece by piece in a fixed order.
 
 use crate::escape::write_str;
 
-/// JSON text that grows.
+/// Growing JSON text.
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
@@ -10,7 +10,7 @@ impl Writer {
         Self(Vec::new())
     }
 
-    /// Writes JSON as it stands.
+    /// Writes JSON text unchanged.
     pub(super) fn raw(&mut self, json: &str) -> &mut Self {
         self.0.extend_from_slice(json.as_bytes());
         self
@@ -22,7 +22,7 @@ impl Writer {
         self
     }
 
-    /// Begins the next element of a list: a comma, unless it is the first.
+    /// Starts the next element of a list, with a comma unless it is the first.
     pub(super) fn next(&mut self) -> &mut Self {
         if self.0.last() != Some(&b'[') {
             self.0.push(b',');
@@ -30,7 +30,7 @@ impl Writer {
         self
     }
 
-    /// Writes what serialises to JSON with the bytes it has.
+    /// Writes a value that serializes to JSON.
     pub(super) fn value<T: serde::Serialize>(&mut self, value: &T) -> &mut Self {
         serde_json::to_writer(&mut self.0, value)
             .expect("a block is JSON, and memory takes all that is written");

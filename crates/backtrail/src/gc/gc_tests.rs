@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::session::append_entry;
+use crate::log::append_entry;
 use crate::time::Clock;
 use crate::workspace::CheckpointOptions;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::session::{leave_word, read_holder};
+use crate::log::{leave_word, read_holder};
 use crate::storage::StorageFile;
 use crate::store::Store;
 

@@ -1,7 +1,7 @@
 //! Marking all that a state is made of.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::objects::{Mark, ObjectId, SHORT_STREAM, Stock};
+use crate::objects::{Mark, ObjectId, ObjectTable, SHORT_STREAM};
 use crate::snapshot::entry::Node;
 use crate::snapshot::node::{Listing, read_listing, read_root};
 
@@ -15,19 +15,19 @@ pub(super) struct Marked {
 /// Marks a snapshot and all that is in it as live; returns how much was not before.
 /// `missing` hears of contents that are not stored, below which there is nothing.
 pub(super) fn mark_snapshot(
-    stock: &mut Stock,
+    table: &mut ObjectTable,
     snapshot: &ObjectId,
     missing: &mut dyn FnMut(ObjectId),
 ) -> Result<Marked> {
     let mut marking = Marking {
-        stock,
+        table,
         missing,
         marked: Marked::default(),
         waiting: Vec::new(),
     };
     marking.live(snapshot);
-    if marking.stock.mark(snapshot, Mark::Walked).is_some() {
-        let root = read_root(snapshot, &marking.stock.read(snapshot)?)?;
+    if marking.table.mark(snapshot, Mark::Walked).is_some() {
+        let root = read_root(snapshot, &marking.table.read(snapshot)?)?;
         marking.waiting.push(root.listing);
         marking.walk()?;
     }
@@ -35,7 +35,7 @@ pub(super) fn mark_snapshot(
 }
 
 struct Marking<'a> {
-    stock: &'a mut Stock,
+    table: &'a mut ObjectTable,
     missing: &'a mut dyn FnMut(ObjectId),
     marked: Marked,
     /// Listings that are not looked into yet.
@@ -45,7 +45,7 @@ struct Marking<'a> {
 impl Marking<'_> {
     /// Marks an object as live, and returns whether it was not.
     fn live(&mut self, id: &ObjectId) -> bool {
-        let marked = self.stock.mark(id, Mark::Live);
+        let marked = self.table.mark(id, Mark::Live);
         self.marked.bytes += marked.unwrap_or(0);
         self.marked.objects += u64::from(marked.is_some());
         marked.is_some()
@@ -55,10 +55,10 @@ impl Marking<'_> {
         while let Some(id) = self.waiting.pop() {
             self.live(&id);
             // The same bytes may be a file's content: that says nothing about this.
-            if self.stock.mark(&id, Mark::Walked).is_none() {
+            if self.table.mark(&id, Mark::Walked).is_none() {
                 continue;
             }
-            match read_listing(&id, &self.stock.read(&id)?)? {
+            match read_listing(&id, &self.table.read(&id)?)? {
                 Listing::Branch(children) => {
                     self.waiting.extend(children.iter().map(|child| child.id));
                 }
@@ -80,11 +80,11 @@ impl Marking<'_> {
                 // Only a long one can be in chunks.
                 if *size >= SHORT_STREAM as u64 {
                     self.open(content)?;
-                } else if is_new && !self.stock.holds(content) {
+                } else if is_new && !self.table.has(content) {
                     self.must_be_there(content)?;
                 }
             }
-            Node::Link { .. } | Node::LeftOut(_) => {}
+            Node::Link { .. } | Node::Skipped(_) => {}
         }
         Ok(())
     }
@@ -94,13 +94,13 @@ impl Marking<'_> {
         let mut waiting = vec![*content];
         while let Some(id) = waiting.pop() {
             self.live(&id);
-            if self.stock.mark(&id, Mark::Opened).is_none() {
+            if self.table.mark(&id, Mark::Opened).is_none() {
                 continue;
             }
-            match self.stock.chunks(&id) {
+            match self.table.chunks(&id) {
                 Ok(chunks) => waiting.extend(chunks),
                 // What is there and cannot be read may name chunks.
-                Err(error) if self.stock.holds(&id) => return Err(error),
+                Err(error) if self.table.has(&id) => return Err(error),
                 Err(error) if error.kind() == ErrorKind::Corrupt => (self.missing)(id),
                 Err(error) => return Err(error),
             }
@@ -110,7 +110,7 @@ impl Marking<'_> {
 
     /// Takes note of a content that is not stored; one may have come just now.
     fn must_be_there(&mut self, content: &ObjectId) -> Result<()> {
-        if !self.stock.is_stored(content)? {
+        if !self.table.is_stored(content)? {
             (self.missing)(*content);
         }
         Ok(())

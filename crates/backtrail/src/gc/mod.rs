@@ -22,7 +22,7 @@ pub use report::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 
 use crate::error::Result;
 use crate::ids::WorkspaceId;
-use crate::objects::{LeftBecause, ObjectId, Stock, Sweep, Swept, Watch};
+use crate::objects::{LiveObjects, ObjectId, ObjectTable, SkipReason, Sweep, Swept};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::{LetGoBecause, Workspace, by_id};
@@ -80,13 +80,13 @@ impl Store {
 struct Run<'a> {
     store: &'a Store,
     options: &'a GcOptions,
-    stock: Stock,
+    table: ObjectTable,
     watching: Watching,
     around: Around,
     report: GcReport,
 }
 
-/// Who knows what names objects.
+/// Knows which objects are referenced.
 struct Watching {
     store: Store,
     trails: Trails,
@@ -102,9 +102,9 @@ impl<'a> Run<'a> {
             store,
             options,
             // Only now: nothing is tidied up where something cannot be read.
-            stock: match options.dry_run {
-                true => store.objects().look_over()?,
-                false => store.objects().take_stock()?,
+            table: match options.dry_run {
+                true => store.objects().object_table()?,
+                false => store.objects().clean_up()?,
             },
             watching: Watching {
                 store: store.clone(),
@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
     /// Finds out that everything can be read that stays. Nothing is changed.
     fn rehearse(mut self) -> Result<()> {
         self.let_go_all()?;
-        self.watching.mark_all(&mut self.stock)
+        self.watching.mark_all(&mut self.table)
     }
 
     /// Lets go of what the limits say.
@@ -138,10 +138,10 @@ impl<'a> Run<'a> {
 
     fn run(mut self) -> Result<GcReport> {
         self.let_go_all()?;
-        self.watching.mark_all(&mut self.stock)?;
+        self.watching.mark_all(&mut self.table)?;
         let swept = match self.options.dry_run {
-            true => self.stock.would_sweep()?,
-            false => Sweep::run(&mut self.stock, &mut self.watching)?,
+            true => self.table.sweep_plan()?,
+            false => Sweep::run(&mut self.table, &mut self.watching)?,
         };
         self.tell(swept)
     }
@@ -154,11 +154,11 @@ impl<'a> Run<'a> {
         report.objects = swept.objects;
         report.freed = swept.freed;
         report.missing = self.watching.missing.len() as u64;
-        let left = swept.left.into_iter().map(|left| LeftBehind {
-            file: left.path,
-            damaged: match left.why {
-                LeftBecause::Busy => None,
-                LeftBecause::Damaged(id) => Some(id),
+        let left = swept.skipped.into_iter().map(|pack| LeftBehind {
+            file: pack.path,
+            damaged: match pack.reason {
+                SkipReason::Busy => None,
+                SkipReason::Damaged(id) => Some(id),
             },
         });
         report.left = left.collect();
@@ -235,14 +235,14 @@ impl<'a> Run<'a> {
                 chosen.push(state);
                 continue;
             }
-            self.stock.begin_trial();
+            self.table.begin_trial();
             let named_by = format!("checkpoint {}", state.checkpoints[0].prefix(8));
             let marked = self
                 .watching
-                .mark(&mut self.stock, &state.snapshot, &named_by)?;
+                .mark(&mut self.table, &state.snapshot, &named_by)?;
             let more = marked.bytes + marked.objects * INDEXED;
             let fits = !may_go || taken + more <= room;
-            self.stock.end_trial(fits);
+            self.table.end_trial(fits);
             if fits {
                 taken += more;
             } else {
@@ -329,24 +329,29 @@ fn before(now: Timestamp, age: Duration) -> Timestamp {
 }
 
 impl Watching {
-    fn mark_all(&mut self, stock: &mut Stock) -> Result<()> {
+    fn mark_all(&mut self, table: &mut ObjectTable) -> Result<()> {
         self.trails.catch_up()?;
         let ids: Vec<WorkspaceId> = self.trails.workspaces.keys().cloned().collect();
-        ids.iter().try_for_each(|id| self.mark_roots(stock, id))
+        ids.iter().try_for_each(|id| self.mark_roots(table, id))
     }
 
-    fn mark_roots(&mut self, stock: &mut Stock, id: &WorkspaceId) -> Result<()> {
+    fn mark_roots(&mut self, table: &mut ObjectTable, id: &WorkspaceId) -> Result<()> {
         for root in self.trails.roots(id) {
-            self.mark(stock, &root.snapshot, &root.named_by)?;
+            self.mark(table, &root.snapshot, &root.named_by)?;
         }
         Ok(())
     }
 
-    fn mark(&mut self, stock: &mut Stock, snapshot: &ObjectId, named_by: &str) -> Result<Marked> {
+    fn mark(
+        &mut self,
+        table: &mut ObjectTable,
+        snapshot: &ObjectId,
+        named_by: &str,
+    ) -> Result<Marked> {
         let mut missing = Vec::new();
-        let marked = mark_snapshot(stock, snapshot, &mut |id| missing.push(id));
+        let marked = mark_snapshot(table, snapshot, &mut |id| missing.push(id));
         for id in missing {
-            stock.miss(id);
+            table.add_missing(id);
             if self.missing.len() < MISSING {
                 self.missing.insert(id);
             }
@@ -355,15 +360,15 @@ impl Watching {
     }
 }
 
-impl Watch for Watching {
-    fn catch_up(&mut self, stock: &mut Stock) -> Result<()> {
+impl LiveObjects for Watching {
+    fn catch_up(&mut self, table: &mut ObjectTable) -> Result<()> {
         for id in self.trails.catch_up()? {
-            self.mark_roots(stock, &id)?;
+            self.mark_roots(table, &id)?;
         }
         Ok(())
     }
 
-    fn alone(&self) -> Result<Option<Box<dyn Any>>> {
+    fn wait_until_alone(&self) -> Result<Option<Box<dyn Any>>> {
         let alone = self.store.alone_with_objects()?;
         Ok(alone.map(|alone| Box::new(alone) as Box<dyn Any>))
     }

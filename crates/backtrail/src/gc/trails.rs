@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId, WorkspaceId};
+use crate::log::{LogDir, LogReader, is_absent};
 use crate::objects::ObjectId;
-use crate::session::{SessionFiles, SessionReader, is_absent};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::STREAM_BUFFER;
@@ -150,8 +150,8 @@ impl Trails {
 }
 
 /// Refuses trails that are damaged, and not repaired.
-fn must_be_whole(store: &Store, files: &SessionFiles) -> Result<()> {
-    let report = SessionReader::new(store, files.clone()).verify()?;
+fn must_be_whole(store: &Store, files: &LogDir) -> Result<()> {
+    let report = LogReader::new(store, files.clone()).verify()?;
     let head = files.trail_path(files.head()?);
     let is_tail = |file, reason: &Reason| *reason == Reason::Unfinished && file == head;
     let mut damage = report.damage.first().iter();
@@ -165,7 +165,7 @@ fn must_be_whole(store: &Store, files: &SessionFiles) -> Result<()> {
 impl Told {
     /// Reads what is new. What is damaged there stops it, if it `is_new` to whoever
     /// looked at the trails as a whole.
-    fn read(&mut self, files: &SessionFiles, is_new: bool) -> Result<bool> {
+    fn read(&mut self, files: &LogDir, is_new: bool) -> Result<bool> {
         let mut changed = false;
         for trail in files.trails()? {
             let path = files.trail_path(trail);
@@ -192,7 +192,7 @@ impl Told {
     /// Reads on, and returns where the last whole line ends.
     fn read_on(
         &mut self,
-        files: &SessionFiles,
+        files: &LogDir,
         trail: u32,
         mut reader: TrailReader,
         is_new: bool,
@@ -215,7 +215,7 @@ impl Told {
 
     fn take(
         &mut self,
-        files: &SessionFiles,
+        files: &LogDir,
         trail: u32,
         record: &RecordRef<'_>,
         is_new: bool,
@@ -229,7 +229,7 @@ impl Told {
             let path = files.trail_path(trail);
             Error::new(ErrorKind::Corrupt, what)
                 .at_path(&path)
-                .because(reason)
+                .with_reason(reason)
         };
         let syntax = |error: serde_json::Error| flawed(Reason::Syntax(error.to_string()));
         self.latest = self.latest.max(record.at());
@@ -319,7 +319,7 @@ impl Told {
     }
 }
 
-fn refuse_newer(opener: &Opener, files: &SessionFiles, trail: u32) -> Result<()> {
+fn refuse_newer(opener: &Opener, files: &LogDir, trail: u32) -> Result<()> {
     if !opener.is_newer() {
         return Ok(());
     }

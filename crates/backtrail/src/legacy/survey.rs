@@ -338,7 +338,7 @@ impl<'a> Walk<'a> {
                 return Err(Error::invalid("this is not a session file")
                     .at_path(self.path)
                     .at_line(Some(1))
-                    .because(reason));
+                    .with_reason(reason));
             }
             return Err(not_a_session(self.path, &seen.damage));
         }
@@ -407,10 +407,10 @@ fn not_a_session(path: &Path, damage: &DamageReport) -> Error {
         Some(first) => error
             .at_line(first.line)
             .at_byte(first.byte)
-            .because(first.reason.clone()),
+            .with_reason(first.reason.clone()),
         None => error
             .at_line(Some(1))
-            .because(Reason::MissingField("message")),
+            .with_reason(Reason::MissingField("message")),
     }
 }
 

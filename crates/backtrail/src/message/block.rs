@@ -8,27 +8,27 @@ use crate::json::{Fields, Json, Parts, Text};
 
 /// One block of a message.
 ///
-/// A kind that this version does not know, and a known kind whose fields are
-/// not what they should be, is an [`Other`](Self::Other): kept as it is.
+/// A block of an unknown kind, or of a known kind with unexpected fields, is an
+/// [`Other`](Self::Other) and kept unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Block {
     /// Text.
     Text(TextBlock),
-    /// What the model thought, with the provider's signature.
+    /// The model's thinking, with the provider's signature.
     Thinking(Thinking),
-    /// A call of a tool.
+    /// A tool call.
     ToolUse(ToolUse),
-    /// What a tool gave back.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// An image, or another medium.
+    /// An image or other media.
     Media(Media),
     /// Anything else, byte for byte.
     Other(Json),
 }
 
 impl Block {
-    /// Makes a text block.
+    /// Creates a text block.
     pub fn text(text: impl Into<Text>) -> Self {
         Self::Text(TextBlock {
             text: text.into(),
@@ -36,16 +36,30 @@ impl Block {
         })
     }
 
-    /// Makes a thinking block.
-    pub fn thinking(thinking: impl Into<Text>, signature: Option<&str>) -> Self {
+    /// Creates a thinking block without a signature.
+    pub fn thinking(thinking: impl Into<Text>) -> Self {
         Self::Thinking(Thinking {
             thinking: thinking.into(),
-            signature: signature.map(Text::from),
+            signature: None,
             extra: Fields::default(),
         })
     }
 
-    /// Makes an image block of Base64 data.
+    /// Creates a thinking block with the provider's signature.
+    pub fn signed_thinking(thinking: impl Into<Text>, signature: impl Into<Text>) -> Self {
+        Self::Thinking(Thinking {
+            thinking: thinking.into(),
+            signature: Some(signature.into()),
+            extra: Fields::default(),
+        })
+    }
+
+    /// Creates an image block from Base64 data.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the data cannot be written as
+    /// JSON.
     pub fn image(media_type: impl Into<Text>, base64: impl Into<Text>) -> Result<Self, Error> {
         Ok(Self::Media(Media {
             kind: "image".to_owned(),
@@ -65,32 +79,37 @@ pub struct TextBlock {
     pub extra: Fields,
 }
 
-/// What the model thought.
+/// The model's thinking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thinking {
-    /// The thought; often empty, with only a signature.
+    /// The text; often empty, with only a signature.
     pub thinking: Text,
-    /// The provider's signature over it.
+    /// The provider's signature of the thinking.
     pub signature: Option<Text>,
     /// Fields that this version does not know.
     pub extra: Fields,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUse {
-    /// The call's id; its result names it.
+    /// The id of the call, which its result refers to.
     pub id: Text,
-    /// The tool.
+    /// The name of the tool.
     pub name: Text,
-    /// What it was called with, byte for byte.
+    /// The arguments of the call, byte for byte.
     pub input: Json,
     /// Fields that this version does not know.
     pub extra: Fields,
 }
 
 impl ToolUse {
-    /// Makes a call with an input that serialises to JSON.
+    /// Creates a call whose input is serialized to JSON.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the input cannot be
+    /// serialized.
     pub fn new<T: Serialize + ?Sized>(
         id: impl Into<Text>,
         name: impl Into<Text>,
@@ -105,14 +124,14 @@ impl ToolUse {
     }
 }
 
-/// What a tool gave back.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// The id of the call it answers.
+    /// The id of the call.
     pub tool_use_id: Text,
-    /// The tool, where it is named.
+    /// The name of the tool, if given.
     pub tool_name: Option<Text>,
-    /// The output: mostly a string, sometimes a list of blocks.
+    /// The output: usually a string, sometimes a list of blocks.
     pub output: Json,
     /// Whether the tool failed.
     pub is_error: bool,
@@ -121,8 +140,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// Makes the result of a tool that did its work; [`answers`](Self::answers)
-    /// says which call.
+    /// Creates a successful result. [`answers`](Self::answers) sets the call.
     pub fn ok(output: impl Into<Text>) -> Self {
         Self {
             tool_use_id: Text::default(),
@@ -133,7 +151,7 @@ impl ToolResult {
         }
     }
 
-    /// Makes the result of a tool that failed.
+    /// Creates the result of a tool that failed.
     pub fn error(output: impl Into<Text>) -> Self {
         Self {
             is_error: true,
@@ -149,20 +167,20 @@ impl ToolResult {
         self
     }
 
-    /// Returns the output where it is a string.
+    /// Returns the output if it is a string.
     pub fn output_text(&self) -> Option<Text> {
         serde_json::from_str(self.output.as_str()).ok()
     }
 }
 
-/// An image, or another medium.
+/// An image or other media.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {
     /// `image`, `audio`, `video`, `document` or `file`.
     pub kind: String,
-    /// Its media type, as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: Text,
-    /// Its bytes in Base64, or a payload.
+    /// The bytes in Base64, or a payload.
     pub data: Json,
     /// Fields that this version does not know.
     pub extra: Fields,
@@ -241,7 +259,7 @@ impl Serialize for ToolResult {
             map.serialize_entry("tool_name", name)?;
         }
         map.serialize_entry("output", &self.output)?;
-        // One that is neither true nor false was kept as it came.
+        // A value that is not a boolean was kept in `extra`.
         if self.extra.get("is_error").is_none() {
             map.serialize_entry("is_error", &self.is_error)?;
         }
@@ -278,8 +296,7 @@ impl<'de> Deserialize<'de> for Block {
     }
 }
 
-/// Reads a block of a known kind whose fields are all as they should be, each
-/// name once.
+/// Parses a block of a known kind whose fields are all valid and unique.
 fn known_block(json: &Json) -> Option<Block> {
     let mut parts = Parts::read(json.as_str())?;
     let kind = parts.take_text("type")?;

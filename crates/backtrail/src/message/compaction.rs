@@ -1,18 +1,17 @@
-//! A compaction: on its way into a session, and as it is read back.
+//! Compactions, before and after they are recorded.
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::{self, Known};
+use super::draft::{self, DraftFields};
 use super::usage::Usage;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, Reason, Result};
 use crate::json::{Fields, Text, write_fields};
 use crate::time::Timestamp;
-use crate::trail::{RecordKind, RecordRef};
 
-/// A summary that shall stand for what was said before.
+/// A summary that replaces earlier messages in the context.
 ///
-/// What it covers stays in the history; only the context begins with the summary
-/// from then on.
+/// The messages stay in the history; only the context begins with the summary from then
+/// on.
 ///
 /// ```
 /// let compaction = backtrail::Compaction::new("They fixed the rounding.").keep(4);
@@ -24,64 +23,65 @@ pub struct Compaction {
     keep: u64,
     expect: Option<u64>,
     usage: Option<Usage>,
-    known: Known,
-    /// When it was made, and its id, where another program made it.
+    known: DraftFields,
+    /// The time and the id, if another program made the compaction.
     made: (Option<Timestamp>, Option<String>),
     covers: u64,
 }
 
 impl Compaction {
-    /// Makes a compaction that keeps no message beside the summary.
+    /// Creates a compaction that keeps no messages besides the summary.
     pub fn new(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
             keep: 0,
             expect: None,
             usage: None,
-            known: Known::default(),
+            known: DraftFields::default(),
             made: (None, None),
             covers: 0,
         }
     }
 
-    /// Adds messages that it stands for and that are not in the session: another program
-    /// removed them.
+    /// Adds messages that it covers but that are not in the session, because another
+    /// program removed them.
     #[must_use]
     pub fn covers(mut self, messages: u64) -> Self {
         self.covers = messages;
         self
     }
 
-    /// Sets when it was made. Without it that is when it is recorded.
+    /// Sets the time it was made. The default is the time it is recorded.
     #[must_use]
     pub fn at(mut self, at: Timestamp) -> Self {
         self.made.0 = Some(at);
         self
     }
 
-    /// Sets the record's id. Without it the record gets a new one.
+    /// Sets the record's id. The default is a new id.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.made.1 = Some(id.into());
         self
     }
 
-    /// Sets how many of the last messages stay in the context, at least: more
-    /// stay where a tool call would lose its result otherwise.
+    /// Sets how many of the last messages stay in the context. More stay if a tool call
+    /// would lose its result otherwise.
     #[must_use]
     pub fn keep(mut self, messages: u64) -> Self {
         self.keep = messages;
         self
     }
 
-    /// Sets the seq that is last for the caller; see [`Draft::expect`](super::Draft::expect).
+    /// Sets the seq that the caller expects to be last; see
+    /// [`Draft::expect`](super::Draft::expect).
     #[must_use]
     pub fn expect(mut self, seq: u64) -> Self {
         self.expect = Some(seq);
         self
     }
 
-    /// Sets what the call that made the summary used.
+    /// Sets the usage of the model call that made the summary.
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
@@ -95,15 +95,20 @@ impl Compaction {
         self
     }
 
-    /// Reads a compaction from one JSON object:
-    /// `{"type":"compaction","summary":"…","keep":4}`. It may have `expect`,
-    /// `usage`, `model`, `response_id`, `duration_ms` and `cost_usd` too.
+    /// Parses a compaction from one JSON object:
+    /// `{"type":"compaction","summary":"…","keep":4}`. It may also have `expect`,
+    /// `usage`, `model`, `response_id`, `duration_ms` and `cost_usd`.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid), and a [`Reason`] if a field is
+    /// missing or wrong.
     pub fn from_json(line: &str) -> Result<Self> {
         let read = draft::read_object(line).and_then(read_compaction);
-        read.map_err(|reason| Error::invalid("this line cannot be recorded").because(reason))
+        read.map_err(|reason| Error::invalid("this line cannot be recorded").with_reason(reason))
     }
 
-    /// Returns the seq that is last for the caller, where one was set.
+    /// Returns the seq that the caller expects to be last, if set.
     pub fn expected(&self) -> Option<u64> {
         self.expect
     }
@@ -112,19 +117,19 @@ impl Compaction {
         self.keep
     }
 
-    /// Refuses what no model could use.
+    /// Rejects summaries that no model could use.
     pub(crate) fn check(&self) -> Result<()> {
         if self.summary.trim().is_empty() {
             let must = "a text that is not blank";
             return Err(Error::invalid("this compaction cannot be recorded")
-                .because(Reason::WrongField("summary", must)));
+                .with_reason(Reason::WrongField("summary", must)));
         }
         let what = "this compaction cannot be recorded";
         draft::check_name("id", self.made.1.as_deref(), what)?;
         self.known.check(what)
     }
 
-    /// Writes what stands between the record's numbers and its `prev`.
+    /// Encodes the fields between the record's numbers and its `prev`.
     pub(crate) fn encode(
         &self,
         at: Timestamp,
@@ -132,13 +137,13 @@ impl Compaction {
         covered: &Covered,
     ) -> Result<Vec<u8>> {
         #[derive(Serialize)]
-        struct Body<'a> {
+        struct CompactionBody<'a> {
             at: Timestamp,
             id: String,
             #[serde(flatten)]
             covered: &'a Covered,
             #[serde(flatten)]
-            known: &'a Known,
+            known: &'a DraftFields,
             #[serde(skip_serializing_if = "Option::is_none")]
             usage: Option<&'a Usage>,
             summary: &'a str,
@@ -149,7 +154,7 @@ impl Compaction {
             removed_message_count: covered.removed_message_count.saturating_add(self.covers),
             ..*covered
         };
-        let body = Body {
+        let body = CompactionBody {
             at: made_at.unwrap_or(at),
             id: made_id.clone().unwrap_or_else(|| id.to_string()),
             covered: &covered,
@@ -159,7 +164,7 @@ impl Compaction {
         };
         write_fields(&mut out, &body).map_err(|error| {
             Error::invalid("this compaction cannot be recorded")
-                .because(Reason::Syntax(error.to_string()))
+                .with_reason(Reason::Syntax(error.to_string()))
         })?;
         Ok(out)
     }
@@ -181,7 +186,7 @@ fn read_compaction(mut fields: Fields) -> Result<Compaction, Reason> {
         keep: draft::take(&mut fields, "keep", "a whole number")?.unwrap_or(0),
         expect: draft::take(&mut fields, "expect", "the number of a record")?,
         usage: draft::take(&mut fields, "usage", "an object")?,
-        known: Known::take(&mut fields)?,
+        known: DraftFields::take(&mut fields)?,
         made: (None, None),
         covers: 0,
     };
@@ -196,40 +201,24 @@ fn read_compaction(mut fields: Fields) -> Result<Compaction, Reason> {
 pub(crate) struct Covered {
     pub(crate) count: u64,
     pub(crate) removed_message_count: u64,
-    /// The first record that stays in the context; that of the compaction itself
-    /// where none does.
+    /// The first record that stays in the context, or the compaction itself if none does.
     pub(crate) keeps_from: u64,
 }
 
-/// A compaction as it stands in its record; see [`RecordRef::compaction`].
+/// A recorded compaction; see [`RecordRef::compaction`](crate::RecordRef::compaction).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StoredCompaction {
-    /// The how many-th it is.
+    /// Its number among the session's compactions, from 1.
     #[serde(default)]
     pub count: u64,
-    /// How many messages it covers that none before it did.
+    /// How many messages it covers that no earlier compaction did.
     #[serde(default)]
     pub removed_message_count: u64,
-    /// The first record that stays in the context. `None` in version 1, where
-    /// what was covered is not in the file: all that is there stays.
+    /// The first record that stays in the context. `None` in version 1, where the covered
+    /// messages are not in the file: everything there stays.
     #[serde(default)]
     pub keeps_from: Option<u64>,
     /// The summary.
     pub summary: Text,
-}
-
-impl RecordRef<'_> {
-    /// Parses the compaction, if this is a record of one; `None` for other kinds.
-    pub fn compaction(&self) -> Result<Option<StoredCompaction>> {
-        if self.kind() != RecordKind::Compaction {
-            return Ok(None);
-        }
-        serde_json::from_slice(self.bytes())
-            .map(Some)
-            .map_err(|error| {
-                let what = format!("cannot read the compaction of record {}", self.seq());
-                Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
-            })
-    }
 }

@@ -1,4 +1,4 @@
-//! A message on its way into a session.
+//! A message before it is recorded.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,9 @@ use crate::error::{Error, Reason, Result};
 use crate::json::{Fields, Json, write_fields};
 use crate::time::Timestamp;
 
-/// A message that is not recorded yet, with what is known about it.
+/// A message that is not recorded yet, with its metadata.
 ///
-/// Every [`Message`] turns into one. What the record shall carry beside the
-/// message is added by name:
+/// Every [`Message`] converts to a draft. Setters add metadata to the record:
 ///
 /// ```
 /// use backtrail::{Block, Draft, Message};
@@ -26,25 +25,25 @@ use crate::time::Timestamp;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Draft {
-    body: Body,
+    body: DraftBody,
     id: Option<String>,
     at: Option<Timestamp>,
     expect: Option<u64>,
-    /// What stands between `id` and `message`, in this order.
-    known: Known,
+    /// The fields between `id` and `message`, in this order.
+    known: DraftFields,
     extra: Fields,
 }
 
 #[derive(Debug, Clone)]
-enum Body {
+enum DraftBody {
     Message(Message),
     /// JSON that was checked to be a message.
     Json(Json),
 }
 
-impl Body {
-    /// Returns about how long it is as JSON: so that large messages are not
-    /// copied again and again while they are written.
+impl DraftBody {
+    /// Returns the approximate length as JSON, so that the buffer for a large message is
+    /// allocated once.
     fn size_hint(&self) -> usize {
         let len = |block: &Block| match block {
             Block::Text(block) => block.text.len(),
@@ -63,7 +62,7 @@ impl Body {
 
 /// Fields of a record that are written before its message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Known {
+pub(super) struct DraftFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +73,7 @@ pub(super) struct Known {
     cost_usd: Option<f64>,
 }
 
-impl Known {
+impl DraftFields {
     /// Takes the fields out of an object.
     pub(super) fn take(fields: &mut Fields) -> Result<Self, Reason> {
         Ok(Self {
@@ -85,13 +84,13 @@ impl Known {
         })
     }
 
-    /// Refuses names and numbers that would not come back as they are.
+    /// Rejects names and numbers that would not be read back unchanged.
     pub(super) fn check(&self, what: &str) -> Result<()> {
         check_name("model", self.model.as_deref(), what)?;
         check_name("response_id", self.response_id.as_deref(), what)?;
         match self.cost_usd {
             Some(cost) if !cost.is_finite() || cost < 0.0 => {
-                Err(Error::invalid(what).because(Reason::OutOfRange("cost_usd")))
+                Err(Error::invalid(what).with_reason(Reason::OutOfRange("cost_usd")))
             }
             _ => Ok(()),
         }
@@ -103,45 +102,45 @@ pub(super) fn check_name(field: &'static str, name: Option<&str>, what: &str) ->
         return Ok(());
     }
     let must = "1 to 256 bytes without control characters";
-    Err(Error::invalid(what).because(Reason::WrongField(field, must)))
+    Err(Error::invalid(what).with_reason(Reason::WrongField(field, must)))
 }
 
-/// The longest id or name that a draft may carry.
+/// The longest id or name.
 const MAX_NAME: usize = 256;
 
 impl<M: Into<Message>> From<M> for Draft {
     fn from(message: M) -> Self {
-        Self::with_body(Body::Message(message.into()))
+        Self::with_body(DraftBody::Message(message.into()))
     }
 }
 
 impl Draft {
-    fn with_body(body: Body) -> Self {
+    fn with_body(body: DraftBody) -> Self {
         Self {
             body,
             id: None,
             at: None,
             expect: None,
-            known: Known::default(),
+            known: DraftFields::default(),
             extra: Fields::default(),
         }
     }
 
-    /// Sets the record's id. Without it the record gets a new one.
+    /// Sets the record's id. The default is a new id.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Sets when it was said. Without it that is when it is recorded.
+    /// Sets the time of the message. The default is the time it is recorded.
     #[must_use]
     pub fn at(mut self, at: Timestamp) -> Self {
         self.at = Some(at);
         self
     }
 
-    /// Sets the model that said it.
+    /// Sets the model that wrote the message.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.known.model = Some(model.into());
@@ -155,49 +154,53 @@ impl Draft {
         self
     }
 
-    /// Sets how long the model call took.
+    /// Sets the duration of the model call.
     #[must_use]
     pub fn duration_ms(mut self, duration_ms: u64) -> Self {
         self.known.duration_ms = Some(duration_ms);
         self
     }
 
-    /// Sets what the provider says it cost.
+    /// Sets the cost reported by the provider.
     #[must_use]
     pub fn cost_usd(mut self, cost_usd: f64) -> Self {
         self.known.cost_usd = Some(cost_usd);
         self
     }
 
-    /// Sets the seq that is last for the caller. If anything was said in the
-    /// session after it, the append fails with
-    /// [`Conflict`](crate::ErrorKind::Conflict) and the seq that really is last:
-    /// so a retry never says a thing twice.
+    /// Sets the seq that the caller expects to be last. If the session has later records,
+    /// the append fails with [`Conflict`](crate::ErrorKind::Conflict) and the actual last
+    /// seq, so a retry never records a message twice.
     #[must_use]
     pub fn expect(mut self, seq: u64) -> Self {
         self.expect = Some(seq);
         self
     }
 
-    /// Reads a draft from one JSON object: a native record,
+    /// Parses a draft from one JSON object: a native record,
     /// `{"type":"message","message":{"role":…,"blocks":[…]}}`, or the short form
     /// `{"role":"user","text":"…"}`.
     ///
-    /// Both may have `id`, `at`, `model`, `response_id`, `cost_usd`,
-    /// `duration_ms` and `expect`. The content goes to disk with the bytes it
-    /// has here. A native record may have other fields, which are kept too.
+    /// Both may have `id`, `at`, `model`, `response_id`, `cost_usd`, `duration_ms` and
+    /// `expect`. The content is written to disk with exactly these bytes. A native record
+    /// may have other fields, which are kept too.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid), and a [`Reason`] if the line is
+    /// not a message.
     pub fn from_json(line: &str) -> Result<Self> {
         read_draft(line)
-            .map_err(|reason| Error::invalid("this line cannot be recorded").because(reason))
+            .map_err(|reason| Error::invalid("this line cannot be recorded").with_reason(reason))
     }
 
-    /// Returns the seq that is last for the caller, where one was set.
+    /// Returns the seq that the caller expects to be last, if set.
     pub fn expected(&self) -> Option<u64> {
         self.expect
     }
 
-    /// Writes what stands between the record's `seq` and its `prev`, and returns
-    /// it with where the message begins in it; the message goes to its end.
+    /// Encodes the fields between the record's `seq` and its `prev`, and returns them
+    /// with the offset of the message, which extends to the end.
     pub(crate) fn encode(
         &self,
         now: impl FnOnce() -> Timestamp,
@@ -218,7 +221,7 @@ impl Draft {
                 out.push(b'"');
             }
         }
-        if self.known != Known::default() {
+        if self.known != DraftFields::default() {
             write_fields(&mut out, &self.known).map_err(unwritable)?;
         }
         for (name, value) in self.extra.iter() {
@@ -230,26 +233,26 @@ impl Draft {
         out.extend_from_slice(b",\"message\":");
         let message_at = out.len();
         match &self.body {
-            Body::Message(message) => message.write_json(&mut out).map_err(unwritable)?,
-            Body::Json(json) => out.extend_from_slice(json.as_str().as_bytes()),
+            DraftBody::Message(message) => message.write_json(&mut out).map_err(unwritable)?,
+            DraftBody::Json(json) => out.extend_from_slice(json.as_str().as_bytes()),
         }
         Ok((out, message_at))
     }
 
-    /// Returns the message, parsed where it came as text.
+    /// Returns the message, parsed if it came as text.
     pub(crate) fn message(&self) -> Option<Cow<'_, Message>> {
         match &self.body {
-            Body::Message(message) => Some(Cow::Borrowed(message)),
-            Body::Json(json) => serde_json::from_str(json.as_str()).ok().map(Cow::Owned),
+            DraftBody::Message(message) => Some(Cow::Borrowed(message)),
+            DraftBody::Json(json) => serde_json::from_str(json.as_str()).ok().map(Cow::Owned),
         }
     }
 
-    /// Returns whether parts of the message, `json` once it is written, may have
-    /// to move to the payload file.
+    /// Returns whether parts of the message, encoded as `json`, may have to move to the
+    /// payload file.
     pub(crate) fn may_have_parts(&self, json: &[u8]) -> bool {
         match &self.body {
-            // Most appends are: they need not be searched.
-            Body::Message(message) if message.is_all_text() => json.len() > MAX_INLINE,
+            // Most messages are; they need not be searched.
+            DraftBody::Message(message) if message.is_all_text() => json.len() > MAX_INLINE,
             _ => parts::may_have_parts(json),
         }
     }
@@ -270,7 +273,7 @@ fn to_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Result<()> {
 }
 
 fn unwritable(error: serde_json::Error) -> Error {
-    Error::invalid("this message cannot be recorded").because(Reason::Syntax(error.to_string()))
+    Error::invalid("this message cannot be recorded").with_reason(Reason::Syntax(error.to_string()))
 }
 
 /// Fields of a record that only the engine sets.
@@ -287,11 +290,11 @@ fn read_draft(line: &str) -> Result<Draft, Reason> {
     } else {
         take_short_body(&mut fields)?
     };
-    let mut draft = Draft::with_body(Body::Json(body));
+    let mut draft = Draft::with_body(DraftBody::Json(body));
     draft.id = take(&mut fields, "id", "a string")?;
     draft.at = take(&mut fields, "at", "a time like 2026-11-15T08:00:00.000Z")?;
     draft.expect = take(&mut fields, "expect", "the number of a record")?;
-    draft.known = Known::take(&mut fields)?;
+    draft.known = DraftFields::take(&mut fields)?;
     let unexpected = fields
         .iter()
         .map(|(name, _)| name)
@@ -328,7 +331,7 @@ fn take_native_body(fields: &mut Fields) -> Result<Json, Reason> {
     Ok(body)
 }
 
-/// Names what keeps JSON from being a message.
+/// Returns the reason why JSON is not a message.
 fn message_flaw(body: &Json, error: &serde_json::Error) -> Reason {
     let Ok(fields) = body.parse::<Fields>() else {
         return Reason::WrongField("message", "an object");
@@ -364,7 +367,7 @@ fn take_short_body(fields: &mut Fields) -> Result<Json, Reason> {
     Json::new(body).map_err(|_| Reason::NotARecord)
 }
 
-/// Takes out a string as the literal it is.
+/// Removes and returns a string as its literal.
 fn take_string(fields: &mut Fields, name: &'static str) -> Result<Json, Reason> {
     let value = fields.take(name).ok_or(Reason::MissingField(name))?;
     if value.as_str().starts_with('"') {
@@ -374,7 +377,7 @@ fn take_string(fields: &mut Fields, name: &'static str) -> Result<Json, Reason> 
     }
 }
 
-/// Takes out an optional field; `null` is as good as none.
+/// Removes and returns an optional field; `null` counts as absent.
 pub(crate) fn take<T: serde::de::DeserializeOwned>(
     fields: &mut Fields,
     name: &'static str,
@@ -399,7 +402,7 @@ fn syntax(error: &serde_json::Error) -> Reason {
     Reason::Syntax(without_line(&error.to_string()))
 }
 
-/// Drops "line 1" from a parser's message: here every text is one line.
+/// Removes "line 1" from a parser's message, because the input is always one line.
 fn without_line(text: &str) -> String {
     text.replace("at line 1 column", "at column")
 }
@@ -422,12 +425,12 @@ mod tests {
         may
     }
 
-    /// What the search looks for, as somebody would quote it.
+    /// What the search looks for, in quoted form.
     const QUOTED: &str = r#"{"type":"image","data":"AAAA","payload":"blake3:00"} \u0070"#;
 
     #[test]
     fn what_is_all_text_has_no_parts_whatever_it_quotes() {
-        let text = |text: &str| [Block::text(text), Block::thinking(text, Some(text))];
+        let text = |text: &str| [Block::text(text), Block::signed_thinking(text, text)];
         let result = ToolResult::ok(QUOTED).answers(QUOTED, QUOTED);
         for message in [
             Message::user_text(QUOTED),
@@ -453,7 +456,7 @@ mod tests {
             extra: fields.clone(),
             ..Usage::default()
         });
-        let mut blocks = [Block::text("a"), Block::thinking("a", None)];
+        let mut blocks = [Block::text("a"), Block::thinking("a")];
         for block in &mut blocks {
             match block {
                 Block::Text(block) => block.extra = fields.clone(),

@@ -1,14 +1,13 @@
-//! What is said: messages, their blocks and what they used.
+//! Messages, their blocks and their usage.
 //!
-//! Content is byte-exact. Nothing is cut, redacted or normalised on the way in,
-//! and what this version does not know (roles, kinds of block, fields) is kept
-//! as it came and written back the same.
+//! Content is byte-exact. Nothing is cut, redacted or normalised, and anything this
+//! version does not know (roles, kinds of blocks, fields) is kept and written back
+//! unchanged.
 
 mod block;
 mod compaction;
 mod draft;
 pub(crate) mod parts;
-mod spoken;
 mod usage;
 
 use std::borrow::Cow;
@@ -27,22 +26,21 @@ pub(crate) use compaction::Covered;
 pub use compaction::{Compaction, StoredCompaction};
 pub use draft::Draft;
 pub(crate) use draft::{read_object, take};
-pub use spoken::Spoken;
 pub use usage::Usage;
 
-/// Who says it.
+/// The role of a message's author.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
-    /// Instructions that stand above the conversation.
+    /// Instructions above the conversation.
     System,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// The result of a tool.
+    /// A tool, for its result.
     Tool,
-    /// Another role, kept as it is.
+    /// Another role, kept unchanged.
     Other(String),
 }
 
@@ -89,7 +87,7 @@ impl<'de> Deserialize<'de> for Role {
     }
 }
 
-/// One message: who says it, its blocks, and what it used.
+/// A message: its role, its blocks and its usage.
 ///
 /// ```
 /// use backtrail::{Block, Message, ToolUse, Usage};
@@ -105,18 +103,18 @@ impl<'de> Deserialize<'de> for Role {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who says it.
+    /// The role of the author.
     pub role: Role,
-    /// What is said, in order.
+    /// The content, in order.
     pub blocks: Vec<Block>,
-    /// What the model call that made this message used.
+    /// The usage of the model call that produced the message.
     pub usage: Option<Usage>,
     /// Fields that this version does not know.
     pub extra: Fields,
 }
 
 impl Message {
-    /// Makes a message of blocks.
+    /// Creates a message from blocks.
     pub fn new(role: Role, blocks: impl IntoIterator<Item = Block>) -> Self {
         Self {
             role,
@@ -126,67 +124,67 @@ impl Message {
         }
     }
 
-    /// Makes a system message of one text.
+    /// Creates a system message with one text.
     pub fn system_text(text: impl Into<Text>) -> Self {
         Self::new(Role::System, [Block::text(text)])
     }
 
-    /// Makes a user message of one text.
+    /// Creates a user message with one text.
     pub fn user_text(text: impl Into<Text>) -> Self {
         Self::new(Role::User, [Block::text(text)])
     }
 
-    /// Makes an assistant message; [`usage`](Self::usage) adds what it used.
+    /// Creates an assistant message; [`usage`](Self::usage) adds its usage.
     pub fn assistant(blocks: impl IntoIterator<Item = Block>) -> Self {
         Self::new(Role::Assistant, blocks)
     }
 
-    /// Makes an assistant message with what it used.
+    /// Creates an assistant message with its usage.
     pub fn assistant_with_usage(blocks: impl IntoIterator<Item = Block>, usage: Usage) -> Self {
         Self::assistant(blocks).usage(usage)
     }
 
-    /// Makes a tool message of one result.
+    /// Creates a tool message with one result.
     pub fn tool_result(result: ToolResult) -> Self {
         Self::new(Role::Tool, [Block::ToolResult(result)])
     }
 
-    /// Sets what the message used.
+    /// Sets the usage.
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
         self
     }
 
-    /// Returns whether it is a prompt, which begins a turn: one of the user's that has
-    /// anything in it but results of tools, and that an agent did not put there itself.
+    /// Returns whether this is a prompt, which begins a turn: a user message with
+    /// anything besides tool results that the agent did not insert itself.
     pub fn is_prompt(&self) -> bool {
         let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
         self.role == Role::User && !self.blocks.iter().all(is_result) && !self.is_meta()
     }
 
-    /// Returns whether an agent put the message into the conversation by itself, in the
-    /// user's name: a reminder, or what a command printed. It has `"meta":true` then.
+    /// Returns whether the agent inserted the message in the user's name: a reminder, or
+    /// the output of a command. Such a message has `"meta":true`.
     pub fn is_meta(&self) -> bool {
         let meta = self.extra.get("meta");
         meta.is_some_and(|meta| meta.as_str() == "true")
     }
 
-    /// Estimates how many tokens the message has: one for every four bytes of what a
-    /// model reads or wrote. Media are not among it.
+    /// Estimates the number of tokens: one for every four bytes that a model reads or
+    /// writes, without media.
     pub fn estimated_tokens(&self) -> u64 {
         let bytes = |block: &Block| match block {
             Block::Text(block) => block.text.len(),
             Block::Thinking(block) => block.thinking.len(),
             Block::ToolUse(call) => call.input.as_str().len(),
             Block::ToolResult(result) => output_len(&result.output),
-            // Base64 says nothing about tokens.
+            // The length of Base64 data says nothing about tokens.
             Block::Media(_) | Block::Other(_) => 0,
         };
         tokens_in(self.blocks.iter().map(bytes).sum())
     }
 
-    /// Returns the message's text blocks, joined by newlines.
+    /// Returns the text blocks, joined by newlines.
     pub fn text(&self) -> Cow<'_, str> {
         let mut texts = self.blocks.iter().filter_map(|block| match block {
             Block::Text(block) => Some(block.text.as_str()),
@@ -200,8 +198,8 @@ impl Message {
         })
     }
 
-    /// Returns whether all that was said is strings: then nothing in it is a
-    /// medium, or could be taken for a payload.
+    /// Returns whether all content is strings, so that nothing is media or could be
+    /// mistaken for a payload.
     fn is_all_text(&self) -> bool {
         let no_more = |usage: &Usage| usage.extra.is_empty();
         self.extra.is_empty()
@@ -216,7 +214,7 @@ impl Message {
             })
     }
 
-    /// Writes the JSON that `Serialize` gives, with plain text on a faster way.
+    /// Writes the same JSON as `Serialize`, but faster for plain text.
     pub(crate) fn write_json(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         out.extend_from_slice(b"{\"role\":");
         write_str(out, self.role.as_str());
@@ -289,7 +287,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
             match key.as_ref() {
                 "role" => role = Some(map.next_value()?),
                 "blocks" => blocks = Some(map.next_value()?),
-                // A usage that cannot be read must not hide the message.
+                // Invalid usage must not hide the message.
                 "usage" => {
                     let raw: Json = map.next_value()?;
                     match serde_json::from_str(raw.as_str()) {
@@ -309,7 +307,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
     }
 }
 
-/// Estimates how many tokens a text has; see [`Message::estimated_tokens`].
+/// Estimates the number of tokens of a text; see [`Message::estimated_tokens`].
 pub fn estimated_tokens(text: &str) -> u64 {
     tokens_in(text.len())
 }
@@ -318,8 +316,8 @@ fn tokens_in(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }
 
-/// Checks that JSON is a message, without building one: so that what a caller
-/// hands in as JSON can go to disk with the bytes it came with.
+/// Checks that JSON is a message without building one, so that JSON passed by the caller
+/// can be written to disk unchanged.
 pub(crate) fn check_message(json: &str) -> Result<(), serde_json::Error> {
     #[derive(Deserialize)]
     #[serde(expecting = "a message: an object with `role` and `blocks`")]
@@ -341,7 +339,7 @@ pub(crate) fn check_message(json: &str) -> Result<(), serde_json::Error> {
     serde_json::from_str::<Shape<'_>>(json).map(drop)
 }
 
-/// Reads the `message` out of a record, whatever else is in it.
+/// The `message` of a record, whatever else the record has.
 pub(crate) struct MessageOf(pub(crate) Option<Message>);
 
 impl<'de> Deserialize<'de> for MessageOf {

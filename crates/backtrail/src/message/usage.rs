@@ -1,36 +1,35 @@
-//! What a model call used.
+//! The usage of a model call.
 
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::json::{Fields, Json};
 
-/// The tokens that one model call used.
+/// The tokens used by one model call.
 ///
-/// Input, output, cache creation and cache reads are counted apart and sum up
-/// to the total. Reasoning is a part of output, and writes to the one-hour
-/// cache are a part of cache creation: neither is added on top. All arithmetic
-/// saturates.
+/// Input, output, cache creation and cache reads are counted separately and add up to the
+/// total. Reasoning is a part of output, and writes to the one-hour cache are a part of
+/// cache creation: neither is added on top. All arithmetic saturates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Tokens read anew.
+    /// Input tokens that were not read from the cache.
     pub input_tokens: u64,
-    /// Tokens written, reasoning included.
+    /// Output tokens, including reasoning.
     pub output_tokens: u64,
     /// Tokens written to the provider's cache.
     pub cache_creation_input_tokens: u64,
     /// Tokens read from the provider's cache.
     pub cache_read_input_tokens: u64,
-    /// The part of the output that was reasoning, where known.
+    /// The part of the output that was reasoning, if known.
     pub reasoning_output_tokens: Option<u64>,
-    /// The part of cache creation that is kept for an hour, where known.
+    /// The part of cache creation that is kept for an hour, if known.
     pub cache_creation_1h_input_tokens: Option<u64>,
     /// Fields that this version does not know.
     pub extra: Fields,
 }
 
 impl Usage {
-    /// Makes a usage of input and output alone.
+    /// Creates a usage with input and output only.
     pub fn new(input_tokens: u64, output_tokens: u64) -> Self {
         Self {
             input_tokens,
@@ -75,8 +74,8 @@ impl Usage {
             .saturating_add(self.cache_read_input_tokens)
     }
 
-    /// Adds another usage to this one. A part that only one side knows stays
-    /// known; unknown fields of the other side are left out.
+    /// Adds another usage to this one. A part that only one side knows stays known;
+    /// unknown fields of the other side are dropped.
     pub fn add(&mut self, other: &Self) {
         let sum = |a: u64, b: u64| a.saturating_add(b);
         let part = |a: Option<u64>, b: Option<u64>| match (a, b) {
@@ -113,7 +112,7 @@ impl Serialize for Usage {
             ("cache_read_input_tokens", self.cache_read_input_tokens),
         ];
         for (name, tokens) in counters {
-            // One that is no count was kept as it came.
+            // A value that is not a count was kept in `extra`.
             if self
                 .extra
                 .get(name)
@@ -155,8 +154,8 @@ impl<'de> Deserialize<'de> for Usage {
     }
 }
 
-/// Takes a counter out of the fields. A value that is no count (a word, null, a
-/// negative number) stays among the unknown fields; one past 64 bits saturates.
+/// Takes a counter out of the fields. A value that is not a count (a string, null, a
+/// negative number) stays among the unknown fields; one over 64 bits saturates.
 fn take_count(fields: &mut Fields, name: &str) -> Option<u64> {
     let count = read_count(fields.get(name)?)?;
     fields.take(name);
@@ -171,6 +170,6 @@ fn read_count(value: &Json) -> Option<u64> {
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    // Past 2^64, or written with a point or an exponent: `as` saturates.
+    // Over 2^64, or written with a point or an exponent: `as` saturates.
     text.parse::<f64>().ok().map(|count| count as u64)
 }

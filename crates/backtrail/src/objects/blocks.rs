@@ -1,4 +1,4 @@
-//! Going through a pack block by block, damage or not.
+//! Reads a pack block by block, skipping damage.
 
 use std::io;
 
@@ -9,44 +9,44 @@ use crate::storage::{StorageFile, read_full};
 
 const WINDOW: usize = 64 << 10;
 
-/// Goes through the blocks of a pack from its beginning.
+/// An iterator over the blocks of a pack.
 #[derive(Debug)]
 pub(super) struct Blocks<'a> {
     file: &'a dyn StorageFile,
     salt: Salt,
     at: u64,
     len: u64,
-    /// Bytes of the file from `start` on.
+    /// The bytes of the file from `start` on.
     window: Vec<u8>,
     start: u64,
 }
 
-/// What stands at a place.
+/// A block, or the bytes between blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Segment {
     Block {
         at: u64,
         block: Block,
     },
-    /// Bytes that are no block, before the next one or the end.
+    /// Bytes that are not a block, up to the next block or the end.
     Gap {
         from: u64,
         to: u64,
     },
-    /// A block that goes on behind the end.
+    /// A block that extends past the end.
     Torn {
         at: u64,
     },
 }
 
-impl Found {
+impl Segment {
     pub(super) fn at(self) -> u64 {
         match self {
             Self::Block { at, .. } | Self::Torn { at } | Self::Gap { from: at, .. } => at,
         }
     }
 
-    /// Returns where it ends; a torn block at its beginning.
+    /// Returns where it ends; a torn block ends where it begins.
     pub(super) fn end(self) -> u64 {
         match self {
             Self::Block { at, block } => block.end(at),
@@ -68,24 +68,24 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Segment>> {
         let at = self.at;
         if at >= self.len {
             return Ok(None);
         }
         if at + BLOCK_HEADER as u64 > self.len {
             self.at = self.len;
-            return Ok(Some(Found::Torn { at }));
+            return Ok(Some(Segment::Torn { at }));
         }
         if let Some(block) = self.block(at)? {
             self.at = block.end(at);
             if self.at > self.len {
-                return Ok(Some(Found::Torn { at }));
+                return Ok(Some(Segment::Torn { at }));
             }
-            return Ok(Some(Found::Block { at, block }));
+            return Ok(Some(Segment::Block { at, block }));
         }
         self.at = self.search(at + 1)?;
-        Ok(Some(Found::Gap {
+        Ok(Some(Segment::Gap {
             from: at,
             to: self.at,
         }))
@@ -97,7 +97,7 @@ impl<'a> Blocks<'a> {
         Ok(Block::parse(bytes, salt, at))
     }
 
-    /// Returns where the next block begins, at `from` or behind it.
+    /// Returns where the next block begins, at or after `from`.
     fn search(&mut self, mut from: u64) -> io::Result<u64> {
         loop {
             let bytes = self.bytes(from, MARK.len())?;
@@ -116,8 +116,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Returns what is known from `at` on: at least `least` bytes, unless the
-    /// file ends before.
+    /// Returns the bytes from `at` on: at least `least`, unless the file ends.
     fn bytes(&mut self, at: u64, least: usize) -> io::Result<&[u8]> {
         let skipped = at
             .checked_sub(self.start)

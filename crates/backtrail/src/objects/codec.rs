@@ -1,4 +1,4 @@
-//! Compression, where it helps.
+//! Compresses contents where that saves space.
 
 use std::fmt;
 use std::io;
@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::format::Kind;
+use super::format::BlockKind;
 
-/// Of sources, level 1 leaves 27 % and level 3 leaves 26 %, for more time.
+/// On source code, level 1 compresses to 27 % and level 3 to 26 %, but takes longer.
 const LEVEL: i32 = 1;
-/// Contents below this cannot shrink by much more than a frame takes.
+/// Shorter contents hardly shrink by more than the size of a frame.
 const SMALLEST: usize = 48;
-/// A long content is tried with this much of its middle first.
+/// For a long content, this much of its middle is compressed first as a sample.
 const SAMPLE: usize = 16 << 10;
 const LONG: usize = 128 << 10;
 
-/// Contexts to compress with, which are costly to make; threads share them.
+/// Compression contexts, which are costly to create, shared by threads.
 #[derive(Default)]
 pub(super) struct Codec {
     compressors: Mutex<Vec<Compressor<'static>>>,
@@ -24,11 +24,11 @@ pub(super) struct Codec {
 }
 
 impl Codec {
-    /// Compresses a content into `out`, or says to store it as it is.
-    pub(super) fn compress(&self, content: &[u8], out: &mut Vec<u8>) -> io::Result<Kind> {
+    /// Compresses a content into `out`, or returns that it should be stored plain.
+    pub(super) fn compress(&self, content: &[u8], out: &mut Vec<u8>) -> io::Result<BlockKind> {
         out.clear();
         if content.len() < SMALLEST {
-            return Ok(Kind::Plain);
+            return Ok(BlockKind::Plain);
         }
         let mut compressor = match take(&self.compressors) {
             Some(compressor) => compressor,
@@ -39,17 +39,17 @@ impl Codec {
         Ok(kind)
     }
 
-    /// Returns a content that was compressed, of exactly `raw` bytes.
+    /// Returns a decompressed content of exactly `raw` bytes.
     ///
-    /// Anything else is `None`; no more than `raw` bytes are ever taken up.
+    /// Returns `None` for any other length. Never allocates more than `raw` bytes.
     pub(super) fn decompress(&self, stored: &[u8], raw: usize) -> io::Result<Option<Vec<u8>>> {
         let mut content = Vec::new();
         let whole = self.decompress_to(stored, raw, &mut content)?;
         Ok(whole.then_some(content))
     }
 
-    /// Puts a content that was compressed into `content`, in the place of what is
-    /// there, and returns whether it is one of exactly `raw` bytes.
+    /// Replaces `content` with the decompressed content, and returns whether it has
+    /// exactly `raw` bytes.
     pub(super) fn decompress_to(
         &self,
         stored: &[u8],
@@ -70,7 +70,7 @@ impl Codec {
 
 fn new_compressor() -> io::Result<Compressor<'static>> {
     let mut compressor = Compressor::new(LEVEL)?;
-    // The header of the block says how long the content is, and its name checks it.
+    // The block header stores the length, and the object's id checks the content.
     compressor.set_parameter(zstd::zstd_safe::CParameter::ContentSizeFlag(false))?;
     Ok(compressor)
 }
@@ -79,19 +79,23 @@ fn compress(
     compressor: &mut Compressor<'_>,
     content: &[u8],
     out: &mut Vec<u8>,
-) -> io::Result<Kind> {
+) -> io::Result<BlockKind> {
     if content.len() >= LONG {
         let from = (content.len() - SAMPLE) / 2;
         let sample = &content[from..from + SAMPLE];
         if !try_compress(compressor, sample, out)? {
-            return Ok(Kind::Plain);
+            return Ok(BlockKind::Plain);
         }
     }
     let helps = try_compress(compressor, content, out)?;
-    Ok(if helps { Kind::Zstd } else { Kind::Plain })
+    Ok(if helps {
+        BlockKind::Zstd
+    } else {
+        BlockKind::Plain
+    })
 }
 
-/// Compresses, and returns whether that saves at least one part in 32.
+/// Compresses, and returns whether that saves at least 1/32.
 fn try_compress(
     compressor: &mut Compressor<'_>,
     content: &[u8],

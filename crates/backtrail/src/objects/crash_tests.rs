@@ -1,5 +1,5 @@
-//! Whatever stops a writer: what was finished is there, and what was not is in
-//! nobody's way (F13, F30).
+//! However a writer is interrupted, finished objects survive and unfinished ones are
+//! harmless (F13, F30).
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::path::Path;
 use backtrail_testkit::Storage as _;
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
-use super::kit::*;
+use super::testing::*;
 use super::*;
 
 const EIO: i32 = 5;
 
-/// Stores a few things in three goes, one of which seals, and returns what was
-/// acknowledged.
+/// Stores contents with three writers, one of which seals a pack, and returns those that
+/// were acknowledged.
 fn work(objects: &Objects) -> Vec<Vec<u8>> {
     let goes: [Vec<Vec<u8>>; 4] = [
         vec![noise(1, 90), text(2, 700)],
@@ -37,7 +37,7 @@ fn assert_recovers(memory: &MemoryStorage, acknowledged: &[Vec<u8>], context: &s
     }
 }
 
-/// Asserts that what was acknowledged is there and that a writer can go on.
+/// Asserts that acknowledged contents are stored and that a writer can continue.
 fn assert_whole(memory: &MemoryStorage, acknowledged: &[Vec<u8>]) {
     let objects = open(memory, 77);
     assert_stored(&objects, acknowledged);
@@ -131,8 +131,8 @@ fn a_full_disk_is_said_and_nothing_stored_before_is_lost() {
     }
 }
 
-/// Returns a disk on which a writer has written its commit of these contents
-/// and not synced it, and how long the pack was before.
+/// Returns a disk on which a writer has written its commit of these contents but not
+/// synced it, and the previous length of the pack.
 fn with_commit_in_flight(contents: &[Vec<u8>]) -> (MemoryStorage, u64) {
     let memory = memory();
     store(&open(&memory, 1), &[noise(50, 10)]).unwrap();

@@ -1,16 +1,16 @@
-//! Damage is found, costs no more than what it hit, and gives nothing wrong
+//! Damage is found, affects only the objects it hit, and never returns wrong content
 //! (F12).
 
 use std::ops::Range;
 
 use backtrail_testkit::MemoryStorage;
 
-use super::format::{Block, Kind, MAGIC, MAX_RAW, Record, Tail, encode_commit};
-use super::kit::*;
-use super::name::PackName;
+use super::format::{Block, BlockKind, MAGIC, MAX_RAW, Record, Tail, encode_commit};
+use super::pack_name::PackName;
+use super::testing::*;
 use super::*;
 
-/// Returns a disk with one sealed pack and one that is not, of several commits.
+/// Returns a disk with a sealed pack and an open one with several commits.
 fn filled() -> (MemoryStorage, Vec<Vec<u8>>) {
     let memory = memory();
     let mut all = Vec::new();
@@ -24,7 +24,7 @@ fn filled() -> (MemoryStorage, Vec<Vec<u8>>) {
     (memory, all)
 }
 
-/// Returns where the entries of a pack stand.
+/// Returns the ranges of a pack's entries.
 fn entries(path: &Path, bytes: &[u8]) -> Vec<Range<usize>> {
     let salt = PackName::parse(path.file_name().unwrap()).unwrap().salt();
     let (mut at, mut entries) = (MAGIC.len(), Vec::new());
@@ -67,7 +67,7 @@ fn a_flipped_bit_anywhere_costs_at_most_the_object_that_it_hit() {
                 "byte {at} of {path:?} cost {}",
                 lost.len()
             );
-            // Stored again, it is readable again, and so is the rest.
+            // Stored again, it is readable again, and so is everything else.
             store(&objects, &lost).unwrap();
             assert_stored(&objects, &contents);
             let other = open(&memory, 2);
@@ -180,7 +180,7 @@ fn files_of_other_names_are_not_packs() {
     assert_eq!(assert_sound(&open(&memory, 1)).packs, 1);
 }
 
-/// Makes a pack of one block that claims to hold an object.
+/// Builds a pack of one block that claims to hold an object.
 fn forged(block: Block, body: &[u8], id: ObjectId) -> Vec<u8> {
     let salt = 0xaa_u64.to_be_bytes();
     let mut bytes = MAGIC.to_vec();
@@ -220,26 +220,34 @@ fn lengths_that_lie_take_no_memory_and_give_no_content() {
     }
     .encode();
     let forgeries = [
-        forged(block(Kind::Zstd, bomb.len(), MAX_RAW), &bomb, wanted),
+        forged(block(BlockKind::Zstd, bomb.len(), MAX_RAW), &bomb, wanted),
         forged(
-            block(Kind::Zstd, bomb.len(), u32::MAX as usize),
+            block(BlockKind::Zstd, bomb.len(), u32::MAX as usize),
             &bomb,
             wanted,
         ),
         forged(
-            block(Kind::Plain, u32::MAX as usize, u32::MAX as usize),
+            block(BlockKind::Plain, u32::MAX as usize, u32::MAX as usize),
             b"",
             wanted,
         ),
-        forged(block(Kind::Plain, MAX_RAW, MAX_RAW), b"wanted", wanted),
-        forged(block(Kind::Commit, u32::MAX as usize, 1 << 26), b"", wanted),
-        forged(block(Kind::Seal, 0, u32::MAX as usize), b"", wanted),
+        forged(block(BlockKind::Plain, MAX_RAW, MAX_RAW), b"wanted", wanted),
         forged(
-            block(Kind::List, itself.len(), itself.len()),
+            block(BlockKind::Commit, u32::MAX as usize, 1 << 26),
+            b"",
+            wanted,
+        ),
+        forged(block(BlockKind::Seal, 0, u32::MAX as usize), b"", wanted),
+        forged(
+            block(BlockKind::List, itself.len(), itself.len()),
             &itself,
             wanted,
         ),
-        forged(block(Kind::List, huge.len(), huge.len()), &huge, wanted),
+        forged(
+            block(BlockKind::List, huge.len(), huge.len()),
+            &huge,
+            wanted,
+        ),
     ];
     for (n, bytes) in forgeries.iter().enumerate() {
         for suffix in ["open", "pack"] {

@@ -1,16 +1,16 @@
-//! How long the entries of a pack are, by its index.
+//! The lengths of a pack's entries, from its index.
 
 use std::io;
 
-use super::format::{BLOCK_HEADER, Block, Kind, Record, TAIL, Tail};
+use super::format::{BLOCK_HEADER, Block, BlockKind, Record, TAIL, Tail};
 use super::pack::{Pack, read_range};
 use crate::storage::{StorageFile, read_full};
 
-/// An entry of a pack: its name and place, and how long its block is.
+/// An entry of a pack: its id and offset, and the length of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) record: Record,
-    /// 0 where that cannot be known.
+    /// 0 if unknown.
     pub(super) len: u32,
 }
 
@@ -21,8 +21,8 @@ impl Extent {
 }
 
 impl Pack {
-    /// Returns all that is named, by place, and how long each is. Entries are not
-    /// read, unless the pack is damaged.
+    /// Returns all named entries by offset, with their lengths. Entries are only read if
+    /// the pack is damaged.
     pub(super) fn extents(&self, file: &dyn StorageFile) -> io::Result<Vec<Extent>> {
         let mut records = self.records(file)?;
         records.sort_unstable_by_key(|record| (record.at, record.id));
@@ -50,8 +50,8 @@ impl Pack {
         Ok(extents.collect())
     }
 
-    /// Returns where commits and the seal begin; `None` where they do not lead to
-    /// each other.
+    /// Returns where the commits and the seal begin, or `None` if they do not form a
+    /// chain.
     fn borders(&self, file: &dyn StorageFile) -> io::Result<Option<Vec<u32>>> {
         let mut borders = Vec::new();
         let mut tail = self.last;
@@ -67,7 +67,7 @@ impl Pack {
                 return Ok(None);
             };
             let kind = block_at(file, self, before.at)?.map(|block| block.kind);
-            if kind != Some(Kind::Commit) {
+            if kind != Some(BlockKind::Commit) {
                 return Ok(None);
             }
             tail = Some(before);
@@ -81,7 +81,7 @@ fn header_at(file: &dyn StorageFile, pack: &Pack, at: u32) -> io::Result<u32> {
     Ok(block.map_or(0, |block| BLOCK_HEADER as u32 + block.stored))
 }
 
-/// Reads the header of the block at a place, if one stands there.
+/// Reads the header of the block at an offset.
 pub(super) fn block_at(file: &dyn StorageFile, pack: &Pack, at: u32) -> io::Result<Option<Block>> {
     let mut header = [0; BLOCK_HEADER];
     let n = read_full(file, &mut header, at.into())?;

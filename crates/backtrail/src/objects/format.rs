@@ -1,38 +1,38 @@
 //! The bytes of a pack: its header, its blocks, and how each is checked.
 //!
-//! A pack is a header and blocks. Entries hold content; a *commit* names the
-//! entries since the one before it, and the *seal* at the end of a full pack
-//! names all of them, sorted. Every check takes in the pack's salt and the
-//! block's place, so that a pack inside a content is never taken for blocks.
+//! A pack is a header followed by blocks. Entries hold content; a *commit* names the
+//! entries since the previous commit, and the *seal* at the end of a full pack names all
+//! of them, sorted. Every check includes the pack's salt and the block's offset, so that
+//! a pack stored as content is never mistaken for blocks.
 
 use super::ObjectId;
 
-/// How every pack begins; the digit is the version.
+/// The first bytes of every pack; the digit is the version.
 pub(super) const MAGIC: &[u8; 16] = b"backtrail pack 1";
 /// The length of a pack's header.
 pub(super) const PACK_HEADER: usize = MAGIC.len();
 /// The length of a block's header.
 pub(super) const BLOCK_HEADER: usize = 16;
-/// The length of what a commit or a seal ends with.
+/// The length of the tail of a commit or a seal.
 pub(super) const TAIL: usize = 24;
-/// The length of an id with its place.
+/// The length of an id with its offset.
 pub(super) const RECORD: usize = ObjectId::LEN + 4;
-/// How every block begins, to be found again behind damage.
+/// The first bytes of every block, by which blocks are found after damage.
 pub(super) const MARK: [u8; 2] = [0xba, 0x7c];
 
-/// The most that an entry may hold. Longer contents are lists of chunks.
+/// The longest content of an entry. Longer contents are lists of chunks.
 pub(super) const MAX_RAW: usize = 16 << 20;
 const CHECK: usize = 8;
 
 /// The random bytes in a pack's name.
 pub(super) type Salt = [u8; 8];
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A content as it is.
+pub(super) enum BlockKind {
+    /// Uncompressed content.
     Plain = 1,
-    /// A content compressed by zstd.
+    /// Content compressed with zstd.
     Zstd = 2,
     /// The chunks of a content.
     List = 3,
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Seal = 5,
 }
 
-impl Kind {
+impl BlockKind {
     fn from_byte(byte: u8) -> Option<Self> {
         [
             Self::Plain,
@@ -61,10 +61,10 @@ impl Kind {
 /// A block's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
-    pub(super) kind: Kind,
+    pub(super) kind: BlockKind,
     /// How many bytes follow the header.
     pub(super) stored: u32,
-    /// How long a content is; of a commit or a seal, how many it names.
+    /// The length of the content; for a commit or a seal, the number of entries it names.
     pub(super) raw: u32,
 }
 
@@ -80,12 +80,12 @@ impl Block {
         bytes
     }
 
-    /// Reads the header of a block that stands at `at`, if it is one and says
-    /// nothing that no writer would.
+    /// Parses the header of the block at `at`, if it is valid and claims nothing that no
+    /// writer would.
     pub(super) fn parse(bytes: &[u8], salt: Salt, at: u64) -> Option<Self> {
         let bytes: &[u8; BLOCK_HEADER] = bytes.first_chunk()?;
         let block = Self {
-            kind: Kind::from_byte(bytes[2])?,
+            kind: BlockKind::from_byte(bytes[2])?,
             stored: number(bytes, 4)?,
             raw: number(bytes, 8)?,
         };
@@ -95,20 +95,20 @@ impl Block {
     fn is_sound(self) -> bool {
         let (stored, raw) = (self.stored as usize, self.raw as usize);
         match self.kind {
-            Kind::Plain | Kind::List => stored == raw && raw <= MAX_RAW,
-            Kind::Zstd => stored < raw && raw <= MAX_RAW,
-            Kind::Commit => Some(stored) == commit_len(raw),
-            Kind::Seal => Some(stored) == SealShape::of(raw).map(|shape| shape.len),
+            BlockKind::Plain | BlockKind::List => stored == raw && raw <= MAX_RAW,
+            BlockKind::Zstd => stored < raw && raw <= MAX_RAW,
+            BlockKind::Commit => Some(stored) == commit_len(raw),
+            BlockKind::Seal => Some(stored) == SealShape::of(raw).map(|shape| shape.len),
         }
     }
 
-    /// Returns where the block ends that begins at `at`.
+    /// Returns where a block that begins at `at` ends.
     pub(super) fn end(self, at: u64) -> u64 {
         at + (BLOCK_HEADER as u64) + u64::from(self.stored)
     }
 }
 
-/// Says where a named object is.
+/// The offset of a named object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Record {
     pub(super) id: ObjectId,
@@ -129,23 +129,22 @@ impl Record {
     }
 }
 
-/// What a commit and a seal end with, so that they are found from the end of
-/// the file.
+/// The end of a commit or a seal, by which it is found from the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail {
     /// Where the block begins.
     pub(super) at: u32,
-    /// Where the commit before it ends; 0 where there is none.
+    /// Where the previous commit ends, or 0.
     pub(super) previous: u32,
-    /// All bytes before this place were durable when the block was written.
+    /// All bytes before this offset were durable when the block was written.
     pub(super) durable: u32,
-    /// How many commits there are up to here.
+    /// The number of commits so far.
     pub(super) commits: u32,
     pub(super) check: [u8; CHECK],
 }
 
 impl Tail {
-    /// Reads the last bytes of a block; whether they are right is not known yet.
+    /// Parses the last bytes of a block, which are not checked yet.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; TAIL] = bytes.last_chunk()?;
         Some(Self {
@@ -164,10 +163,10 @@ impl Tail {
     }
 }
 
-/// Writes the block that names the entries of one commit.
+/// Encodes the block that names the entries of one commit.
 pub(super) fn encode_commit(salt: Salt, tail: Tail, records: &[Record]) -> Option<Vec<u8>> {
     let block = Block {
-        kind: Kind::Commit,
+        kind: BlockKind::Commit,
         stored: u32::try_from(commit_len(records.len())?).ok()?,
         raw: u32::try_from(records.len()).ok()?,
     };
@@ -182,9 +181,9 @@ pub(super) fn encode_commit(salt: Salt, tail: Tail, records: &[Record]) -> Optio
     Some(out)
 }
 
-/// Returns the records of a whole commit block and its tail, if it is right.
+/// Returns the tail and the records of a commit block, if it is intact.
 pub(super) fn parse_commit(bytes: &[u8], salt: Salt, at: u64) -> Option<(Tail, Vec<Record>)> {
-    let block = Block::parse(bytes, salt, at).filter(|block| block.kind == Kind::Commit)?;
+    let block = Block::parse(bytes, salt, at).filter(|block| block.kind == BlockKind::Commit)?;
     let (body, sum) = bytes.split_last_chunk::<CHECK>()?;
     let tail = Tail::parse(bytes).filter(|tail| u64::from(tail.at) == at)?;
     let whole = bytes.len() as u64 == block.end(0) && check(salt, at, &[body]) == *sum;
@@ -197,19 +196,18 @@ fn commit_len(count: usize) -> Option<usize> {
     count.checked_mul(RECORD)?.checked_add(TAIL)
 }
 
-/// How the body of a seal is divided: the records sorted, the two bytes of each
-/// id that tell it from its neighbours, how far each bucket of ids reaches, the
-/// check of the records, and the tail.
+/// The layout of a seal's body: the sorted records, a two-byte tag of each id, the end of
+/// each bucket of ids, the check of the records, and the tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SealShape {
     pub(super) count: usize,
-    /// How many of an id's leading bits choose its bucket.
+    /// The number of leading id bits that choose the bucket.
     pub(super) bits: u32,
     pub(super) len: usize,
 }
 
 impl SealShape {
-    /// Buckets hold about this many ids.
+    /// The approximate number of ids in a bucket.
     const BUCKET: usize = 16;
 
     pub(super) fn of(count: usize) -> Option<Self> {
@@ -222,7 +220,7 @@ impl SealShape {
         })
     }
 
-    /// Returns how long the records are, from the end of the header on.
+    /// Returns the length of the records, which follow the header.
     pub(super) fn records_len(self) -> usize {
         self.count * RECORD
     }
@@ -238,13 +236,13 @@ impl SealShape {
     }
 }
 
-/// Writes the block that names all entries of a pack.
+/// Encodes the block that names all entries of a pack.
 pub(super) fn encode_seal(salt: Salt, tail: Tail, records: &mut Vec<Record>) -> Option<Vec<u8>> {
     records.sort_unstable();
     records.dedup();
     let shape = SealShape::of(records.len())?;
     let block = Block {
-        kind: Kind::Seal,
+        kind: BlockKind::Seal,
         stored: u32::try_from(shape.len).ok()?,
         raw: u32::try_from(records.len()).ok()?,
     };
@@ -275,7 +273,7 @@ pub(super) fn encode_seal(salt: Salt, tail: Tail, records: &mut Vec<Record>) -> 
     Some(out)
 }
 
-/// What of a seal is kept in memory.
+/// The part of a seal that is kept in memory.
 #[derive(Debug)]
 pub(super) struct SealIndex {
     pub(super) shape: SealShape,
@@ -286,10 +284,9 @@ pub(super) struct SealIndex {
 }
 
 impl SealIndex {
-    /// Reads a seal of its header and of what follows its records, if it is
-    /// right.
+    /// Parses a seal from its header and the bytes after its records, if it is intact.
     pub(super) fn parse(header: &[u8], index: &[u8], salt: Salt, at: u64) -> Option<Self> {
-        let block = Block::parse(header, salt, at).filter(|block| block.kind == Kind::Seal)?;
+        let block = Block::parse(header, salt, at).filter(|block| block.kind == BlockKind::Seal)?;
         let shape = SealShape::of(block.raw as usize)?;
         let (body, sum) = index.split_last_chunk::<CHECK>()?;
         let right = index.len() == shape.len - shape.records_len()
@@ -312,7 +309,7 @@ impl SealIndex {
         })
     }
 
-    /// Returns the positions among the records at which an id may stand.
+    /// Returns the positions among the records at which an id may be.
     pub(super) fn positions<'a>(&'a self, id: &ObjectId) -> impl Iterator<Item = usize> + 'a {
         let (bucket, tag) = (self.shape.bucket(id), SealShape::tag(id));
         let reach = |bucket: usize| self.reach.get(bucket).map_or(0, |reach| *reach as usize);
@@ -343,7 +340,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The chunks of a content, as an object of their own.
+/// The chunks of a content, stored as an object of its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct List {
     pub(super) id: ObjectId,

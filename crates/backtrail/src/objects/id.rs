@@ -1,4 +1,4 @@
-//! The name of an object.
+//! The id of an object.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, quoted};
 
-/// The BLAKE3 hash of an object's content, which is its name.
+/// The id of an object: the BLAKE3 hash of its content.
 ///
-/// Shown as 64 lower-case hexadecimal digits; nothing else is read.
+/// Shown as 64 lower-case hexadecimal digits, and parsed only from that form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId([u8; Self::LEN]);
 
@@ -18,12 +18,12 @@ impl ObjectId {
     /// The length of an id in bytes.
     pub(crate) const LEN: usize = 32;
 
-    /// Returns the name of a content.
+    /// Returns the id of a content.
     pub fn of(content: &[u8]) -> Self {
         Self(*blake3::hash(content).as_bytes())
     }
 
-    /// Returns the name of what went into a hasher.
+    /// Returns the id of everything that went into a hasher.
     pub(crate) fn finish(hasher: &blake3::Hasher) -> Self {
         Self(*hasher.finalize().as_bytes())
     }

@@ -1,17 +1,17 @@
-//! Which packs there were, so that who remembers objects knows if some are gone.
+//! A list of the packs, so that a cache of objects can tell whether some are gone.
 
 use super::Objects;
 use crate::error::{Error, Result};
 
-/// How long an entry is as bytes.
+/// The length of an encoded entry.
 const ENTRY: usize = 16;
 
-/// The packs that there were at a moment, and how long those were that grew.
+/// The packs that existed at a moment, with the lengths of those that still grow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inventory(Vec<(u64, u64)>);
 
 impl Inventory {
-    /// Returns whether everything that was in the packs of `before` can be in these.
+    /// Returns whether these packs can hold everything that was in the packs of `before`.
     pub(crate) fn covers(&self, before: &Self) -> bool {
         before.0.iter().all(|(stem, len)| {
             let mut now = self.0.iter();
@@ -19,7 +19,6 @@ impl Inventory {
         })
     }
 
-    /// Writes it as bytes.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         for (stem, len) in &self.0 {
             out.extend_from_slice(&stem.to_le_bytes());
@@ -27,7 +26,6 @@ impl Inventory {
         }
     }
 
-    /// Reads what was written.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let number = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
         let entry = |entry: &[u8]| Some((number(&entry[..8])?, number(&entry[8..])?));
@@ -37,23 +35,23 @@ impl Inventory {
     }
 }
 
-/// Stands for the length of a pack that does not grow any more.
+/// The length recorded for a pack that no longer grows.
 const SEALED: u64 = u64::MAX;
 
 impl Objects {
-    /// Returns which packs there are now.
+    /// Returns the packs that exist now.
     pub(crate) fn inventory(&self) -> Result<Inventory> {
-        let shelf = &self.0.shelf;
+        let pack_set = &self.0.pack_set;
         let mut packs = Vec::new();
-        for name in shelf.names()? {
+        for name in pack_set.names()? {
             let len = match name.is_sealed {
                 true => SEALED,
-                false => match shelf.file(name).and_then(|file| file.len()) {
+                false => match pack_set.file(name).and_then(|file| file.len()) {
                     Ok(len) => len,
-                    // It was sealed just now, or is gone.
+                    // It was sealed just now, or removed.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                     Err(error) => {
-                        let path = name.path(&shelf.dir);
+                        let path = name.path(&pack_set.dir);
                         return Err(Error::io("cannot look at a pack of objects", &path, error));
                     }
                 },

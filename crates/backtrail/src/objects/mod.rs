@@ -1,37 +1,36 @@
-//! Content-addressed pieces of snapshots.
+//! Content-addressed storage for snapshots.
 //!
-//! An object's name is the BLAKE3 hash of its content. Objects stand in packs:
-//! files that only grow, to which one process at a time appends, and which are
-//! sealed with a sorted index when they are full. `docs/format.md` has the bytes.
+//! An object's name is the BLAKE3 hash of its content. Objects are kept in packs: files
+//! that only grow, that one process at a time appends to, and that are sealed with a
+//! sorted index when they are full. `docs/format.md` describes the bytes.
 //!
-//! What [`ObjectWriter::finish`] acknowledged is there after a power cut. What
-//! is read is checked against its name, so nothing wrong is ever returned. An
-//! object may stand in several packs; where one copy is damaged another one is
-//! taken. Whether an object is stored is answered by the index alone, without
-//! reading it: a copy that damage broke counts as stored until this process has
-//! read it, by [`Objects::read`] or [`Objects::verify`]; from then on it does
-//! not, and is stored again by whoever puts it.
+//! Objects that [`ObjectWriter::finish`] acknowledged survive a power cut. Every read is
+//! checked against the object's name, so wrong content is never returned. An object may
+//! be in several packs; if one copy is damaged, another one is used. Whether an object is
+//! stored is answered from the index alone, without reading the object: a damaged copy
+//! counts as stored until this process has read it with [`Objects::read`] or
+//! [`Objects::verify`]. From then on it does not count, and the next writer that puts the
+//! object stores it again.
 //!
-//! Objects are removed by a [`Sweep`] alone, and by pack: readers that find one gone
-//! list the packs again.
+//! Only a [`Sweep`] removes objects, and it removes whole packs. A reader that finds a
+//! pack gone lists the packs again.
 
 mod blocks;
-mod carry;
+mod checked_read;
+mod cleanup;
 mod codec;
 mod entry;
 mod extents;
 mod format;
-mod held;
 mod id;
 mod inventory;
-mod name;
-mod outlet;
+mod object_table;
 mod pack;
-mod shelf;
-mod stock;
+mod pack_locks;
+mod pack_name;
+mod pack_set;
+mod pack_writer;
 mod sweep;
-mod tally;
-mod tidy;
 mod verify;
 mod writer;
 
@@ -40,69 +39,69 @@ mod crash_tests;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
-mod kit;
-#[cfg(test)]
 mod objects_tests;
 #[cfg(test)]
 mod sweep_tests;
+#[cfg(test)]
+mod testing;
 
 use std::path::Path;
 use std::sync::Arc;
 
 pub use id::ObjectId;
 pub(crate) use inventory::Inventory;
-pub(crate) use stock::{Mark, Stock};
-pub(crate) use sweep::{LeftBecause, Sweep, Swept, Watch};
+pub(crate) use object_table::{Mark, ObjectTable};
+pub(crate) use sweep::{LiveObjects, SkipReason, Sweep, Swept};
 #[allow(unused_imports, reason = "named by those who call `verify`")]
-pub(crate) use verify::{Damage, Depth, Verified};
+pub(crate) use verify::{Depth, PackDamage, Verified};
 pub(crate) use writer::{ObjectWriter, SHORT_STREAM};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::Randomness;
 use crate::storage::Storage;
-use entry::Entry;
-use format::{Kind, List};
-use name::PackName;
-use outlet::Limits;
-use shelf::{Packs, Shelf};
+use entry::PackEntry;
+use format::{BlockKind, List};
+use pack_name::PackName;
+use pack_set::{PackSet, Packs};
+use pack_writer::PackLimits;
 
-/// How often packs are listed for one object, at the most.
+/// The most often that packs are listed to find one object.
 const LISTINGS: u32 = 64;
-/// How deep lists may name lists. Ours name none.
+/// How deep lists may refer to other lists. Lists written here refer to none.
 const DEPTH: u32 = 4;
 
 /// The store's objects. Cheap to clone, and shared between threads.
 #[derive(Debug, Clone)]
-pub(crate) struct Objects(Arc<Inner>);
+pub(crate) struct Objects(Arc<ObjectsInner>);
 
 #[derive(Debug)]
-struct Inner {
-    shelf: Arc<Shelf>,
+struct ObjectsInner {
+    pack_set: Arc<PackSet>,
     random: Arc<dyn Randomness>,
-    limits: Limits,
+    limits: PackLimits,
 }
 
 impl Objects {
-    /// Opens the objects in `dir`, with packs as long as usual.
+    /// Opens the objects in `dir` with packs of the default length.
     #[cfg(test)]
     pub(crate) fn new(storage: Arc<dyn Storage>, random: Arc<dyn Randomness>, dir: &Path) -> Self {
         Self::with_packs_of(Self::DEFAULT_PACK, storage, random, dir)
     }
 
-    /// The length of a pack that is sealed.
-    pub(crate) const DEFAULT_PACK: u64 = Limits::DEFAULT.seal_at;
+    /// The length at which a pack is sealed.
+    pub(crate) const DEFAULT_PACK: u64 = PackLimits::DEFAULT.seal_at;
 
-    /// Opens the objects in `dir`, which need not be there yet; nothing is read
-    /// before something is asked for. Packs are sealed at a length.
+    /// Opens the objects in `dir`, which need not exist yet, with packs that are sealed
+    /// at `pack` bytes. Nothing is read until an object is requested.
     pub(crate) fn with_packs_of(
         pack: u64,
         storage: Arc<dyn Storage>,
         random: Arc<dyn Randomness>,
         dir: &Path,
     ) -> Self {
-        let limits = Limits {
+        let limits = PackLimits {
             seal_at: pack,
-            ..Limits::DEFAULT
+            ..PackLimits::DEFAULT
         };
         Self::with_limits(storage, random, dir, limits)
     }
@@ -111,11 +110,11 @@ impl Objects {
         storage: Arc<dyn Storage>,
         random: Arc<dyn Randomness>,
         dir: &Path,
-        limits: Limits,
+        limits: PackLimits,
     ) -> Self {
-        let shelf = Arc::new(Shelf::new(storage, dir));
-        Self(Arc::new(Inner {
-            shelf,
+        let pack_set = Arc::new(PackSet::new(storage, dir));
+        Self(Arc::new(ObjectsInner {
+            pack_set,
             random,
             limits,
         }))
@@ -125,8 +124,8 @@ impl Objects {
     pub(crate) fn read(&self, id: &ObjectId) -> Result<Vec<u8>> {
         let mut content = Vec::new();
         match self.fetch(id)? {
-            Entry::Piece(piece) => return Ok(piece),
-            Entry::List(list) => self.read_list(&list, DEPTH, &mut |piece| {
+            PackEntry::Piece(piece) => return Ok(piece),
+            PackEntry::List(list) => self.read_list(&list, DEPTH, &mut |piece| {
                 content.extend_from_slice(piece);
                 Ok(())
             })?,
@@ -134,10 +133,11 @@ impl Objects {
         Ok(content)
     }
 
-    /// Reads an object piece by piece, each checked, in constant memory.
+    /// Reads an object piece by piece in constant memory, checking each piece.
     ///
-    /// That the pieces are the object as a whole is known at the end: what was
-    /// taken before an error is right, but may not be what was asked for.
+    /// Whether the pieces make up the whole object is only known at the end: pieces
+    /// passed to `take` before an error have correct content, but may not belong to the
+    /// object.
     pub(crate) fn read_to(
         &self,
         id: &ObjectId,
@@ -152,8 +152,8 @@ impl Objects {
         Ok(found.is_some())
     }
 
-    /// Returns whether an object is stored with all its chunks. Their bytes are
-    /// not looked at.
+    /// Returns whether an object is stored with all its chunks, without reading their
+    /// bytes.
     pub(crate) fn contains_whole(&self, id: &ObjectId) -> Result<bool> {
         self.contains_at_depth(id, DEPTH)
     }
@@ -165,7 +165,7 @@ impl Objects {
         if !self.is_list(id)? {
             return Ok(true);
         }
-        let Entry::List(list) = self.fetch(id)? else {
+        let PackEntry::List(list) = self.fetch(id)? else {
             return Ok(true);
         };
         let Some(depth) = depth.checked_sub(1) else {
@@ -179,15 +179,14 @@ impl Objects {
         Ok(true)
     }
 
-    /// Returns whether a copy of an object is a list of chunks. Only its header is
-    /// read.
+    /// Returns whether a copy of an object is a list of chunks, reading only its header.
     fn is_list(&self, id: &ObjectId) -> Result<bool> {
-        let shelf = &self.0.shelf;
-        for pack in self.0.shelf.packs()?.iter() {
-            let places = shelf.find(pack, id).unwrap_or_default();
+        let pack_set = &self.0.pack_set;
+        for pack in self.0.pack_set.packs()?.iter() {
+            let places = pack_set.find(pack, id).unwrap_or_default();
             for at in places {
-                let kind = shelf.kind(pack, at);
-                if kind.is_ok_and(|kind| kind == Some(Kind::List)) {
+                let kind = pack_set.kind(pack, at);
+                if kind.is_ok_and(|kind| kind == Some(BlockKind::List)) {
                     return Ok(true);
                 }
             }
@@ -195,7 +194,7 @@ impl Objects {
         Ok(false)
     }
 
-    /// Returns whether there is a copy of an object that can be read to its end.
+    /// Returns whether some copy of an object can be read completely.
     pub(crate) fn is_whole(&self, id: &ObjectId) -> Result<bool> {
         match self.read_to(id, &mut |_| Ok(())) {
             Ok(()) => Ok(true),
@@ -206,14 +205,14 @@ impl Objects {
 
     /// Returns how many bytes the objects take on disk.
     pub(crate) fn size(&self) -> Result<u64> {
-        let shelf = &self.0.shelf;
+        let pack_set = &self.0.pack_set;
         let mut size = 0;
-        for name in shelf.names()? {
-            match shelf.file(name).and_then(|file| file.len()) {
+        for name in pack_set.names()? {
+            match pack_set.file(name).and_then(|file| file.len()) {
                 Ok(len) => size += len,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    let path = name.path(&shelf.dir);
+                    let path = name.path(&pack_set.dir);
                     return Err(Error::io("cannot measure a pack of objects", &path, error));
                 }
             }
@@ -221,18 +220,18 @@ impl Objects {
         Ok(size)
     }
 
-    /// Begins to write. Nothing counts as stored before [`ObjectWriter::finish`].
+    /// Starts a writer. Nothing counts as stored before [`ObjectWriter::finish`].
     pub(crate) fn writer(&self) -> Result<ObjectWriter> {
         ObjectWriter::new(self, self.0.limits)
     }
 
     fn is_in(&self, packs: &Packs, id: &ObjectId) -> bool {
-        let shelf = &self.0.shelf;
+        let pack_set = &self.0.pack_set;
         packs.iter().any(|pack| {
-            let places = shelf.find(pack, id).unwrap_or_default();
+            let places = pack_set.find(pack, id).unwrap_or_default();
             places.into_iter().any(|at| {
-                let sure = u64::from(at) < pack.durable() && !shelf.is_broken(pack, at);
-                sure || matches!(shelf.entry(pack, at, id), Ok(Some(_)))
+                let sure = u64::from(at) < pack.durable() && !pack_set.is_broken(pack, at);
+                sure || matches!(pack_set.entry(pack, at, id), Ok(Some(_)))
             })
         })
     }
@@ -244,8 +243,8 @@ impl Objects {
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         match self.fetch(id)? {
-            Entry::Piece(piece) => take(&piece),
-            Entry::List(list) => self.read_list(&list, depth, take),
+            PackEntry::Piece(piece) => take(&piece),
+            PackEntry::List(list) => self.read_list(&list, depth, take),
         }
     }
 
@@ -256,8 +255,8 @@ impl Objects {
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let damaged = || {
-            let what = format!("object {} is damaged: its chunks are not it", list.id);
-            Error::new(ErrorKind::Corrupt, what).at_path(&self.0.shelf.dir)
+            let what = format!("object {} is damaged: its chunks do not match", list.id);
+            Error::new(ErrorKind::Corrupt, what).at_path(&self.0.pack_set.dir)
         };
         let depth = depth.checked_sub(1).ok_or_else(damaged)?;
         let mut hasher = blake3::Hasher::new();
@@ -274,20 +273,20 @@ impl Objects {
         Ok(())
     }
 
-    /// Looks for something in the packs that are known, then in those that there are
-    /// now.
+    /// Searches the packs that are known, then the packs that exist now.
     ///
-    /// A pack that is gone was removed after what is needed of it was copied, but the
-    /// copy may be in one that the listing did not have yet. So they are listed until
+    /// A pack is removed only after everything needed from it was copied, but the copy
+    /// may be in a pack that the listing did not include yet. So packs are listed until
     /// the listing stays the same.
     fn look_up<T>(&self, mut find: impl FnMut(&Packs) -> Option<T>) -> Result<Option<T>> {
-        let mut packs = self.0.shelf.packs()?;
-        // Where others write without a pause, it never does.
+        let mut packs = self.0.pack_set.packs()?;
+        // Limited, because with other writers constantly at work the listing never
+        // settles.
         for _ in 0..LISTINGS {
             if let Some(found) = find(&packs) {
                 return Ok(Some(found));
             }
-            let now = self.0.shelf.refresh()?;
+            let now = self.0.pack_set.refresh()?;
             if is_same(&now, &packs) {
                 break;
             }
@@ -296,46 +295,51 @@ impl Objects {
         Ok(None)
     }
 
-    /// Finds an object: in the packs that are known, in those that there are
-    /// now, and at last in what damage has left of them.
-    fn fetch(&self, id: &ObjectId) -> Result<Entry> {
-        let shelf = &self.0.shelf;
+    /// Finds an object: in the packs that are known, in those that exist now, and finally
+    /// in the readable parts of damaged packs.
+    fn fetch(&self, id: &ObjectId) -> Result<PackEntry> {
+        let pack_set = &self.0.pack_set;
         let mut worst = None;
         let found = self.look_up(|packs| self.fetch_from(packs, id, &mut worst));
         if let Some(entry) = found? {
             return Ok(entry);
         }
-        if let Some(entry) = self.fetch_from(&shelf.look_closely()?, id, &mut worst) {
+        if let Some(entry) = self.fetch_from(&pack_set.rescan()?, id, &mut worst) {
             return Ok(entry);
         }
-        Err(worst.or_else(|| shelf.newer()).unwrap_or_else(|| {
-            let what = format!("object {id} is not there");
-            Error::new(ErrorKind::Corrupt, what).at_path(&shelf.dir)
+        Err(worst.or_else(|| pack_set.newer()).unwrap_or_else(|| {
+            let what = format!("object {id} is missing");
+            Error::new(ErrorKind::Corrupt, what).at_path(&pack_set.dir)
         }))
     }
 
-    /// Returns whether a pack other than one has an object whole.
-    fn is_beside(&self, id: &ObjectId, but: PackName) -> Result<bool> {
-        let shelf = &self.0.shelf;
-        let packs = shelf.refresh()?;
+    /// Returns whether a pack other than `but` has an intact copy of an object.
+    fn is_in_another_pack(&self, id: &ObjectId, but: PackName) -> Result<bool> {
+        let pack_set = &self.0.pack_set;
+        let packs = pack_set.refresh()?;
         let mut others = packs.iter().filter(|pack| pack.name.stem != but.stem);
         Ok(others.any(|pack| {
-            let places = shelf.find(pack, id).unwrap_or_default();
+            let places = pack_set.find(pack, id).unwrap_or_default();
             let mut places = places.into_iter();
-            places.any(|at| matches!(shelf.entry(pack, at, id), Ok(Some(_))))
+            places.any(|at| matches!(pack_set.entry(pack, at, id), Ok(Some(_))))
         }))
     }
 
-    /// Finds an object in packs; what is wrong with a copy goes to `worst`.
-    fn fetch_from(&self, packs: &Packs, id: &ObjectId, worst: &mut Option<Error>) -> Option<Entry> {
-        let shelf = &self.0.shelf;
+    /// Finds an object in `packs`; the last problem with a copy is stored in `worst`.
+    fn fetch_from(
+        &self,
+        packs: &Packs,
+        id: &ObjectId,
+        worst: &mut Option<Error>,
+    ) -> Option<PackEntry> {
+        let pack_set = &self.0.pack_set;
         for pack in packs.iter() {
-            let path = pack.name.path(&shelf.dir);
+            let path = pack.name.path(&pack_set.dir);
             let unreadable = |error| Error::io(format!("cannot read object {id}"), &path, error);
-            let places = shelf.find(pack, id);
+            let places = pack_set.find(pack, id);
             let places = places.map_err(|error| *worst = Some(unreadable(error)));
             for at in places.unwrap_or_default() {
-                match shelf.entry(pack, at, id) {
+                match pack_set.entry(pack, at, id) {
                     Ok(Some(entry)) => return Some(entry),
                     Ok(None) => {
                         let what = format!("object {id} is damaged");
@@ -350,17 +354,20 @@ impl Objects {
     }
 }
 
-/// Returns whether two listings are of the same packs, as they were.
+/// Returns whether two listings contain the same packs in the same state.
 fn is_same(a: &Packs, b: &Packs) -> bool {
     a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Arc::ptr_eq(a, b))
 }
 
-/// Says which object it was whose chunk could not be read.
+/// Adds the object's id to an error about one of its chunks.
 fn part_of(id: &ObjectId, error: Error) -> Error {
     if error.kind() != ErrorKind::Corrupt {
         return error;
     }
-    let mut whole = Error::new(ErrorKind::Corrupt, format!("object {id}: {error}"));
+    let mut whole = Error::new(
+        ErrorKind::Corrupt,
+        format!("object {id}: {}", error.message()),
+    );
     if let Some(path) = error.path() {
         whole = whole.at_path(path);
     }

@@ -1,4 +1,4 @@
-//! What was put is there, once, and comes back byte for byte (F12, F13).
+//! Stored contents are found, stored once, and read back byte for byte (F12, F13).
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::thread;
 
 use backtrail_testkit::MemoryStorage;
 
-use super::kit::*;
-use super::outlet::Limits;
+use super::pack_writer::PackLimits;
+use super::testing::*;
 use super::*;
 
 fn big(memory: &MemoryStorage) -> Objects {
-    Disk::of(memory.clone()).objects(1, Limits::DEFAULT)
+    Disk::of(memory.clone()).objects(1, PackLimits::DEFAULT)
 }
 
 fn read_in_pieces(objects: &Objects, id: &ObjectId) -> Vec<u8> {

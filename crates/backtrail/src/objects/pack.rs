@@ -1,105 +1,105 @@
-//! A pack, as a reader knows it.
+//! A pack as a reader sees it.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::ObjectId;
-use super::blocks::{Blocks, Found};
+use super::blocks::{Blocks, Segment};
 use super::codec::Codec;
 use super::entry::{proven_id, read_entry};
 use super::format::{
-    BLOCK_HEADER, Block, Kind, MAGIC, PACK_HEADER, RECORD, Record, Salt, SealIndex, TAIL, Tail,
-    parse_commit,
+    BLOCK_HEADER, Block, BlockKind, MAGIC, PACK_HEADER, RECORD, Record, Salt, SealIndex, TAIL,
+    Tail, parse_commit,
 };
-use super::name::PackName;
+use super::pack_name::PackName;
 use crate::storage::{StorageFile, read_full};
 
 /// Commits are mostly shorter than this.
 const GUESS: u64 = 2 << 10;
-/// Our packs are far shorter; what is longer is not read, whatever it says.
+/// Packs written here are far shorter; longer files are not read at all.
 const LONGEST: u64 = 1 << 30;
 
-/// A pack and what it holds, as of the last look.
+/// A pack and its index when it was last opened.
 #[derive(Debug)]
 pub(super) struct Pack {
     pub(super) name: PackName,
-    index: Index,
-    /// How long the file was.
+    index: PackIndex,
     pub(super) len: u64,
-    /// Where the last commit or the seal ends; the header's end without one.
+    /// Where the last commit or the seal ends, or the end of the header if there is
+    /// neither.
     pub(super) end: u64,
-    /// What the last commit or the seal ends with.
+    /// The tail of the last commit or the seal.
     pub(super) last: Option<Tail>,
-    /// Entries before this place, and what names them, are durable for sure.
+    /// Entries before this offset, and what names them, are certainly durable.
     pub(super) settled: u64,
-    pub(super) rest: Rest,
-    /// Where something was that should have named entries.
+    pub(super) leftover: Leftover,
+    /// Offsets of damaged blocks that should have named entries.
     pub(super) damage: Vec<u64>,
-    /// The last bytes of the file, by which to see that it is the same still.
+    /// The last bytes of the file, to detect changes.
     ending: Vec<u8>,
 }
 
 #[derive(Debug)]
-enum Index {
+enum PackIndex {
     Sealed(SealIndex),
-    Known(HashMap<ObjectId, u32>),
+    Table(HashMap<ObjectId, u32>),
 }
 
-/// What stands behind the last commit.
+/// The bytes after the last commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum Leftover {
     Nothing,
-    /// What a writer has not finished, or never will.
+    /// A commit that its writer has not finished, or never will.
     Unfinished,
-    /// Bytes that no writer leaves: perhaps what was a commit once.
+    /// Bytes that no writer leaves, perhaps a damaged commit.
     Unknown,
 }
 
-/// What a file is that has the name of a pack.
+/// A file with the name of a pack.
 #[derive(Debug)]
-pub(super) enum Look {
+pub(super) enum PackFile {
     Pack(Box<Pack>),
-    /// Nothing but the beginning of a header.
+    /// At most the beginning of a header.
     Empty,
-    /// A pack of a version that is not known here.
+    /// A pack in a format that this version does not know.
     Newer,
-    /// Nothing of ours.
+    /// Not a pack.
     Foreign,
 }
 
 impl Pack {
-    /// Learns what is in a pack.
-    pub(super) fn look(file: &dyn StorageFile, name: PackName, codec: &Codec) -> io::Result<Look> {
+    /// Reads a pack's index.
+    pub(super) fn open(
+        file: &dyn StorageFile,
+        name: PackName,
+        codec: &Codec,
+    ) -> io::Result<PackFile> {
         let len = file.len()?;
         if len > LONGEST {
-            return Ok(Look::Foreign);
+            return Ok(PackFile::Foreign);
         }
         if let Some(pack) = Self::from_end(file, name, len)? {
-            return Ok(Look::Pack(Box::new(pack)));
+            return Ok(PackFile::Pack(Box::new(pack)));
         }
         let pack = Self::scan(file, name, len, codec, Orphans::IfDamaged)?;
         if pack.last.is_some() || !pack.is_empty() {
-            return Ok(Look::Pack(Box::new(pack)));
+            return Ok(PackFile::Pack(Box::new(pack)));
         }
         let mut header = [0; PACK_HEADER];
         let n = read_full(file, &mut header, 0)?;
         Ok(match &header[..n] {
-            header if header == MAGIC => Look::Pack(Box::new(pack)),
-            header if is_header(header) => Look::Empty,
-            header if header.starts_with(&MAGIC[..PACK_HEADER - 1]) => Look::Newer,
-            _ => Look::Foreign,
+            header if header == MAGIC => PackFile::Pack(Box::new(pack)),
+            header if is_header(header) => PackFile::Empty,
+            header if header.starts_with(&MAGIC[..PACK_HEADER - 1]) => PackFile::Newer,
+            _ => PackFile::Foreign,
         })
     }
 
-    /// Looks again where damage hid something: every block is read.
+    /// Reads every block to find entries hidden by damage.
     ///
-    /// `None` if there is nothing wrong with what names the entries.
-    pub(super) fn look_closely(
-        &self,
-        file: &dyn StorageFile,
-        codec: &Codec,
-    ) -> io::Result<Option<Self>> {
-        if let Index::Sealed(seal) = &self.index {
+    /// Returns `None` if the index is intact.
+    pub(super) fn rescan(&self, file: &dyn StorageFile, codec: &Codec) -> io::Result<Option<Self>> {
+        if let PackIndex::Sealed(seal) = &self.index {
             let at = u64::from(seal.tail.at) + BLOCK_HEADER as u64;
             let records = read_range(file, at, at + seal.shape.records_len() as u64)?;
             if seal.is_right(&records, self.salt()) {
@@ -110,7 +110,8 @@ impl Pack {
         Ok(Some(pack))
     }
 
-    /// Returns whether the file has changed since, by its length and its end.
+    /// Returns whether the file has changed since, judging by its length and its last
+    /// bytes.
     pub(super) fn has_changed(&self, file: &dyn StorageFile) -> io::Result<bool> {
         Ok(file.len()? != self.len || ending(file, self.len)? != self.ending)
     }
@@ -120,37 +121,37 @@ impl Pack {
     }
 
     pub(super) fn is_sealed(&self) -> bool {
-        matches!(self.index, Index::Sealed(_)) || self.name.is_sealed
+        matches!(self.index, PackIndex::Sealed(_)) || self.name.is_sealed
     }
 
-    /// Returns whether something that named entries is not readable any more.
+    /// Returns whether something that named entries is no longer readable.
     pub(super) fn is_damaged(&self) -> bool {
-        !self.damage.is_empty() || self.rest == Rest::Unknown
+        !self.damage.is_empty() || self.leftover == Leftover::Unknown
     }
 
     pub(super) fn is_empty(&self) -> bool {
         match &self.index {
-            Index::Sealed(seal) => seal.shape.count == 0,
-            Index::Known(known) => known.is_empty(),
+            PackIndex::Sealed(seal) => seal.shape.count == 0,
+            PackIndex::Table(known) => known.is_empty(),
         }
     }
 
-    /// Returns up to where the bytes of entries were durable before they were
-    /// named: what is named there is there.
+    /// Returns the offset before which entries were durable before they were named, so
+    /// that they are certainly present.
     pub(super) fn durable(&self) -> u64 {
         let last = self.last.map_or(0, |last| u64::from(last.durable));
         last.max(self.settled)
     }
 
-    /// Hands out the places at which an object may stand, until one is taken.
+    /// Returns the offsets at which the index lists an object.
     pub(super) fn find(
         &self,
         file: impl FnOnce() -> io::Result<std::sync::Arc<dyn StorageFile>>,
         id: &ObjectId,
     ) -> io::Result<Vec<u32>> {
         let seal = match &self.index {
-            Index::Known(known) => return Ok(known.get(id).copied().into_iter().collect()),
-            Index::Sealed(seal) => seal,
+            PackIndex::Table(known) => return Ok(known.get(id).copied().into_iter().collect()),
+            PackIndex::Sealed(seal) => seal,
         };
         let mut positions = seal.positions(id).peekable();
         if positions.peek().is_none() {
@@ -176,14 +177,14 @@ impl Pack {
         Ok(places)
     }
 
-    /// Returns all that is named.
+    /// Returns all entries that are named.
     pub(super) fn records(&self, file: &dyn StorageFile) -> io::Result<Vec<Record>> {
         let seal = match &self.index {
-            Index::Known(known) => {
+            PackIndex::Table(known) => {
                 let records = known.iter().map(|(id, at)| Record { id: *id, at: *at });
                 return Ok(records.collect());
             }
-            Index::Sealed(seal) => seal,
+            PackIndex::Sealed(seal) => seal,
         };
         let at = u64::from(seal.tail.at) + BLOCK_HEADER as u64;
         let bytes = read_range(file, at, at + seal.shape.records_len() as u64)?;
@@ -193,31 +194,31 @@ impl Pack {
             .collect())
     }
 
-    /// Reads a pack from its end backwards, commit by commit. `None` if one of
-    /// them is not right.
+    /// Reads a pack from its end backwards, commit by commit. Returns `None` if a commit
+    /// is damaged.
     fn from_end(file: &dyn StorageFile, name: PackName, len: u64) -> io::Result<Option<Self>> {
         let salt = name.salt();
-        let Some(named) = Named::ending_at(file, salt, len)? else {
+        let Some(named) = LastBlock::ending_at(file, salt, len)? else {
             return Ok(None);
         };
         let mut pack = Self {
             name,
-            index: Index::Known(HashMap::new()),
+            index: PackIndex::Table(HashMap::new()),
             len,
             end: len,
             last: Some(named.tail()),
             settled: 0,
-            rest: Rest::Nothing,
+            leftover: Leftover::Nothing,
             damage: Vec::new(),
             ending: ending(file, len)?,
         };
         let (mut tail, mut records) = match named {
-            Named::Seal(seal) => {
-                pack.index = Index::Sealed(seal);
+            LastBlock::Seal(seal) => {
+                pack.index = PackIndex::Sealed(seal);
                 pack.settled = if name.is_sealed { len } else { 0 };
                 return Ok(Some(pack));
             }
-            Named::Commit(tail, records) => (tail, records),
+            LastBlock::Commit(tail, records) => (tail, records),
         };
         let durable = u64::from(tail.durable);
         let mut known = HashMap::new();
@@ -232,18 +233,17 @@ impl Pack {
             if pack.settled == 0 && end <= durable {
                 pack.settled = end;
             }
-            match Named::ending_at(file, salt, end)? {
-                Some(Named::Commit(before, named)) if before.at < tail.at => {
+            match LastBlock::ending_at(file, salt, end)? {
+                Some(LastBlock::Commit(before, named)) if before.at < tail.at => {
                     (tail, records) = (before, named);
                 }
                 _ => return Ok(None),
             }
         }
-        pack.index = Index::Known(known);
+        pack.index = PackIndex::Table(known);
         Ok(Some(pack))
     }
 
-    /// Reads a pack block by block.
     fn scan(
         file: &dyn StorageFile,
         name: PackName,
@@ -255,37 +255,41 @@ impl Pack {
         let mut known = HashMap::new();
         let mut named = HashSet::new();
         let (mut end, mut last) = (PACK_HEADER as u64, None);
-        let (mut rest, mut rest_at, mut damage) = (Rest::Nothing, 0, Vec::new());
+        let (mut rest, mut rest_at, mut damage) = (Leftover::Nothing, 0, Vec::new());
         let mut blocks = Blocks::new(file, salt, len);
         while let Some(found) = blocks.next()? {
             let commit = match found {
-                Found::Block { at, block } if block.kind == Kind::Commit => {
+                Segment::Block { at, block } if block.kind == BlockKind::Commit => {
                     parse_commit(&read_range(file, at, block.end(at))?, salt, at)
                 }
                 _ => None,
             };
             let Some((tail, records)) = commit else {
                 let left = left_by(file, found)?;
-                if left == Rest::Unknown && rest != Rest::Unknown {
+                if left == Leftover::Unknown && rest != Leftover::Unknown {
                     rest_at = found.at();
                 }
                 rest = rest.and(left);
                 continue;
             };
-            if rest == Rest::Unknown {
+            if rest == Leftover::Unknown {
                 damage.push(rest_at);
             }
-            rest = Rest::Nothing;
+            rest = Leftover::Nothing;
             last = Some(tail);
             end = found.end();
             named.extend(records.iter().map(|record| record.at));
             known.extend(records.iter().map(|record| (record.id, record.at)));
         }
         if name.is_sealed {
-            damage.push(if rest == Rest::Unknown { rest_at } else { end });
+            damage.push(if rest == Leftover::Unknown {
+                rest_at
+            } else {
+                end
+            });
         }
-        if !damage.is_empty() || rest == Rest::Unknown || orphans == Orphans::Always {
-            let to = if name.is_sealed || rest == Rest::Unknown {
+        if !damage.is_empty() || rest == Leftover::Unknown || orphans == Orphans::Always {
+            let to = if name.is_sealed || rest == Leftover::Unknown {
                 len
             } else {
                 end
@@ -295,26 +299,26 @@ impl Pack {
         let settled = if name.is_sealed { len } else { 0 };
         Ok(Self {
             name,
-            index: Index::Known(known),
+            index: PackIndex::Table(known),
             len,
             end,
             last,
             settled,
-            rest,
+            leftover: rest,
             damage,
             ending: ending(file, len)?,
         })
     }
 }
 
-/// Whether to look for entries that nothing names any more.
+/// When to look for entries that nothing names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Orphans {
     IfDamaged,
     Always,
 }
 
-impl Rest {
+impl Leftover {
     fn and(self, other: Self) -> Self {
         if self == Self::Unknown || other == Self::Unknown {
             return Self::Unknown;
@@ -323,23 +327,23 @@ impl Rest {
     }
 }
 
-/// Returns what a block, or what is none, says about who left it.
-fn left_by(file: &dyn StorageFile, found: Found) -> io::Result<Rest> {
+/// Returns whether a writer could have left these bytes.
+fn left_by(file: &dyn StorageFile, found: Segment) -> io::Result<Leftover> {
     Ok(match found {
-        Found::Block { block, .. } if block.kind.is_entry() => Rest::Unfinished,
-        Found::Block { .. } => Rest::Unknown,
-        Found::Torn { .. } => Rest::Unfinished,
-        Found::Gap { from, to } => {
+        Segment::Block { block, .. } if block.kind.is_entry() => Leftover::Unfinished,
+        Segment::Block { .. } => Leftover::Unknown,
+        Segment::Torn { .. } => Leftover::Unfinished,
+        Segment::Gap { from, to } => {
             if is_zero(file, from, to)? {
-                Rest::Unfinished
+                Leftover::Unfinished
             } else {
-                Rest::Unknown
+                Leftover::Unknown
             }
         }
     })
 }
 
-/// Takes in the entries that nothing names, by what their content says.
+/// Adds the entries that nothing names, under the id of their content.
 fn adopt(
     file: &dyn StorageFile,
     salt: Salt,
@@ -350,7 +354,7 @@ fn adopt(
 ) -> io::Result<()> {
     let mut blocks = Blocks::new(file, salt, len);
     while let Some(found) = blocks.next()? {
-        let Found::Block { at, block } = found else {
+        let Segment::Block { at, block } = found else {
             continue;
         };
         let Ok(place) = u32::try_from(at) else { break };
@@ -364,13 +368,13 @@ fn adopt(
     Ok(())
 }
 
-/// What a pack, or the beginning of one, ends with.
-enum Named {
+/// The last block of a pack, or of the part before an offset.
+enum LastBlock {
     Commit(Tail, Vec<Record>),
     Seal(SealIndex),
 }
 
-impl Named {
+impl LastBlock {
     fn tail(&self) -> Tail {
         match self {
             Self::Commit(tail, _) => *tail,
@@ -378,7 +382,7 @@ impl Named {
         }
     }
 
-    /// Reads the commit or the seal that ends at a place, if one does.
+    /// Reads the commit or the seal that ends at an offset.
     fn ending_at(file: &dyn StorageFile, salt: Salt, end: u64) -> io::Result<Option<Self>> {
         let from = end.saturating_sub(GUESS).max(PACK_HEADER as u64);
         if from >= end {
@@ -398,9 +402,9 @@ impl Named {
             return Ok(None);
         };
         Ok(match block.kind {
-            Kind::Commit if at >= from => parse_commit(begin, salt, at),
-            Kind::Commit => parse_commit(&read_range(file, at, end)?, salt, at),
-            Kind::Seal => return Self::seal(file, salt, at, block, end),
+            BlockKind::Commit if at >= from => parse_commit(begin, salt, at),
+            BlockKind::Commit => parse_commit(&read_range(file, at, end)?, salt, at),
+            BlockKind::Seal => return Self::seal(file, salt, at, block, end),
             _ => None,
         }
         .map(|(tail, records)| Self::Commit(tail, records)))
@@ -420,8 +424,8 @@ impl Named {
     }
 }
 
-/// Returns whether these bytes are a pack's header as far as they go, with NUL
-/// bytes where a power cut may have left some. Nothing is read from there.
+/// Returns whether bytes are a pack's header as far as they go, allowing for NUL bytes
+/// left by a power cut. Nothing is read from the header itself.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
     let mut pairs = bytes.iter().zip(MAGIC);
     pairs.all(|(byte, right)| byte == right || *byte == 0)
@@ -442,10 +446,10 @@ fn is_zero(file: &dyn StorageFile, mut from: u64, to: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Reads a part of a file, as far as it goes.
+/// Reads a range of a file, or as much of it as exists.
 ///
-/// The part lies within the file as it was measured, so no number in it can ask
-/// for more memory than the file is long.
+/// The range lies within the measured length of the file, so no number in the file can
+/// demand more memory than the file is long.
 pub(super) fn read_range(file: &dyn StorageFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let len = usize::try_from(to.saturating_sub(from)).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mut bytes = vec![0; len];

@@ -1,9 +1,9 @@
-//! Removing objects that nothing names, pack by pack.
+//! Removes unreferenced objects, pack by pack.
 //!
-//! What stays of a pack is copied to a pack of the sweep's own, byte for byte and
-//! checked against its name, and is durable there before the old pack goes. A pack
-//! goes while nobody relies on an object that no record names, and after what was
-//! recorded until then was read.
+//! The live objects of a pack are copied to a new pack, byte for byte and checked against
+//! their ids, and are durable there before the old pack is removed. A pack is removed
+//! only while no writer relies on an object that no record refers to yet, and after all
+//! records written so far were read.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -11,138 +11,137 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::carry::{Carried, Failed, carry};
+use super::checked_read::{CheckedEntry, CopyError, read_checked};
 use super::extents::Extent;
-use super::held::begin;
-use super::name::PackName;
-use super::outlet::Outlet;
-use super::pack::{Look, Pack};
-use super::stock::{Fate, Mark, Stock};
+use super::format::{BLOCK_HEADER, PACK_HEADER, RECORD, SealShape, TAIL};
+use super::object_table::{Fate, Mark, ObjectTable};
+use super::pack::{Leftover, Pack, PackFile};
+use super::pack_locks::new_pack;
+use super::pack_name::PackName;
+use super::pack_writer::{PackLimits, PackWriter};
 use super::{ObjectId, Objects};
 use crate::error::{Error, Result};
 use crate::storage::StorageFile;
 
-/// How often a pack is tried whose objects come to be named meanwhile.
+/// How often a pack is retried if its objects become live meanwhile.
 const TRIES: u32 = 5;
 
-/// Who knows what names objects.
-pub(crate) trait Watch {
-    /// Marks what was recorded since it was asked last.
-    fn catch_up(&mut self, stock: &mut Stock) -> Result<()>;
+/// Knows which objects are referenced.
+pub(crate) trait LiveObjects {
+    /// Marks the objects referenced by records written since the last call.
+    fn catch_up(&mut self, table: &mut ObjectTable) -> Result<()>;
 
-    /// Waits until nobody relies on an object that no record names; that stays so
-    /// until what is returned is dropped. `None` if it takes too long.
-    fn alone(&self) -> Result<Option<Box<dyn Any>>>;
+    /// Waits until no writer relies on an object that no record refers to. That stays so
+    /// until the returned guard is dropped. Returns `None` if it takes too long.
+    fn wait_until_alone(&self) -> Result<Option<Box<dyn Any>>>;
 }
 
 /// What a sweep did, or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Swept {
-    /// Packs that went and left nothing behind.
+    /// Packs that were removed entirely.
     pub(crate) removed: u64,
-    /// Packs of which something was copied before they went.
+    /// Packs whose live objects were copied before they were removed.
     pub(crate) rewritten: u64,
-    /// Copies of objects that went.
+    /// Copies of objects that were removed.
     pub(crate) objects: u64,
-    /// How many bytes less the packs have.
+    /// By how many bytes the packs shrank.
     pub(crate) freed: u64,
-    /// How many bytes the packs have then.
+    /// How many bytes the packs have afterwards.
     pub(crate) left_bytes: u64,
-    /// Packs that were left as they are, and why.
-    pub(crate) left: Vec<LeftPack>,
+    /// Packs that were not swept, and why.
+    pub(crate) skipped: Vec<SkippedPack>,
 }
 
-/// A pack that was left as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LeftPack {
+pub(crate) struct SkippedPack {
     pub(crate) path: PathBuf,
-    pub(crate) why: LeftBecause,
+    pub(crate) reason: SkipReason,
 }
 
-/// Why a pack was left as it is.
+/// The reason why a pack was not swept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LeftBecause {
-    /// Somebody appends to it, or what is in it came to be used meanwhile.
+pub(crate) enum SkipReason {
+    /// Another process appends to it, or its objects became live meanwhile.
     Busy,
-    /// An object that is still named is damaged in it, or may be hidden by damage, and
-    /// there is no other copy.
+    /// A live object in it is damaged, or may be hidden by damage, and there is no other
+    /// copy.
     Damaged(ObjectId),
 }
 
-/// A sweep under way.
 pub(crate) struct Sweep<'a> {
-    stock: &'a mut Stock,
-    watch: &'a mut dyn Watch,
-    outlet: Option<Outlet>,
-    /// The packs that were begun.
-    own: HashSet<u64>,
-    /// How long the packs were that went.
+    table: &'a mut ObjectTable,
+    live: &'a mut dyn LiveObjects,
+    pack_writer: Option<PackWriter>,
+    /// The packs written by this sweep.
+    new_packs: HashSet<u64>,
+    /// The total length of the removed packs.
     gone: u64,
-    /// Whether somebody kept the sweep waiting too long.
-    is_tired: bool,
+    /// Whether waiting for other writers took too long.
+    gave_up: bool,
     swept: Swept,
 }
 
 /// A pack that is being emptied.
-struct Source {
+struct OldPack {
     number: usize,
-    /// Its lock is held as long as this is there, where it is not sealed.
+    /// If the pack is not sealed, holds its lock.
     file: Arc<dyn StorageFile>,
     pack: Option<Arc<Pack>>,
     extents: Vec<Extent>,
 }
 
 impl<'a> Sweep<'a> {
-    /// Removes what is not marked.
-    pub(crate) fn run(stock: &'a mut Stock, watch: &'a mut dyn Watch) -> Result<Swept> {
-        stock.weigh();
-        let order = stock.order();
+    /// Removes the objects that are not marked live.
+    pub(crate) fn run(table: &'a mut ObjectTable, live: &'a mut dyn LiveObjects) -> Result<Swept> {
+        table.count_dead();
+        let order = table.order();
         let mut sweep = Self {
-            stock,
-            watch,
-            outlet: None,
-            own: HashSet::new(),
+            table,
+            live,
+            pack_writer: None,
+            new_packs: HashSet::new(),
             gone: 0,
-            is_tired: false,
+            gave_up: false,
             swept: Swept::default(),
         };
         for number in order {
-            sweep.pack(number)?;
+            sweep.sweep_pack(number)?;
         }
         sweep.finish()
     }
 
     fn finish(mut self) -> Result<Swept> {
         self.commit()?;
-        let objects = &self.stock.objects;
-        let shelf = &objects.0.shelf;
+        let objects = &self.table.objects;
+        let pack_set = &objects.0.pack_set;
         let mut made = 0;
-        for stem in &self.own {
+        for stem in &self.new_packs {
             let name = PackName::open(*stem);
-            let len = shelf.file(name).and_then(|file| file.len());
+            let len = pack_set.file(name).and_then(|file| file.len());
             made += len.map_err(|error| {
-                let path = name.path(&shelf.dir);
+                let path = name.path(&pack_set.dir);
                 Error::io("cannot measure a pack of objects", &path, error)
             })?;
         }
-        self.swept.freed = (self.gone + self.stock.cut).saturating_sub(made);
-        self.outlet = None;
-        shelf.sync_names().map_err(|error| {
+        self.swept.freed = (self.gone + self.table.cut).saturating_sub(made);
+        self.pack_writer = None;
+        pack_set.sync_names().map_err(|error| {
             let what = "cannot make durable that packs of objects are gone";
-            Error::io(what, &shelf.dir, error)
+            Error::io(what, &pack_set.dir, error)
         })?;
-        shelf.refresh()?;
+        pack_set.refresh()?;
         self.swept.left_bytes = objects.size()?;
         Ok(self.swept)
     }
 
-    fn pack(&mut self, number: usize) -> Result<()> {
-        if self.is_tired || self.stock.packs[number].is_busy {
-            return self.leave(number, LeftBecause::Busy);
+    fn sweep_pack(&mut self, number: usize) -> Result<()> {
+        if self.gave_up || self.table.packs[number].is_busy {
+            return self.skip(number, SkipReason::Busy);
         }
-        let source = match self.source(number) {
+        let source = match self.open_pack(number) {
             Ok(Some(source)) => source,
-            Ok(None) => return self.leave(number, LeftBecause::Busy),
+            Ok(None) => return self.skip(number, SkipReason::Busy),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => {
                 let path = self.path(number);
@@ -150,22 +149,22 @@ impl<'a> Sweep<'a> {
             }
         };
         let pack = source.pack.as_deref();
-        if let Some(id) = self.stock.hidden_in(pack) {
-            return self.leave(number, LeftBecause::Damaged(id));
+        if let Some(id) = self.table.hidden_in(pack) {
+            return self.skip(number, SkipReason::Damaged(id));
         }
-        // A damaged one is written anew: all that can be found in it was.
+        // A damaged pack is rewritten with everything that could be found in it.
         let is_sound = pack.is_some_and(|pack| !pack.is_damaged() && !pack.is_empty());
         if is_sound && self.staying(&source).len() == source.extents.len() {
             return Ok(());
         }
-        self.empty(&source)
+        self.empty_pack(&source)
     }
 
-    /// Copies what stays of a pack, and removes it.
-    fn empty(&mut self, source: &Source) -> Result<()> {
+    /// Copies the live objects of a pack, then removes it.
+    fn empty_pack(&mut self, source: &OldPack) -> Result<()> {
         let mut copied: HashSet<u32> = HashSet::new();
         for _ in 0..TRIES {
-            let known = self.stock.generation;
+            let known = self.table.generation;
             let mut staying = self.staying(source);
             staying.retain(|extent| !copied.contains(&extent.record.at));
             let broken = self.copy(source, &staying)?;
@@ -174,51 +173,51 @@ impl<'a> Sweep<'a> {
             for extent in staying {
                 let id = extent.record.id;
                 if !broken.contains(&id) {
-                    self.stock.mark(&id, Mark::Safe);
+                    self.table.mark(&id, Mark::Safe);
                 } else if !self.is_elsewhere(source, extent)? {
-                    return self.leave(source.number, LeftBecause::Damaged(id));
+                    return self.skip(source.number, SkipReason::Damaged(id));
                 }
             }
-            // Most of what there is to read is read while nobody waits.
-            self.watch.catch_up(self.stock)?;
-            let Some(alone) = self.watch.alone()? else {
-                self.is_tired = true;
-                return self.leave(source.number, LeftBecause::Busy);
+            // Most of the reading happens before the exclusive lock is taken.
+            self.live.catch_up(self.table)?;
+            let Some(alone) = self.live.wait_until_alone()? else {
+                self.gave_up = true;
+                return self.skip(source.number, SkipReason::Busy);
             };
-            self.watch.catch_up(self.stock)?;
-            if self.stock.generation == known || self.is_done(source, &copied) {
+            self.live.catch_up(self.table)?;
+            if self.table.generation == known || self.is_done(source, &copied) {
                 self.remove(source)?;
                 drop(alone);
                 self.count(source, copied.len());
                 return Ok(());
             }
         }
-        self.leave(source.number, LeftBecause::Busy)
+        self.skip(source.number, SkipReason::Busy)
     }
 
-    /// Returns whether a pack other than this one has an object of which the copy in
-    /// this one is damaged.
-    fn is_elsewhere(&mut self, source: &Source, extent: Extent) -> Result<bool> {
+    /// Returns whether another pack has an intact copy of an object that is damaged in
+    /// this one.
+    fn is_elsewhere(&mut self, source: &OldPack, extent: Extent) -> Result<bool> {
         let (id, at) = (extent.record.id, extent.record.at);
-        self.stock.set_broken(source.number, &id, at);
-        while let Fate::DoubleOf(row) = self.stock.fate(source.number, &id, at) {
-            if self.stock.check(row, &id) {
+        self.table.set_broken(source.number, &id, at);
+        while let Fate::DoubleOf(row) = self.table.fate(source.number, &id, at) {
+            if self.table.check(row, &id) {
                 return Ok(true);
             }
         }
-        // One that came later, or is busy.
-        let name = self.stock.packs[source.number].name;
-        self.stock.objects.is_beside(&id, name)
+        // A copy that was stored later, or is in a busy pack.
+        let name = self.table.packs[source.number].name;
+        self.table.objects.is_in_another_pack(&id, name)
     }
 
-    /// Returns whether everything that stays of a pack was copied.
-    fn is_done(&mut self, source: &Source, copied: &HashSet<u32>) -> bool {
+    /// Returns whether every live object of a pack was copied.
+    fn is_done(&mut self, source: &OldPack, copied: &HashSet<u32>) -> bool {
         let staying = self.staying(source);
         let mut staying = staying.iter();
         staying.all(|extent| copied.contains(&extent.record.at))
     }
 
-    fn count(&mut self, source: &Source, copied: usize) {
+    fn count(&mut self, source: &OldPack, copied: usize) {
         match copied {
             0 => self.swept.removed += 1,
             _ => self.swept.rewritten += 1,
@@ -226,35 +225,37 @@ impl<'a> Sweep<'a> {
         self.swept.objects += (source.extents.len() - copied) as u64;
     }
 
-    fn leave(&mut self, number: usize, why: LeftBecause) -> Result<()> {
-        // What was not committed is taken back.
-        self.outlet = None;
+    fn skip(&mut self, number: usize, reason: SkipReason) -> Result<()> {
+        // Entries that were not committed are dropped.
+        self.pack_writer = None;
         let path = self.path(number);
-        self.swept.left.push(LeftPack { path, why });
+        self.swept.skipped.push(SkippedPack { path, reason });
         Ok(())
     }
 
     fn path(&self, number: usize) -> PathBuf {
-        let name = self.stock.packs[number].name;
-        name.path(&self.stock.objects.0.shelf.dir)
+        let name = self.table.packs[number].name;
+        name.path(&self.table.objects.0.pack_set.dir)
     }
 
-    /// Opens a pack; `None` where somebody appends to it.
-    fn source(&self, number: usize) -> io::Result<Option<Source>> {
-        let shelf = &self.stock.objects.0.shelf;
-        let stocked = &self.stock.packs[number];
-        let (file, pack) = if stocked.name.is_sealed {
-            (shelf.file(stocked.name)?, stocked.pack.clone())
+    /// Opens a pack, or returns `None` if another process appends to it.
+    fn open_pack(&self, number: usize) -> io::Result<Option<OldPack>> {
+        let pack_set = &self.table.objects.0.pack_set;
+        let state = &self.table.packs[number];
+        let (file, pack) = if state.name.is_sealed {
+            (pack_set.file(state.name)?, state.pack.clone())
         } else {
-            let file = shelf.storage.open_append(&stocked.name.path(&shelf.dir))?;
+            let file = pack_set
+                .storage
+                .open_append(&state.name.path(&pack_set.dir))?;
             if !file.try_lock()? {
                 return Ok(None);
             }
-            let pack = match Pack::look(file.as_ref(), stocked.name, &shelf.codec)? {
-                Look::Pack(pack) if pack.is_sealed() => return Ok(None),
-                Look::Pack(pack) => Some(Arc::from(pack)),
-                Look::Empty => None,
-                Look::Newer | Look::Foreign => return Ok(None),
+            let pack = match Pack::open(file.as_ref(), state.name, &pack_set.codec)? {
+                PackFile::Pack(pack) if pack.is_sealed() => return Ok(None),
+                PackFile::Pack(pack) => Some(Arc::from(pack)),
+                PackFile::Empty => None,
+                PackFile::Newer | PackFile::Foreign => return Ok(None),
             };
             (file, pack)
         };
@@ -262,7 +263,7 @@ impl<'a> Sweep<'a> {
             Some(pack) => pack.extents(file.as_ref())?,
             None => Vec::new(),
         };
-        Ok(Some(Source {
+        Ok(Some(OldPack {
             number,
             file,
             pack,
@@ -270,19 +271,19 @@ impl<'a> Sweep<'a> {
         }))
     }
 
-    /// Returns what stays of a pack. Where there are several copies, the one that
-    /// stays is read and checked.
-    fn staying(&mut self, source: &Source) -> Vec<Extent> {
+    /// Returns the entries of a pack that are kept. If an object has several copies, the
+    /// one that is kept is read and checked.
+    fn staying(&mut self, source: &OldPack) -> Vec<Extent> {
         let mut staying = Vec::new();
         for extent in &source.extents {
             let record = extent.record;
             let stays = loop {
-                match self.stock.fate(source.number, &record.id, record.at) {
+                match self.table.fate(source.number, &record.id, record.at) {
                     Fate::Dead | Fate::Double => break false,
                     Fate::Stays => break true,
-                    Fate::StaysOf(row) if self.stock.check(row, &record.id) => break true,
-                    Fate::DoubleOf(row) if self.stock.check(row, &record.id) => break false,
-                    // That one is broken, and will not be proposed again.
+                    Fate::StaysOf(row) if self.table.check(row, &record.id) => break true,
+                    Fate::DoubleOf(row) if self.table.check(row, &record.id) => break false,
+                    // That copy is broken and will not be proposed again.
                     Fate::DoubleOf(_) | Fate::StaysOf(_) => {}
                 }
             };
@@ -293,83 +294,222 @@ impl<'a> Sweep<'a> {
         staying
     }
 
-    /// Copies entries to a pack of our own. Returns the objects that are damaged here.
-    fn copy(&mut self, source: &Source, staying: &[Extent]) -> Result<HashSet<ObjectId>> {
+    /// Copies entries to a new pack. Returns the objects that are damaged here.
+    fn copy(&mut self, source: &OldPack, staying: &[Extent]) -> Result<HashSet<ObjectId>> {
         let Some(pack) = &source.pack else {
             return Ok(HashSet::new());
         };
-        let objects = self.stock.objects.clone();
-        let shelf = &objects.0.shelf;
-        let path = pack.name.path(&shelf.dir);
+        let objects = self.table.objects.clone();
+        let pack_set = &objects.0.pack_set;
+        let path = pack.name.path(&pack_set.dir);
         let file = source.file.as_ref();
-        let mut append = |carried: Carried<'_>| self.append(&objects, carried);
-        let broken = carry(file, pack, staying, &shelf.codec, &mut append);
+        let mut append = |checked: CheckedEntry<'_>| self.append(&objects, checked);
+        let broken = read_checked(file, pack, staying, &pack_set.codec, &mut append);
         let broken = broken.map_err(|error| match error {
-            Failed::Reading(error) => Error::io("cannot read a pack of objects", &path, error),
-            Failed::Writing(error) => error,
+            CopyError::Reading(error) => Error::io("cannot read a pack of objects", &path, error),
+            CopyError::Writing(error) => error,
         })?;
         Ok(broken.into_iter().collect())
     }
 
-    fn append(&mut self, objects: &Objects, carried: Carried<'_>) -> Result<()> {
-        let mut outlet = match self.outlet.take() {
-            Some(outlet) => outlet,
+    fn append(&mut self, objects: &Objects, checked: CheckedEntry<'_>) -> Result<()> {
+        let mut pack_writer = match self.pack_writer.take() {
+            Some(pack_writer) => pack_writer,
             None => {
-                let outlet = begin(objects, objects.0.limits)?;
-                self.own.insert(outlet.name().stem);
-                outlet
+                let pack_writer = new_pack(objects, objects.0.limits)?;
+                self.new_packs.insert(pack_writer.name().stem);
+                pack_writer
             }
         };
-        let Carried { id, raw } = carried;
+        let CheckedEntry { id, raw } = checked;
         let (kind, len) = (raw.block.kind, raw.block.raw as usize);
-        outlet.append(id, kind, len, raw.stored).map_err(|error| {
-            let what = "cannot copy objects; nothing that was stored before is lost";
-            Error::io(what, &objects.0.shelf.dir, error)
-        })?;
-        if outlet.is_full() {
-            return outlet.seal();
+        pack_writer
+            .append(id, kind, len, raw.stored)
+            .map_err(|error| {
+                let what = "cannot copy objects; nothing that was stored before is lost";
+                Error::io(what, &objects.0.pack_set.dir, error)
+            })?;
+        if pack_writer.is_full() {
+            return pack_writer.seal();
         }
-        self.outlet = Some(outlet);
+        self.pack_writer = Some(pack_writer);
         Ok(())
     }
 
-    /// Makes durable what was copied.
+    /// Makes the copied entries durable.
     fn commit(&mut self) -> Result<()> {
-        if let Some(outlet) = self.outlet.take() {
-            self.outlet = outlet.commit_and_go_on()?;
+        if let Some(pack_writer) = self.pack_writer.take() {
+            self.pack_writer = pack_writer.commit_and_resume()?;
         }
         Ok(())
     }
 
-    /// Removes a pack. Nobody relies on anything in it.
-    fn remove(&mut self, source: &Source) -> Result<()> {
-        let shelf = &self.stock.objects.0.shelf;
-        let name = self.stock.packs[source.number].name;
-        let path = name.path(&shelf.dir);
+    /// Removes a pack. No writer relies on anything in it.
+    fn remove(&mut self, source: &OldPack) -> Result<()> {
+        let pack_set = &self.table.objects.0.pack_set;
+        let name = self.table.packs[source.number].name;
+        let path = name.path(&pack_set.dir);
         let len = source.file.len();
         self.gone += len.map_err(|error| Error::io("cannot measure a pack", &path, error))?;
-        match shelf.storage.remove_file(&path) {
+        match pack_set.storage.remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let what = "cannot remove a pack of objects";
                 return Err(Error::io(what, &path, error));
             }
             _ => {}
         }
-        shelf.forget(name);
-        self.stock.packs[source.number].is_removed = true;
+        pack_set.forget(name);
+        self.table.packs[source.number].is_removed = true;
         Ok(())
     }
 }
 
-impl Stock {
-    /// Returns the packs in the order in which they are looked at: first those of
-    /// which the least has to be copied.
+impl ObjectTable {
+    /// Returns the packs in the order in which they are swept: those with the least to
+    /// copy first.
     pub(super) fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.packs.len()).collect();
         order.sort_by_key(|n| {
-            let stocked = &self.packs[*n];
-            (stocked.len.saturating_sub(stocked.dead), stocked.name.stem)
+            let state = &self.packs[*n];
+            (state.len.saturating_sub(state.dead), state.name.stem)
         });
         order
+    }
+}
+
+impl ObjectTable {
+    /// Computes what a sweep would do. Only the table itself changes.
+    pub(crate) fn sweep_plan(&mut self) -> Result<Swept> {
+        self.count_dead();
+        let mut swept = Swept::default();
+        let mut made = NewPacks::new(self.objects.0.limits);
+        let mut gone = 0;
+        let all: u64 = self.packs.iter().map(|state| state.len).sum();
+        for number in self.order() {
+            let extents = self.extents_of(number)?;
+            let staying = self.would_keep(number, &extents);
+            let pack = self.packs[number].pack.as_deref();
+            let is_sound = pack.is_some_and(|pack| !pack.is_damaged() && !pack.is_empty());
+            let stays = is_sound && staying.len() == extents.len();
+            if stays || self.hidden_in(pack).is_some() {
+                gone += self.unfinished(number);
+                continue;
+            }
+            for extent in &staying {
+                made.append(extent.len);
+                self.mark(&extent.record.id, Mark::Safe);
+            }
+            made.commit();
+            match staying.len() {
+                0 => swept.removed += 1,
+                _ => swept.rewritten += 1,
+            }
+            swept.objects += (extents.len() - staying.len()) as u64;
+            self.packs[number].is_removed = true;
+            gone += self.packs[number].len;
+        }
+        swept.freed = gone.saturating_sub(made.bytes);
+        swept.left_bytes = (all + made.bytes).saturating_sub(gone);
+        Ok(swept)
+    }
+
+    fn extents_of(&self, number: usize) -> Result<Vec<Extent>> {
+        let Some(pack) = &self.packs[number].pack else {
+            return Ok(Vec::new());
+        };
+        let pack_set = &self.objects.0.pack_set;
+        let file = pack_set.file(pack.name);
+        match file.and_then(|file| pack.extents(file.as_ref())) {
+            // Another process removed it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            extents => extents.map_err(|error| {
+                let path = pack.name.path(&pack_set.dir);
+                Error::io("cannot read a pack of objects", &path, error)
+            }),
+        }
+    }
+
+    fn would_keep(&self, number: usize, extents: &[Extent]) -> Vec<Extent> {
+        let stays = |extent: &&Extent| {
+            let record = extent.record;
+            let fate = self.fate(number, &record.id, record.at);
+            matches!(fate, Fate::Stays | Fate::StaysOf(_))
+        };
+        let mut seen = HashSet::new();
+        let staying = extents.iter().filter(stays);
+        staying
+            .filter(|extent| seen.insert(extent.record.at))
+            .copied()
+            .collect()
+    }
+
+    /// Returns how many bytes left by a dead writer would be cut off.
+    fn unfinished(&self, number: usize) -> u64 {
+        let state = &self.packs[number];
+        let pack = state.pack.as_ref().filter(|_| !state.name.is_sealed);
+        let pack = pack.filter(|pack| pack.leftover == Leftover::Unfinished);
+        pack.map_or(0, |pack| pack.len - pack.end)
+    }
+}
+
+/// Sizes of the packs that a sweep would write.
+struct NewPacks {
+    limits: PackLimits,
+    bytes: u64,
+    /// The length of the pack being written.
+    end: u64,
+    named: usize,
+    uncommitted: usize,
+    commits: u32,
+}
+
+impl NewPacks {
+    fn new(limits: PackLimits) -> Self {
+        Self {
+            limits,
+            bytes: 0,
+            end: 0,
+            named: 0,
+            uncommitted: 0,
+            commits: 0,
+        }
+    }
+
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.end += bytes;
+    }
+
+    fn append(&mut self, len: u32) {
+        if self.end == 0 {
+            self.add(PACK_HEADER as u64);
+        }
+        self.add(len.into());
+        self.named += 1;
+        self.uncommitted += 1;
+        if self.end >= self.limits.seal_at {
+            self.seal();
+        }
+    }
+
+    fn commit(&mut self) {
+        if self.uncommitted == 0 {
+            return;
+        }
+        self.commits += 1;
+        if self.commits >= self.limits.seal_commits {
+            return self.seal();
+        }
+        self.add((BLOCK_HEADER + self.uncommitted * RECORD + TAIL) as u64);
+        self.uncommitted = 0;
+    }
+
+    fn seal(&mut self) {
+        let index = SealShape::of(self.named).map_or(0, |shape| shape.len);
+        self.bytes += (BLOCK_HEADER + index) as u64;
+        *self = Self {
+            bytes: self.bytes,
+            ..Self::new(self.limits)
+        };
     }
 }

@@ -1,5 +1,5 @@
-//! Removing objects: what is named stays, whatever stops the sweep, and the sweep
-//! after it leaves nothing else behind (F30).
+//! A sweep keeps referenced objects however it is interrupted, and the next sweep removes
+//! everything else (F30).
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -7,58 +7,58 @@ use std::panic::AssertUnwindSafe;
 
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
-use super::kit::*;
+use super::testing::*;
 use super::*;
 
-/// Says what is named, and what comes to be named at each time it is asked.
+/// Marks some objects as referenced at once, and others at later calls.
 #[derive(Default)]
 struct Names {
     later: VecDeque<Vec<Vec<u8>>>,
 }
 
-impl Watch for Names {
-    fn catch_up(&mut self, stock: &mut Stock) -> Result<()> {
+impl LiveObjects for Names {
+    fn catch_up(&mut self, table: &mut ObjectTable) -> Result<()> {
         for content in self.later.pop_front().unwrap_or_default() {
-            stock.mark(&ObjectId::of(&content), Mark::Live);
+            table.mark(&ObjectId::of(&content), Mark::Live);
         }
         Ok(())
     }
 
-    fn alone(&self) -> Result<Option<Box<dyn Any>>> {
+    fn wait_until_alone(&self) -> Result<Option<Box<dyn Any>>> {
         Ok(Some(Box::new(())))
     }
 }
 
-fn mark(stock: &mut Stock, contents: &[Vec<u8>]) {
+fn mark(table: &mut ObjectTable, contents: &[Vec<u8>]) {
     for content in contents {
         let id = ObjectId::of(content);
-        stock.mark(&id, Mark::Live);
-        for chunk in stock.chunks(&id).unwrap() {
-            stock.mark(&chunk, Mark::Live);
+        table.mark(&id, Mark::Live);
+        for chunk in table.chunks(&id).unwrap() {
+            table.mark(&chunk, Mark::Live);
         }
     }
 }
 
 fn sweep(objects: &Objects, named: &[Vec<u8>]) -> Result<Swept> {
-    let mut stock = objects.take_stock()?;
-    mark(&mut stock, named);
-    Sweep::run(&mut stock, &mut Names::default())
+    let mut table = objects.clean_up()?;
+    mark(&mut table, named);
+    Sweep::run(&mut table, &mut Names::default())
 }
 
 fn dry(objects: &Objects, named: &[Vec<u8>]) -> Swept {
-    let mut stock = objects.look_over().unwrap();
-    mark(&mut stock, named);
-    stock.would_sweep().unwrap()
+    let mut table = objects.object_table().unwrap();
+    mark(&mut table, named);
+    table.sweep_plan().unwrap()
 }
 
-/// Stores contents in several packs, some of them twice; half of them are named.
+/// Stores contents in several packs, some of them twice; half of them are referenced.
 fn filled() -> (MemoryStorage, Vec<Vec<u8>>) {
     let memory = memory();
     let all: Vec<Vec<u8>> = (0..24).map(|n| noise(n, 100 + 40 * n as usize)).collect();
     for some in all.chunks(4) {
         store(&open(&memory, some[0][0].into()), some).unwrap();
     }
-    // Two that write at once do not rely on each other.
+    // Concurrent writers do not rely on each other.
     let writers = [91, 92].map(|seed| open(&memory, seed).writer().unwrap());
     for writer in &writers {
         for content in 200..204 {
@@ -71,7 +71,7 @@ fn filled() -> (MemoryStorage, Vec<Vec<u8>>) {
     (memory.clone(), named.collect())
 }
 
-/// Asserts that exactly these objects are there, each once, and nothing is left over.
+/// Asserts that exactly these objects are stored, each once, and nothing is left over.
 #[track_caller]
 fn assert_exactly(memory: &MemoryStorage, named: &[Vec<u8>]) {
     let objects = open(memory, 301);
@@ -99,7 +99,7 @@ fn what_nothing_names_goes_and_all_else_is_there_once() {
     assert_eq!(swept.left_bytes, after);
     assert_eq!(foretold, swept, "a dry run is exact");
     assert!(swept.rewritten > 2 && swept.objects > 12, "{swept:?}");
-    // Nothing is touched where there is nothing to do.
+    // Nothing changes if there is nothing to do.
     let files = pack_files(&memory);
     let again = sweep(&open(&memory, 6), &named).unwrap();
     assert_eq!((again.removed, again.rewritten, again.freed), (0, 0, 0));
@@ -182,7 +182,7 @@ fn what_fails_is_said_and_loses_nothing() {
 
 #[test]
 fn what_comes_to_be_named_meanwhile_stays() {
-    // Before the lock is had, and after.
+    // Before the lock is taken, and after.
     for asked in 0..20 {
         let (memory, named) = filled();
         let late = noise(1, 140);
@@ -190,12 +190,12 @@ fn what_comes_to_be_named_meanwhile_stays() {
         names.later.resize(asked, Vec::new());
         names.later.push_back(vec![late.clone()]);
         let objects = open(&memory, 5);
-        let mut stock = objects.take_stock().unwrap();
-        mark(&mut stock, &named);
+        let mut table = objects.clean_up().unwrap();
+        mark(&mut table, &named);
         let stands = |objects: &Objects| objects.contains(&ObjectId::of(&late)).unwrap();
-        Sweep::run(&mut stock, &mut names).unwrap();
+        Sweep::run(&mut table, &mut names).unwrap();
         if !names.later.is_empty() || !stands(&open(&memory, 6)) {
-            // It was gone when it came to be named: its writer would have found that.
+            // It was removed before it was referenced: its writer would have noticed.
             assert!(asked > 2, "{asked}");
             continue;
         }
@@ -216,7 +216,7 @@ fn of_two_copies_the_damaged_one_goes_and_a_damaged_single_one_stays_with_its_pa
     finish(writers);
     let damage = |path: &Path| {
         let mut bytes = memory.read(path).unwrap();
-        // Within the first entry.
+        // Inside the first entry.
         bytes[40] ^= 1;
         memory.write(path, &bytes).unwrap();
     };
@@ -236,7 +236,7 @@ fn of_two_copies_the_damaged_one_goes_and_a_damaged_single_one_stays_with_its_pa
             memory.write(path, bytes).unwrap();
         }
     }
-    // Now the only copy of something that is named.
+    // Now the only copy of a referenced object.
     sweep(&open(&memory, 5), &both).unwrap();
     let [pack] = &pack_files(&memory)[..] else {
         panic!("one pack is enough");
@@ -247,11 +247,11 @@ fn of_two_copies_the_damaged_one_goes_and_a_damaged_single_one_stays_with_its_pa
     let swept = sweep(&open(&memory, 6), &both).unwrap();
     assert_eq!(swept.freed, 0, "nothing is dead, so nothing is copied");
     let swept = sweep(&open(&memory, 6), one).unwrap();
-    let [left] = &swept.left[..] else {
+    let [left] = &swept.skipped[..] else {
         panic!("{swept:?}");
     };
     assert_eq!(left.path, *pack);
-    assert_eq!(left.why, LeftBecause::Damaged(ObjectId::of(&both[0])));
+    assert_eq!(left.reason, SkipReason::Damaged(ObjectId::of(&both[0])));
     assert_eq!(memory.read(pack).unwrap().len(), whole.len());
 }
 
@@ -262,7 +262,7 @@ fn who_knows_the_packs_as_they_were_reads_all_that_stays() {
     assert_stored(&old, &named);
     sweep(&open(&memory, 5), &named).unwrap();
     assert_stored(&old, &named);
-    // Packs that are gone do not count as stored, and take no space.
+    // Removed packs do not count as stored and take no space.
     let len = old.size().unwrap() as usize;
     memory.set_space(Some(0));
     sweep(&open(&memory, 6), &[]).unwrap();
@@ -280,8 +280,8 @@ fn the_pack_of_a_writer_at_work_is_left_alone() {
     let writer = objects.writer().unwrap();
     writer.put(&noise(3, 100)).unwrap();
     let swept = sweep(&open(&memory, 3), &[noise(1, 100)]).unwrap();
-    assert_eq!(swept.left.len(), 1);
-    assert_eq!(swept.left[0].why, LeftBecause::Busy);
+    assert_eq!(swept.skipped.len(), 1);
+    assert_eq!(swept.skipped[0].reason, SkipReason::Busy);
     writer.finish().unwrap();
     assert_stored(&open(&memory, 4), &[noise(1, 100), noise(3, 100)]);
     sweep(&open(&memory, 5), &[noise(1, 100), noise(3, 100)]).unwrap();
@@ -305,7 +305,7 @@ fn f21_a_flipped_byte_anywhere_never_makes_the_sweep_lose_more() {
     let packs = pack_files(&shape);
     for pack in &packs {
         let whole = shape.read(pack).unwrap();
-        // Behind the header, whose version it might change.
+        // After the header, whose version it might change.
         for byte in (16..whole.len()).step_by(11) {
             let memory = shape.kill();
             let mut bytes = whole.clone();
@@ -317,15 +317,15 @@ fn f21_a_flipped_byte_anywhere_never_makes_the_sweep_lose_more() {
             };
             let before: Vec<&Vec<u8>> = named.iter().filter(readable).collect();
             let objects = open(&memory, 21);
-            let mut stock = objects.take_stock().unwrap();
+            let mut table = objects.clean_up().unwrap();
             for content in &named {
                 let id = ObjectId::of(content);
-                stock.mark(&id, Mark::Live);
-                if !stock.is_stored(&id).unwrap() {
-                    stock.miss(id);
+                table.mark(&id, Mark::Live);
+                if !table.is_stored(&id).unwrap() {
+                    table.add_missing(id);
                 }
             }
-            Sweep::run(&mut stock, &mut Names::default()).unwrap();
+            Sweep::run(&mut table, &mut Names::default()).unwrap();
             for content in before {
                 let is_there = readable(&content);
                 assert!(

@@ -1,4 +1,4 @@
-//! Checking every copy of every object. It only reads.
+//! Checks every copy of every object without changing anything.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,92 +6,91 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use super::entry::{Named, Raw};
+use super::entry::{Identity, RawEntry};
 use super::format::{BLOCK_HEADER, Block, PACK_HEADER, Record};
-use super::name::PackName;
-use super::pack::{Look, Pack, Rest, is_header, read_range};
-use super::shelf::lock;
+use super::pack::{Leftover, Pack, PackFile, is_header, read_range};
+use super::pack_name::PackName;
+use super::pack_set::lock;
 use super::{ObjectId, Objects};
 use crate::error::{Error, Result};
 use crate::storage::{StorageFile, read_full};
 
-/// How many threads read packs at most; more only wait for the disk.
+/// The most threads that read packs; more would only wait for the disk.
 const THREADS: usize = 4;
 /// How much of a pack is read at a time.
 const WINDOW: usize = 1 << 20;
 
-/// How much is looked at.
+/// How much is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// What names the objects.
+    /// The indexes.
     Structure,
-    /// Every byte of every object as well.
+    /// The indexes and every byte of every object.
     Everything,
 }
 
-/// What was checked so far.
+/// The progress of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Verified {
     pub(crate) packs: u64,
-    /// Copies of objects that are right; an object in two packs counts twice.
+    /// Intact copies of objects; an object in two packs counts twice.
     pub(crate) objects: u64,
-    /// How long the packs are together.
+    /// The total length of the packs.
     pub(crate) bytes: u64,
     /// How much of that was read.
     pub(crate) read: u64,
     pub(crate) damages: u64,
-    /// How many packs have something at their end that a crash left, or that is
-    /// being written just now. Nobody was told that it is stored.
+    /// How many packs end with bytes that a crash left or that are being written just
+    /// now. No writer has acknowledged them.
     pub(crate) leftovers: u64,
 }
 
-/// Something in a pack that is not what was written.
+/// A damaged part of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Damage {
+pub(crate) struct PackDamage {
     pub(crate) path: PathBuf,
     pub(crate) byte: u64,
-    /// The object that it concerns, where that is known.
+    /// The damaged object, if known.
     pub(crate) object: Option<ObjectId>,
     pub(crate) what: &'static str,
 }
 
-/// Who is told how far the check is, with what was found there.
-type Visit<'a> = &'a mut (dyn FnMut(&Verified, Option<&Damage>) + Send);
+/// Called with the progress of the check and each damage.
+type Visit<'a> = &'a mut (dyn FnMut(&Verified, Option<&PackDamage>) + Send);
 
 impl Objects {
     /// Checks every pack, and every copy of every object in it.
     ///
-    /// `visit` hears how far it is, and of each damage as it is found. Objects that
-    /// turn out to be damaged are stored again by the next writer that is given their
-    /// content.
+    /// Calls `visit` as the check progresses and for each damage. Damaged objects are
+    /// stored again by the next writer that puts their content.
     pub(crate) fn verify(&self, depth: Depth, visit: Visit<'_>) -> Result<Verified> {
-        let shelf = &self.0.shelf;
-        shelf.refresh()?;
-        let names = shelf.names()?;
-        let check = Check {
+        let pack_set = &self.0.pack_set;
+        pack_set.refresh()?;
+        let names = pack_set.names()?;
+        let verifier = Verifier {
             objects: self,
             depth,
-            told: Mutex::new((Verified::default(), visit)),
+            progress: Mutex::new((Verified::default(), visit)),
         };
         for name in &names {
-            // What cannot be measured is named when it is read.
-            let len = shelf.file(*name).and_then(|file| file.len());
-            lock(&check.told).0.bytes += len.unwrap_or(0);
+            // A pack that cannot be measured fails when it is read.
+            let len = pack_set.file(*name).and_then(|file| file.len());
+            lock(&verifier.progress).0.bytes += len.unwrap_or(0);
         }
-        check.all(&names)?;
-        let verified = lock(&check.told).0;
+        verifier.packs(&names)?;
+        let verified = lock(&verifier.progress).0;
         Ok(verified)
     }
 }
 
-struct Check<'a, 'v> {
+struct Verifier<'a, 'v> {
     objects: &'a Objects,
     depth: Depth,
-    told: Mutex<(Verified, Visit<'v>)>,
+    progress: Mutex<(Verified, Visit<'v>)>,
 }
 
-impl Check<'_, '_> {
-    fn all(&self, names: &[PackName]) -> Result<()> {
+impl Verifier<'_, '_> {
+    fn packs(&self, names: &[PackName]) -> Result<()> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.min(THREADS).min(names.len());
         let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -100,7 +99,7 @@ impl Check<'_, '_> {
                 if stopped.load(Ordering::Relaxed) {
                     break;
                 }
-                self.one(*name)
+                self.pack(*name)
                     .inspect_err(|_| stopped.store(true, Ordering::Relaxed))?;
             }
             Ok(())
@@ -117,48 +116,48 @@ impl Check<'_, '_> {
         })
     }
 
-    fn one(&self, name: PackName) -> Result<()> {
-        match self.pack(name) {
-            // Taken away meanwhile, with all that is needed elsewhere.
+    fn pack(&self, name: PackName) -> Result<()> {
+        match self.blocks(name) {
+            // It was removed meanwhile; its live objects are in other packs.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             checked => checked.map_err(|error| {
-                let path = name.path(&self.objects.0.shelf.dir);
+                let path = name.path(&self.objects.0.pack_set.dir);
                 Error::io("cannot verify a pack of objects", &path, error)
             }),
         }
     }
 
-    fn pack(&self, name: PackName) -> io::Result<()> {
-        let shelf = &self.objects.0.shelf;
-        let file = shelf.file(name)?;
+    fn blocks(&self, name: PackName) -> io::Result<()> {
+        let pack_set = &self.objects.0.pack_set;
+        let file = pack_set.file(name)?;
         let file = file.as_ref();
-        let pack = match Pack::look(file, name, &shelf.codec)? {
-            Look::Pack(pack) => pack,
-            Look::Empty => {
-                self.tell(|verified| verified.leftovers += 1);
+        let pack = match Pack::open(file, name, &pack_set.codec)? {
+            PackFile::Pack(pack) => pack,
+            PackFile::Empty => {
+                self.report(|verified| verified.leftovers += 1);
                 return Ok(());
             }
-            Look::Newer => {
+            PackFile::Newer => {
                 self.damaged(name, 0, None, "a pack of a version that is not known here");
                 return Ok(());
             }
-            Look::Foreign => {
+            PackFile::Foreign => {
                 self.damaged(name, 0, None, "not a pack");
                 return Ok(());
             }
         };
-        self.tell(|verified| verified.packs += 1);
+        self.report(|verified| verified.packs += 1);
         if !is_header(&read_range(file, 0, PACK_HEADER as u64)?) {
             self.damaged(name, 0, None, "the pack's header is damaged");
         }
         for byte in &pack.damage {
             self.damaged(name, *byte, None, "the index is damaged");
         }
-        let closely = match self.depth {
+        let rescanned = match self.depth {
             Depth::Structure if !pack.is_sealed() => None,
-            _ => pack.look_closely(file, &shelf.codec)?,
+            _ => pack.rescan(file, &pack_set.codec)?,
         };
-        if let (Some(_), true, true) = (&closely, pack.is_sealed(), pack.damage.is_empty()) {
+        if let (Some(_), true, true) = (&rescanned, pack.is_sealed(), pack.damage.is_empty()) {
             let at = pack.last.map_or(0, |last| last.at.into());
             self.damaged(name, at, None, "the index is damaged");
         }
@@ -166,8 +165,8 @@ impl Check<'_, '_> {
             Depth::Everything => self.records(file, &pack),
             Depth::Structure => {
                 let count = pack.records(file)?.len() as u64;
-                let has_leftover = pack.rest != Rest::Nothing;
-                self.tell(|verified| {
+                let has_leftover = pack.leftover != Leftover::Nothing;
+                self.report(|verified| {
                     verified.objects += count;
                     verified.leftovers += u64::from(has_leftover);
                     verified.read += pack.len;
@@ -180,26 +179,26 @@ impl Check<'_, '_> {
     fn records(&self, file: &dyn StorageFile, pack: &Pack) -> io::Result<()> {
         let mut records = pack.records(file)?;
         records.sort_unstable_by_key(|record| record.at);
-        let mut has_leftover = pack.rest != Rest::Nothing;
+        let mut has_leftover = pack.leftover != Leftover::Nothing;
         let mut window = Window::new(file, pack.len);
         let (mut whole, mut told) = (0, 0);
         for record in records {
             match self.record(&mut window, pack, record)? {
                 None => whole += 1,
-                // What is in doubt may be what a power cut left of a commit.
+                // An entry in doubt may be what a power cut left of a commit.
                 Some(_) if u64::from(record.at) >= pack.durable() => has_leftover = true,
                 Some(what) => {
                     self.damaged(pack.name, record.at.into(), Some(record.id), what);
                 }
             }
-            // A damaged index may say anything.
+            // A damaged index may contain any offset.
             let at = u64::from(record.at).min(pack.len);
             if at - told >= WINDOW as u64 {
-                self.tell(|verified| verified.read += at - told);
+                self.report(|verified| verified.read += at - told);
                 told = at;
             }
         }
-        self.tell(|verified| {
+        self.report(|verified| {
             verified.objects += whole;
             verified.read += pack.len - told;
             verified.leftovers += u64::from(has_leftover);
@@ -207,56 +206,56 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    /// Returns what is wrong with an entry, if anything is.
+    /// Returns what is wrong with an entry, if anything.
     fn record(
         &self,
         window: &mut Window<'_>,
         pack: &Pack,
         Record { id, at }: Record,
     ) -> io::Result<Option<&'static str>> {
-        let shelf = &self.objects.0.shelf;
+        let pack_set = &self.objects.0.pack_set;
         let mut scratch = std::mem::take(&mut window.scratch);
-        let entry = Raw::parse(window.entry(pack, at.into())?, pack.salt(), at.into());
-        let named = entry.map(|entry| entry.named(&shelf.codec, &mut scratch));
+        let entry = RawEntry::parse(window.entry(pack, at.into())?, pack.salt(), at.into());
+        let named = entry.map(|entry| entry.identify(&pack_set.codec, &mut scratch));
         window.scratch = scratch;
         Ok(match named.transpose()? {
-            Some(Named::Piece(named)) if named == id => None,
-            Some(Named::List(list)) if list.id == id => {
+            Some(Identity::Piece(named)) if named == id => None,
+            Some(Identity::List(list)) if list.id == id => {
                 let read = self.objects.read_list(&list, super::DEPTH, &mut |_| Ok(()));
                 read.is_err()
                     .then_some("an object is damaged in one of its chunks")
             }
             _ => {
-                shelf.mark_broken(pack, at);
+                pack_set.mark_broken(pack, at);
                 Some("an object is damaged")
             }
         })
     }
 
-    /// Takes note, and tells how far it is.
-    fn tell(&self, note: impl FnOnce(&mut Verified)) {
-        let mut told = lock(&self.told);
-        note(&mut told.0);
-        let (verified, visit) = &mut *told;
+    /// Updates the progress and reports it.
+    fn report(&self, note: impl FnOnce(&mut Verified)) {
+        let mut progress = lock(&self.progress);
+        note(&mut progress.0);
+        let (verified, visit) = &mut *progress;
         visit(verified, None);
     }
 
     fn damaged(&self, name: PackName, byte: u64, object: Option<ObjectId>, what: &'static str) {
-        let path = name.path(&self.objects.0.shelf.dir);
-        let damage = Damage {
+        let path = name.path(&self.objects.0.pack_set.dir);
+        let damage = PackDamage {
             path,
             byte,
             object,
             what,
         };
-        let mut told = lock(&self.told);
-        told.0.damages += 1;
-        let (verified, visit) = &mut *told;
+        let mut progress = lock(&self.progress);
+        progress.0.damages += 1;
+        let (verified, visit) = &mut *progress;
         visit(verified, Some(&damage));
     }
 }
 
-/// A part of a pack in memory, which is read from its beginning to its end.
+/// A part of a pack in memory, moving from its beginning to its end.
 struct Window<'a> {
     file: &'a dyn StorageFile,
     len: u64,
@@ -276,8 +275,8 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Returns the bytes from a place on, all of the entry there among them, if one
-    /// is there.
+    /// Returns the bytes from an offset on, including all of the entry there, if there is
+    /// one.
     fn entry(&mut self, pack: &Pack, at: u64) -> io::Result<&[u8]> {
         let header = self.from(at, BLOCK_HEADER)?;
         let block = Block::parse(header, pack.salt(), at);
@@ -285,7 +284,7 @@ impl<'a> Window<'a> {
         self.from(at, BLOCK_HEADER + len)
     }
 
-    /// Returns the bytes from a place on: at least `least`, unless the pack ends.
+    /// Returns the bytes from an offset on: at least `least`, unless the pack ends.
     fn from(&mut self, at: u64, least: usize) -> io::Result<&[u8]> {
         let skipped = at
             .checked_sub(self.start)

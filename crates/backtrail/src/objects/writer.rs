@@ -1,4 +1,4 @@
-//! Storing objects.
+//! Stores objects.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -8,18 +8,18 @@ use std::thread::{self, JoinHandle};
 
 use fastcdc::v2020::StreamCDC;
 
-use super::entry::Entry;
-use super::format::{BLOCK_HEADER, Kind, List};
-use super::held::Held;
-use super::outlet::{Limits, Outlet};
+use super::entry::PackEntry;
+use super::format::{BLOCK_HEADER, BlockKind, List};
 use super::pack::Pack;
-use super::shelf::{Packs, Shelf, lock};
+use super::pack_locks::PackLocks;
+use super::pack_set::{PackSet, Packs, lock};
+use super::pack_writer::{PackLimits, PackWriter};
 use super::{ObjectId, Objects};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Contents up to this length are stored in one piece.
 const PIECE: usize = 4 << 20;
-/// A stream that ends before this is stored in one piece.
+/// A stream shorter than this is stored in one piece.
 pub(crate) const SHORT_STREAM: usize = 1 << 20;
 const CHUNK_MIN: usize = 256 << 10;
 const CHUNK_MEAN: usize = 1 << 20;
@@ -27,20 +27,20 @@ const CHUNK_MAX: usize = 4 << 20;
 
 /// Stores objects; shared between the threads of one snapshot.
 ///
-/// Each is hashed, looked up and compressed by the thread that puts it; only
-/// adding it to the pack takes turns. Dropped without
-/// [`finish`](Self::finish), it stores nothing that anybody relies on.
+/// Each thread hashes, looks up and compresses the contents it puts; only appending to
+/// the pack is serialized. A writer dropped without [`finish`](Self::finish) stores
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct ObjectWriter {
     objects: Objects,
-    limits: Limits,
-    /// The packs as they were when the writer began. What others store
-    /// meanwhile may be stored twice.
+    limits: PackLimits,
+    /// The packs when the writer was created. Objects that others store meanwhile may be
+    /// stored twice.
     packs: Packs,
-    /// What was put already, found or stored.
+    /// Objects that were put, whether stored or found.
     put: Mutex<HashSet<ObjectId>>,
-    held: Held,
-    outlet: Mutex<Option<Outlet>>,
+    locks: PackLocks,
+    pack_writer: Mutex<Option<PackWriter>>,
     /// A full pack is sealed while the next one is written.
     sealing: Mutex<Option<JoinHandle<Result<()>>>>,
     has_failed: AtomicBool,
@@ -48,21 +48,21 @@ pub(crate) struct ObjectWriter {
 }
 
 impl ObjectWriter {
-    pub(super) fn new(objects: &Objects, limits: Limits) -> Result<Self> {
+    pub(super) fn new(objects: &Objects, limits: PackLimits) -> Result<Self> {
         Ok(Self {
-            packs: objects.0.shelf.refresh()?,
+            packs: objects.0.pack_set.refresh()?,
             objects: objects.clone(),
             limits,
             put: Mutex::default(),
-            held: Held::default(),
-            outlet: Mutex::default(),
+            locks: PackLocks::default(),
+            pack_writer: Mutex::default(),
             sealing: Mutex::default(),
             has_failed: AtomicBool::new(false),
             written: AtomicU64::new(0),
         })
     }
 
-    /// Stores a content unless it is stored already, and returns its name.
+    /// Stores a content unless it is stored already, and returns its id.
     pub(crate) fn put(&self, content: &[u8]) -> Result<ObjectId> {
         let id = ObjectId::of(content);
         if content.len() <= PIECE {
@@ -75,9 +75,8 @@ impl ObjectWriter {
         }
     }
 
-    /// Stores what a reader gives until its end, in content-defined chunks, and
-    /// returns its name and length. Failures to read are given back as they are,
-    /// by the inner result.
+    /// Stores everything a reader returns, in content-defined chunks, and returns its id
+    /// and length. The inner result is the reader's own error.
     pub(crate) fn put_stream(&self, content: &mut dyn Read) -> Result<io::Result<(ObjectId, u64)>> {
         let mut begin = Vec::new();
         let read = content.take(SHORT_STREAM as u64).read_to_end(&mut begin);
@@ -113,25 +112,25 @@ impl ObjectWriter {
         Ok(Ok((id, len)))
     }
 
-    /// Returns how many bytes this writer added to the store so far.
+    /// Returns how many bytes this writer has added to the store so far.
     #[cfg(test)]
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Makes durable all that was put, and all that was found to be there already.
+    /// Makes durable everything that was put, whether stored or found.
     ///
-    /// If it fails, none of it counts as stored.
+    /// If this fails, none of it counts as stored.
     pub(crate) fn finish(self) -> Result<()> {
         if self.has_failed.load(Ordering::SeqCst) {
             let what = "cannot store objects: an earlier one could not be written";
-            return Err(Error::new(ErrorKind::Io, what).at_path(&self.shelf().dir));
+            return Err(Error::new(ErrorKind::Io, what).at_path(&self.pack_set().dir));
         }
         self.join_sealing()?;
-        // Before the commit: what it names may be made of what was found.
-        self.held.sync(self.shelf())?;
-        match lock(&self.outlet).take() {
-            Some(outlet) => outlet.commit(),
+        // Before the commit, because the commit may name lists of chunks that were found.
+        self.locks.sync(self.pack_set())?;
+        match lock(&self.pack_writer).take() {
+            Some(pack_writer) => pack_writer.commit(),
             None => Ok(()),
         }
     }
@@ -139,9 +138,9 @@ impl ObjectWriter {
     fn put_piece(&self, id: ObjectId, content: &[u8]) -> Result<()> {
         self.put_once(id, || {
             let mut compressed = Vec::new();
-            let kind = self.shelf().codec.compress(content, &mut compressed);
+            let kind = self.pack_set().codec.compress(content, &mut compressed);
             let kind = kind.map_err(|error| Error::machine("cannot compress", error))?;
-            let stored = if kind == Kind::Zstd {
+            let stored = if kind == BlockKind::Zstd {
                 &compressed
             } else {
                 content
@@ -153,13 +152,13 @@ impl ObjectWriter {
     fn put_list(&self, list: List) -> Result<()> {
         self.put_once(list.id, || {
             let body = list.encode();
-            self.append(list.id, Kind::List, body.len(), &body)
+            self.append(list.id, BlockKind::List, body.len(), &body)
         })
     }
 
-    /// Stores an object unless it was put or is there.
+    /// Stores an object unless it was put or is already stored.
     ///
-    /// A thread may return before another has stored what both put; where that
+    /// A thread may return before another one has stored an object that both put; if that
     /// fails, so does [`finish`](Self::finish).
     fn put_once(&self, id: ObjectId, store: impl FnOnce() -> Result<()>) -> Result<()> {
         if !lock(&self.put).insert(id) || self.is_stored(&id) {
@@ -168,33 +167,33 @@ impl ObjectWriter {
         store().inspect_err(|_| self.has_failed.store(true, Ordering::SeqCst))
     }
 
-    /// Returns whether an object is there and will be after a power cut, once
-    /// this writer has finished.
+    /// Returns whether an object is stored and will survive a power cut once this writer
+    /// has finished.
     ///
-    /// What cannot be read now is not relied on: it is stored again.
+    /// A copy that cannot be read now is not relied on: the object is stored again.
     fn is_stored(&self, id: &ObjectId) -> bool {
         self.packs.iter().any(|pack| {
-            let places = self.shelf().find(pack, id).unwrap_or_default();
+            let places = self.pack_set().find(pack, id).unwrap_or_default();
             places.into_iter().any(|at| self.is_reliable(pack, at, id))
         })
     }
 
     fn is_reliable(&self, pack: &Arc<Pack>, at: u32, id: &ObjectId) -> bool {
         let place = u64::from(at);
-        if self.shelf().is_broken(pack, at) {
+        if self.pack_set().is_broken(pack, at) {
             return false;
         }
         if place < pack.settled {
             return true;
         }
-        if !self.held.hold(self.shelf(), pack) {
+        if !self.locks.try_lock(self.pack_set(), pack) {
             return false;
         }
         place < pack.durable()
-            || match self.shelf().entry(pack, at, id) {
-                Ok(Some(Entry::Piece(_))) => true,
-                // Its chunks were put before it, and so are there.
-                Ok(Some(Entry::List(list))) => {
+            || match self.pack_set().entry(pack, at, id) {
+                Ok(Some(PackEntry::Piece(_))) => true,
+                // Its chunks were put before it, so they are stored.
+                Ok(Some(PackEntry::List(list))) => {
                     let put = lock(&self.put);
                     list.chunks.iter().all(|id| put.contains(id))
                 }
@@ -202,32 +201,34 @@ impl ObjectWriter {
             }
     }
 
-    fn append(&self, id: ObjectId, kind: Kind, raw: usize, stored: &[u8]) -> Result<()> {
-        let mut slot = lock(&self.outlet);
-        let mut outlet = match slot.take() {
-            Some(outlet) => outlet,
-            None => self.held.outlet(&self.objects, self.limits, &self.packs)?,
+    fn append(&self, id: ObjectId, kind: BlockKind, raw: usize, stored: &[u8]) -> Result<()> {
+        let mut slot = lock(&self.pack_writer);
+        let mut pack_writer = match slot.take() {
+            Some(pack_writer) => pack_writer,
+            None => self
+                .locks
+                .pack_writer(&self.objects, self.limits, &self.packs)?,
         };
-        outlet.append(id, kind, raw, stored).map_err(|error| {
+        pack_writer.append(id, kind, raw, stored).map_err(|error| {
             let what = "cannot store objects; nothing that was stored before is lost";
-            Error::io(what, &self.shelf().dir, error)
+            Error::io(what, &self.pack_set().dir, error)
         })?;
         let added = (BLOCK_HEADER + stored.len()) as u64;
         self.written.fetch_add(added, Ordering::Relaxed);
-        if outlet.is_full() {
-            self.seal(outlet)
+        if pack_writer.is_full() {
+            self.seal(pack_writer)
         } else {
-            *slot = Some(outlet);
+            *slot = Some(pack_writer);
             Ok(())
         }
     }
 
     /// Seals a pack in the background, one at a time.
-    fn seal(&self, outlet: Outlet) -> Result<()> {
+    fn seal(&self, pack_writer: PackWriter) -> Result<()> {
         self.join_sealing()?;
         let thread = thread::Builder::new().name("seal".to_owned());
         let sealing = thread
-            .spawn(move || outlet.seal())
+            .spawn(move || pack_writer.seal())
             .map_err(|error| Error::machine("cannot start a thread to write objects", error))?;
         *lock(&self.sealing) = Some(sealing);
         Ok(())
@@ -239,18 +240,18 @@ impl ObjectWriter {
         };
         sealing.join().unwrap_or_else(|_| {
             let what = "cannot store objects: sealing a pack panicked";
-            Err(Error::new(ErrorKind::Io, what).at_path(&self.shelf().dir))
+            Err(Error::new(ErrorKind::Io, what).at_path(&self.pack_set().dir))
         })
     }
 
-    fn shelf(&self) -> &Arc<Shelf> {
-        &self.objects.0.shelf
+    fn pack_set(&self) -> &Arc<PackSet> {
+        &self.objects.0.pack_set
     }
 }
 
 impl Drop for ObjectWriter {
     fn drop(&mut self) {
-        // So that no lock of ours is held when the caller goes on.
+        // So that no lock is held when the caller continues.
         self.join_sealing().ok();
     }
 }

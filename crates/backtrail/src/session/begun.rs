@@ -26,12 +26,15 @@ impl Session {
         let draft = message.into();
         let workspace = self.own_workspace()?;
         let place = self.place();
-        let about = draft.message().map(|message| message.text().into_owned());
-        self.append(draft)?;
+        let seq = self.append(draft)?;
+        let prompt = SessionPlace {
+            seq,
+            ..self.place()
+        };
         let start = CheckpointOptions::new()
             .why(Why::TurnStart)
             .place(place)
-            .about(about.as_deref().unwrap_or_default());
+            .prompt(prompt);
         let behind = Behind {
             pending: vec![begin_checkpoint(&workspace, start)?],
             started: None,
@@ -64,7 +67,7 @@ impl Session {
     /// Returns the workspace that the session works in, if checkpoints are kept of
     /// it. It is found where it is now, also if it was moved since.
     pub fn workspace(&self) -> Result<Option<Workspace>> {
-        let present = self.reader().present()?;
+        let present = self.reader().log.present()?;
         let id = present.workspace.and_then(|workspace| workspace.id);
         id.map(|id| by_id(&self.0.store, &id)).transpose()
     }
@@ -72,7 +75,7 @@ impl Session {
     /// Returns the session's workspace, making one of its directory where none is
     /// kept yet.
     pub(crate) fn own_workspace(&self) -> Result<Workspace> {
-        let known = self.reader().present()?.workspace;
+        let known = self.reader().log.present()?.workspace;
         let known = known.ok_or_else(|| self.no_workspace())?;
         match &known.id {
             Some(id) => by_id(&self.0.store, id),

@@ -5,9 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::tail::Entry;
-use super::{Live, Session, SessionReader};
+use super::{Session, SessionReader};
 use crate::error::{Error, Result};
+use crate::log::LogWriter;
+use crate::log::tail::Entry;
 use crate::message::{Block, Compaction, Covered, Message, Role};
 
 /// What a compaction did.
@@ -39,12 +40,12 @@ impl Session {
     }
 }
 
-impl Live {
+impl LogWriter {
     fn write_compaction(&self, compaction: &Compaction) -> Result<Compacted> {
         let mut tail = self.lock_tail();
         let guard = self.begin_write(&mut tail)?;
         self.check_expected(&tail, compaction.expected(), 0)?;
-        let reader = SessionReader::new(&self.store, self.files.clone());
+        let reader = SessionReader::new(&self.store, self.dir.clone());
         let seq = tail.position.seq.saturating_add(1);
         let (covered, kept) = cover(&reader, compaction.kept(), seq)?;
         let id = self

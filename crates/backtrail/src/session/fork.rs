@@ -1,13 +1,14 @@
 //! A session that begins where another is: by reference, nothing is copied.
 
-use super::files::SessionFiles;
-use super::info::present_at;
-use super::lock::AppendLock;
+use super::Session;
 use super::note::check_texts;
-use super::place::{self, Place};
-use super::{Durability, Session};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
+use crate::log::Durability;
+use crate::log::directory::LogDir;
+use crate::log::lock::AppendLock;
+use crate::log::place::{self, Place};
+use crate::log::present_at;
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::ForkOrigin;
@@ -119,7 +120,7 @@ pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> 
 
 /// Makes what a fork continues as durable as the fork itself will be: in some
 /// modes the session's own speaker leaves that to the operating system.
-fn make_durable(files: &SessionFiles, place: &Place) -> Result<()> {
+fn make_durable(files: &LogDir, place: &Place) -> Result<()> {
     let path = files.trail_path(place.trail);
     files
         .open_read(place.trail)?

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::chain::Walk;
-use super::place;
 use super::reader::SessionReader;
-use crate::context::{Context, ContextInput, Said, Shape, render};
+use crate::context::{Context, ContextInput, ContextMessage, Shape, render};
 use crate::error::Result;
 use crate::legacy;
+use crate::log::chain::Walk;
+use crate::log::place;
 use crate::message::{Message, Role, StoredCompaction};
 use crate::trail::readable::Readable;
 use crate::trail::{Damage, DamageReport, RecordRef};
@@ -46,7 +46,7 @@ impl SessionReader {
     /// stay in the context, whatever is compacted.
     pub(crate) fn instructions(&self) -> Result<Instructions> {
         let mut instructions = Instructions::default();
-        let Some(mut records) = self.first_records()? else {
+        let Some(mut records) = self.log.first_records()? else {
             return Ok(instructions);
         };
         // What is wrong with the trails as such is no loss of instructions.
@@ -66,7 +66,7 @@ impl SessionReader {
                 Readable::Whole(message) | Readable::InPart(message)
                     if message.role == Role::System =>
                 {
-                    instructions.said.push(Said::of(&record, message));
+                    instructions.said.push(ContextMessage::of(&record, message));
                     instructions.in_part += u64::from(in_part);
                 }
                 _ => break,
@@ -79,8 +79,8 @@ impl SessionReader {
 
     /// Returns the newest compaction of the line, by number.
     pub(crate) fn newest_compaction(&self) -> Result<Option<(u64, StoredCompaction)>> {
-        let (store, files) = self.parts();
-        let head = self.head()?;
+        let (store, files) = (&self.log.store, &self.log.dir);
+        let head = self.log.head()?;
         let mut at = place::end(store, files, head)?.position.compacted;
         while let Some(seq) = at {
             if let Some(record) = self.record(seq)?
@@ -99,8 +99,8 @@ impl SessionReader {
     /// Returns the compaction of a version-1 file that the history begins with.
     /// What it covers is not there: all that is stays in the context.
     fn version_1_compaction(&self) -> Result<Option<(u64, StoredCompaction)>> {
-        let (store, files) = self.parts();
-        let (segments, _) = Walk::new(store, files, self.head()?).collect()?;
+        let (store, files) = (&self.log.store, &self.log.dir);
+        let (segments, _) = Walk::new(store, files, self.log.head()?).collect()?;
         let Some(first) = segments.first() else {
             return Ok(None);
         };
@@ -134,7 +134,7 @@ fn count_once(beginning: &[Damage], rest: &DamageReport) -> u64 {
 /// The system messages at the very beginning.
 #[derive(Debug, Default)]
 pub(crate) struct Instructions {
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<ContextMessage>,
     /// How many of them are not whole.
     in_part: u64,
     /// What could not be read there; it may have been one of them.
@@ -149,7 +149,7 @@ struct Gathered {
 
 impl Gathered {
     fn take(&mut self, record: &RecordRef<'_>) -> Result<()> {
-        let is_instruction = |said: &Said| said.seq == record.seq();
+        let is_instruction = |said: &ContextMessage| said.seq == record.seq();
         if self.input.instructions.iter().any(is_instruction) {
             return Ok(());
         }
@@ -159,13 +159,15 @@ impl Gathered {
         }
         // Where only a part of it is lost, the rest is sent.
         if let Readable::Whole(message) | Readable::InPart(message) = readable {
-            self.input.messages.push(Said::of(record, message));
+            self.input
+                .messages
+                .push(ContextMessage::of(record, message));
         }
         Ok(())
     }
 }
 
-impl Said {
+impl ContextMessage {
     fn of(record: &RecordRef<'_>, message: Message) -> Self {
         Self {
             seq: record.seq(),

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::output::output_text;
 use super::reader::SessionReader;
-use super::records::Records;
 use super::turn::{Calls, Event, is_answer};
 use crate::error::Result;
 use crate::json::{Json, Text};
+use crate::log::Records;
 use crate::message::{Message, ToolResult, ToolUse};
 use crate::time::Timestamp;
 use crate::trail::readable::Readable;

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SessionOptions;
-use super::files::SessionFiles;
-use super::first::second_opener;
-use super::lock::{AppendLock, lies_in_store};
 use super::note::MAX_TEXT;
 use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::hex::to_hex;
 use crate::ids::SessionId;
 use crate::legacy::{self, Meta, Summary, id_of_content};
+use crate::log::directory::LogDir;
+use crate::log::first::second_opener;
+use crate::log::lock::{AppendLock, lies_in_store};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 use crate::time::Timestamp;
@@ -24,7 +25,7 @@ use crate::trail::DamageReport;
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::opener::{Because, Continues, Opener};
 use crate::trail::origin::{ForkOrigin, Imported};
-use crate::trail::present::{Present, WorkspaceRef, to_hex};
+use crate::trail::present::{Present, WorkspaceRef};
 use crate::trail::sum::Sum;
 use crate::transcript::{Kind, Transcript, kind_of};
 
@@ -73,7 +74,7 @@ pub(crate) fn import(store: &Store, path: &Path) -> Result<Import> {
             Some(Reason::Unfinished) => Error::invalid("this is not a session file")
                 .at_path(path)
                 .at_line(Some(1))
-                .because(Reason::Unfinished),
+                .with_reason(Reason::Unfinished),
             _ => error,
         });
     }
@@ -182,10 +183,10 @@ fn refuse_leftovers(store: &Store, path: &Path) -> Result<()> {
 }
 
 /// Gives a session whose first trail was taken in the second one.
-pub(crate) fn finish(store: &Store, files: &SessionFiles) -> Result<()> {
+pub(crate) fn finish(store: &Store, files: &LogDir) -> Result<()> {
     let file = files.open_read(0)?;
     // The file's own name is not known any more; the id was often made of it.
-    let path = files.dir().with_extension("jsonl");
+    let path = files.path().with_extension("jsonl");
     let summary = legacy::survey(&file, &path)?;
     begin_second(store, files, &summary)
 }
@@ -218,10 +219,10 @@ impl Source {
             return self.complete(store, &files);
         }
         files.refuse_gone()?;
-        match store.storage().create_dir(files.dir()) {
+        match store.storage().create_dir(files.path()) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 let what = "cannot create the session";
-                return Err(Error::io(what, files.dir(), error));
+                return Err(Error::io(what, files.path(), error));
             }
             _ => {}
         }
@@ -233,7 +234,7 @@ impl Source {
 
     /// Makes what is missing of the session. What is there was perhaps made by a
     /// process that died before it was durable.
-    fn complete(&self, store: &Store, files: &SessionFiles) -> Result<Option<ImportOutcome>> {
+    fn complete(&self, store: &Store, files: &LogDir) -> Result<Option<ImportOutcome>> {
         let state = self.state(files)?;
         if state == State::Taken {
             return Ok(None);
@@ -259,7 +260,7 @@ impl Source {
     }
 
     /// Returns how much of this file a session has.
-    fn state(&self, files: &SessionFiles) -> Result<State> {
+    fn state(&self, files: &LogDir) -> Result<State> {
         let trails = files.trails()?;
         if trails.is_empty() {
             return Ok(State::Absent);
@@ -307,7 +308,7 @@ impl Source {
     }
 }
 
-fn begin_second(store: &Store, files: &SessionFiles, summary: &Summary) -> Result<()> {
+fn begin_second(store: &Store, files: &LogDir, summary: &Summary) -> Result<()> {
     let meta = summary.meta.as_ref();
     let millis = |ms: i64| Timestamp::from_millis(ms).unwrap_or_else(|| store.now());
     let opener = Opener {
@@ -339,7 +340,7 @@ fn fork_of(fork: &legacy::Fork) -> Option<ForkOrigin> {
 
 /// Returns where the first trail ends, by what is known of it: the file is not
 /// gone through once more.
-fn last_place(files: &SessionFiles, summary: &Summary) -> Result<Option<Continues>> {
+fn last_place(files: &LogDir, summary: &Summary) -> Result<Option<Continues>> {
     let Some(last) = &summary.last_record else {
         return Ok(None);
     };
@@ -368,7 +369,7 @@ fn noted(name: Option<&String>) -> Option<&String> {
 }
 
 /// Hashes a session's first trail.
-pub(crate) fn hash_of(files: &SessionFiles) -> Result<String> {
+pub(crate) fn hash_of(files: &LogDir) -> Result<String> {
     let path = files.trail_path(0);
     let mut hasher = blake3::Hasher::new();
     let read = |error| Error::io("cannot read the trail", &path, error);
@@ -399,7 +400,7 @@ fn each_chunk(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::chain::Segment;
+    use crate::log::chain::Segment;
 
     // A8, A9: what follows a file of version 1 continues its last record.
     #[test]

@@ -4,17 +4,18 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::chain::{Segment, Walk};
-use super::files::SessionFiles;
-use super::first::second_opener;
 use crate::error::Result;
 use crate::ids::{SessionId, WorkspaceId};
+use crate::log::chain::{Segment, Walk};
+use crate::log::directory::LogDir;
+use crate::log::first::second_opener;
+use crate::log::present_at;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::present::{Present, WorkspaceRef};
 use crate::trail::record::Position;
-use crate::trail::{ForkOrigin, RecordKind, RecordRef, SpawnedBy, Sums};
+use crate::trail::{ForkOrigin, RecordKind, SpawnedBy, Sums};
 
 /// A session at a glance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -64,7 +65,7 @@ pub struct SessionInfo {
 
 impl SessionInfo {
     /// Reads the openers and the last record, and no more of the history.
-    pub(crate) fn read(store: &Store, files: &SessionFiles) -> Result<Self> {
+    pub(crate) fn read(store: &Store, files: &LogDir) -> Result<Self> {
         let trails = files.trails()?;
         let (Some(&first), Some(&head)) = (trails.first(), trails.last()) else {
             return Err(files.not_found());
@@ -118,7 +119,7 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn read(files: &SessionFiles, first: u32) -> Result<Self> {
+    fn read(files: &LogDir, first: u32) -> Result<Self> {
         let segment = Segment::open(files, first, u64::MAX)?;
         let (at, opener) = if segment.is_legacy() {
             (None, second_opener(files)?)
@@ -166,56 +167,4 @@ fn last_record(segment: &Segment) -> Result<Option<(Position, Option<Timestamp>)
         }
     }
     Ok(None)
-}
-
-/// Returns what is known of a session at a position in one of its trails: by
-/// the newest note there, else by the opener; where that is lost, by the trail
-/// that it continues.
-pub(crate) fn present_at(
-    store: &Store,
-    files: &SessionFiles,
-    trail: u32,
-    position: &Position,
-) -> Result<Present> {
-    let mut walk = Walk::new(store, files, trail);
-    let mut noted = position.noted;
-    let Some(mut segment) = walk.next()? else {
-        return Ok(Present::default());
-    };
-    loop {
-        if let Some(seq) = noted
-            && let Some(present) = read_note(&segment, seq)?
-        {
-            return Ok(present);
-        }
-        if let Some(opener) = segment.opener {
-            return Ok(opener.present);
-        }
-        // The opener is lost: the trail before it says what was known there.
-        match walk.next()? {
-            Some(before) => segment = before,
-            None => return Ok(Present::default()),
-        }
-        noted = segment.last_position()?.and_then(|position| position.noted);
-    }
-}
-
-/// Reads the note `seq`, or the newest readable one before it.
-fn read_note(segment: &Segment, seq: u64) -> Result<Option<Present>> {
-    if let Some(note) = segment.find(seq)? {
-        return Ok(parse_note(&note.as_ref()));
-    }
-    let mut before = segment.clone();
-    before.until = seq;
-    let mut reader = before.backwards(Sums::Check)?;
-    while let Some(record) = reader.next_record()? {
-        if record.seq() < seq && record.kind() == RecordKind::Note {
-            return Ok(parse_note(&record));
-        }
-    }
-    Ok(None)
-}
-
-fn parse_note(record: &RecordRef<'_>) -> Option<Present> {
-    serde_json::from_slice(record.bytes()).ok()
 }

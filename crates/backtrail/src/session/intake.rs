@@ -9,17 +9,18 @@ use std::sync::PoisonError;
 use serde::Serialize;
 
 use super::moves::Target;
-use super::place;
-use super::source::SourceRecord;
-use super::tail::Entry;
-use super::{Durability, Session, SessionOptions, SessionReader, append_note};
+use super::{Session, SessionOptions, SessionReader, append_note};
 use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::write_fields;
+use crate::log::Durability;
+use crate::log::place;
+use crate::log::tail::Entry;
 use crate::message::{Compaction, Draft, Usage};
 use crate::session::Note;
 use crate::store::Store;
 use crate::time::Timestamp;
+use crate::trail::SourceRecord;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::{ForkOrigin, SpawnedBy};
 
@@ -119,7 +120,7 @@ impl Store {
         files.refuse_gone()?;
         if !files.trails()?.is_empty() {
             let what = format!("session {id} is there already");
-            return Err(Error::conflict(what, 0).at_path(files.dir()));
+            return Err(Error::conflict(what, 0).at_path(files.path()));
         }
         let at = options.began.unwrap_or_else(|| self.now());
         let opener = Opener {
@@ -163,7 +164,7 @@ impl Store {
     /// Goes on taking in a session that another program keeps. One of our own is refused.
     pub fn resume_intake(&self, id: &SessionId) -> Result<Intake> {
         let session = Session::open(self, id, Some(Durability::Batch))?;
-        match session.reader().present()?.belongs_to {
+        match session.reader().log.present()?.belongs_to {
             Some(_) => Ok(Intake::new(session)),
             None => {
                 let what = format!("session {id} belongs to no other program");
@@ -212,7 +213,7 @@ impl Intake {
         let mut body = Vec::new();
         write_fields(&mut body, used).map_err(|error| {
             Error::invalid("this usage cannot be recorded")
-                .because(Reason::Syntax(error.to_string()))
+                .with_reason(Reason::Syntax(error.to_string()))
         })?;
         self.wait("usage", body)
     }
@@ -226,7 +227,7 @@ impl Intake {
     /// Notes what is known of the session now.
     pub fn note(&mut self, note: &Note) -> Result<()> {
         self.flush()?;
-        append_note(&self.session.0.store, &self.session.0.files, note).map(drop)
+        append_note(&self.session.0.store, &self.session.0.dir, note).map(drop)
     }
 
     /// Takes the conversation back to a record, the last that stays; 0 empties it. What
@@ -237,7 +238,7 @@ impl Intake {
             if seq == tail.position.seq {
                 return Ok(None);
             }
-            let target = place::find(&live.store, &live.files, tail.trail, seq)?;
+            let target = place::find(&live.store, &live.dir, tail.trail, seq)?;
             Ok(Some(Target::rewind(target)))
         });
         moved.map(drop)

@@ -1,13 +1,14 @@
 //! Moving the conversation: rewind, undo, redo. Each begins a new trail.
 
-use super::place::{self, Place};
+use super::Session;
 use super::steps::{self, Step};
-use super::{Live, Session};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::session::chain::Segment;
-use crate::session::info::present_at;
-use crate::session::tail::Tail;
+use crate::log::LogWriter;
+use crate::log::chain::Segment;
+use crate::log::place::{self, Place};
+use crate::log::present_at;
+use crate::log::tail::Tail;
 use crate::trail::Because;
 use crate::trail::opener::{Opener, Spot};
 use crate::trail::record::Position;
@@ -40,7 +41,7 @@ impl Session {
             if seq == tail.position.seq {
                 return Ok(None);
             }
-            let target = place::find(&live.store, &live.files, tail.trail, seq)?;
+            let target = place::find(&live.store, &live.dir, tail.trail, seq)?;
             Ok(Some(Target::rewind(target)))
         })
     }
@@ -58,12 +59,12 @@ impl Session {
             return workspace.undo_through(self);
         }
         self.0.move_to(|live, tail| {
-            let Some(taken) = steps::newest(&live.files, tail.spot())? else {
+            let Some(taken) = steps::newest(&live.dir, tail.spot())? else {
                 return Ok(None);
             };
             Ok(Some(Target {
                 because: Because::Undo,
-                place: place::at(&live.files, taken.before)?,
+                place: place::at(&live.dir, taken.before)?,
                 as_at: Some(taken.before),
                 step: Some(taken.step),
             }))
@@ -77,12 +78,12 @@ impl Session {
             return workspace.redo_through(self);
         }
         self.0.move_to(|live, tail| {
-            let Some(undone) = steps::undone(&live.files, tail.spot())? else {
+            let Some(undone) = steps::undone(&live.dir, tail.spot())? else {
                 return Ok(None);
             };
             Ok(Some(Target {
                 because: Because::Redo,
-                place: place::at(&live.files, undone.ahead)?,
+                place: place::at(&live.dir, undone.ahead)?,
                 as_at: Some(undone.ahead),
                 step: Some(undone.step),
             }))
@@ -93,7 +94,7 @@ impl Session {
 impl Session {
     /// Refuses to move a conversation that another agent keeps.
     fn must_be_ours(&self, seq: u64) -> Result<()> {
-        match self.reader().present()?.belongs_to {
+        match self.reader().log.present()?.belongs_to {
             Some(agent) => Err(not_ours(self.id(), seq, &agent)),
             None => Ok(()),
         }
@@ -118,20 +119,20 @@ impl Session {
 
     /// Returns whether anything was said after a record.
     pub(crate) fn is_spoken_after(&self, seq: u64) -> Result<bool> {
-        self.reader().is_spoken_after(seq)
+        self.reader().log.is_spoken_after(seq)
     }
 
     /// Lets the conversation go on from the end of the line that leads to record
     /// `seq` in `trail`. The caller is [`alone`](Self::alone).
     pub(crate) fn go_to(&self, because: Because, (trail, seq): (u32, u64)) -> Result<()> {
         let moved = self.0.move_now(|live, _| {
-            let mut place = place::find(&live.store, &live.files, trail, seq)?;
+            let mut place = place::find(&live.store, &live.dir, trail, seq)?;
             let mut as_at = None;
             if because != Because::Rewind {
                 // The trail itself says which steps led there, also an empty one.
                 let sum = place.position.sum;
                 let spot = Spot { trail, seq, sum };
-                place = place::at(&live.files, spot)?;
+                place = place::at(&live.dir, spot)?;
                 as_at = Some(spot);
             }
             Ok(Some(Target {
@@ -174,7 +175,7 @@ impl Target {
     }
 }
 
-impl Live {
+impl LogWriter {
     /// Begins a new trail where `choose` says, after all that was handed in.
     pub(super) fn move_to(
         &self,
@@ -213,8 +214,8 @@ impl Live {
     }
 
     fn opener_of(&self, tail: &Tail, target: &Target) -> Result<Opener> {
-        let id = self.files.id();
-        let present = present_at(&self.store, &self.files, tail.trail, &tail.position)?;
+        let id = self.dir.id();
+        let present = present_at(&self.store, &self.dir, tail.trail, &tail.position)?;
         let because = target.because.clone();
         let opener = Opener {
             present,
@@ -225,7 +226,7 @@ impl Live {
         if target.place.position.seq == 0 {
             return Ok(opener);
         }
-        let settled = place::settle(&self.files, target.place.spot())?;
+        let settled = place::settle(&self.dir, target.place.spot())?;
         let position = Position {
             seq: settled.seq,
             sum: settled.sum,
@@ -242,7 +243,7 @@ impl Live {
     /// the redo went: so going back and forth does not pile up.
     fn place_before(&self, tail: &Tail) -> Result<Spot> {
         let spot = tail.spot();
-        let opener = Segment::open(&self.files, spot.trail, spot.seq)?.opener;
+        let opener = Segment::open(&self.dir, spot.trail, spot.seq)?.opener;
         let redone = opener
             .filter(|opener| opener.because == Because::Redo && opener.seq == spot.seq)
             .and_then(|opener| opener.as_at);

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::files::SessionFiles;
-use super::info::present_at;
-use super::lock::AppendLock;
-use super::tail::{Entry, Tail};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::json::write_fields;
+use crate::log::directory::LogDir;
+use crate::log::lock::AppendLock;
+use crate::log::present_at;
+use crate::log::tail::{Entry, Tail};
 use crate::random::new_uuid;
 use crate::store::Store;
 use crate::time::Timestamp;
@@ -201,7 +201,7 @@ struct NoteBody<'a> {
 }
 
 /// Appends a note under the short lock alone, durable when it returns.
-pub(crate) fn append_note(store: &Store, files: &SessionFiles, note: &Note) -> Result<u64> {
+pub(crate) fn append_note(store: &Store, files: &LogDir, note: &Note) -> Result<u64> {
     note.check()?;
     files.head()?;
     let lock = AppendLock::open(files)?;
@@ -220,7 +220,7 @@ pub(crate) fn append_note(store: &Store, files: &SessionFiles, note: &Note) -> R
 /// Appends a note to a tail that is known to be up to date.
 pub(crate) fn append_to(
     store: &Store,
-    files: &SessionFiles,
+    files: &LogDir,
     tail: &mut Tail,
     note: &Note,
 ) -> Result<u64> {
@@ -228,7 +228,7 @@ pub(crate) fn append_to(
     note.apply(&mut present);
     check_texts(present.tags.iter())?;
     let id = new_uuid(store.random())
-        .map_err(|error| Error::io("cannot make an id", files.dir(), error))?;
+        .map_err(|error| Error::io("cannot make an id", files.path(), error))?;
     let note = NoteBody {
         at: store.now(),
         id,
@@ -236,7 +236,7 @@ pub(crate) fn append_to(
     };
     let mut body = Vec::new();
     write_fields(&mut body, &note).map_err(|error| {
-        Error::invalid("cannot write the note").because(Reason::Syntax(error.to_string()))
+        Error::invalid("cannot write the note").with_reason(Reason::Syntax(error.to_string()))
     })?;
     let entry = Entry {
         kind: "note",

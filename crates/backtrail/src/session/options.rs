@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::Durability;
 use super::note::{Note, check_texts};
 use crate::error::Result;
+use crate::log::Durability;
 use crate::trail::present::{Present, WorkspaceRef};
 use crate::workspace::Workspace;
 

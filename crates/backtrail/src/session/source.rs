@@ -8,90 +8,19 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
-use super::payloads::{PayloadWriter, Payloads};
 use super::reader::SessionReader;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::json::{Json, write_fields};
-use crate::message::parts::{PayloadHash, Reference};
-use crate::time::Timestamp;
-#[cfg(unix)]
-use crate::trail::present::from_hex;
-use crate::trail::present::to_hex;
-use crate::trail::{RecordKind, RecordRef};
+use crate::json::Json;
+use crate::log::payloads::{PayloadWriter, Payloads};
+use crate::trail::source::{Piece, SourceRecord};
 
 /// How many bytes of a file make one piece: small enough to hold, large enough to pack well.
 pub(crate) const PIECE: usize = 1 << 20;
 /// Sources are read seldom and written once: speed counts.
 const LEVEL: i32 = 1;
 
-/// One reading of a file that a session was taken in from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SourceRecord {
-    /// The program that keeps the file.
-    pub agent: String,
-    /// The file.
-    pub path: PathBuf,
-    /// The session that holds the file's bytes, where this one was only told in it.
-    pub held_by: Option<SessionId>,
-    /// The bytes that the reading kept; those before `from` were kept by readings before.
-    pub from: u64,
-    /// Where they end.
-    pub to: u64,
-    /// What whoever took it in must know to go on.
-    pub note: Option<Json>,
-    /// When the last thing in it was said. Without it, when it was read.
-    pub at: Option<Timestamp>,
-    pieces: Vec<Piece>,
-}
-
 impl SourceRecord {
-    /// Describes a reading that kept nothing yet.
-    pub fn new(agent: impl Into<String>, path: impl Into<PathBuf>) -> Self {
-        Self {
-            agent: agent.into(),
-            path: path.into(),
-            held_by: None,
-            from: 0,
-            to: 0,
-            note: None,
-            at: None,
-            pieces: Vec::new(),
-        }
-    }
-
-    /// Sets when the last thing in it was said.
-    #[must_use]
-    pub fn at(mut self, at: Timestamp) -> Self {
-        self.at = Some(at);
-        self
-    }
-
-    /// Sets the session that holds the bytes.
-    #[must_use]
-    pub fn held_by(mut self, session: &SessionId) -> Self {
-        self.held_by = Some(session.clone());
-        self
-    }
-
-    /// Sets where the bytes that are kept begin; 0 begins the file anew.
-    #[must_use]
-    pub fn from(mut self, byte: u64) -> Self {
-        self.from = byte;
-        self.to = byte;
-        self
-    }
-
-    /// Sets what is needed to go on.
-    #[must_use]
-    pub fn note(mut self, note: Json) -> Self {
-        self.note = Some(note);
-        self
-    }
-
     /// Keeps the bytes that follow those before, packed, in a session's payloads.
     pub(crate) fn keep(&mut self, bytes: &[u8], payloads: &mut PayloadWriter) -> Result<()> {
         let chunks = || bytes.chunks(PIECE);
@@ -112,107 +41,6 @@ impl SourceRecord {
         self.to += bytes.len() as u64;
         Ok(())
     }
-
-    /// Writes what stands between the record's numbers and its `prev`.
-    pub(crate) fn encode(&self, at: Timestamp, id: uuid::Uuid) -> Result<Vec<u8>> {
-        let body = Body {
-            at: Some(self.at.unwrap_or(at)),
-            id: Some(id),
-            agent: self.agent.clone(),
-            path: self.path.to_string_lossy().into_owned(),
-            path_hex: self
-                .path
-                .to_str()
-                .is_none()
-                .then(|| to_hex(self.path.as_os_str().as_encoded_bytes())),
-            held_by: self.held_by.clone(),
-            from: self.from,
-            to: self.to,
-            note: self.note.clone(),
-            pieces: self.pieces.clone(),
-        };
-        let mut out = Vec::new();
-        write_fields(&mut out, &body).map_err(|error| {
-            Error::invalid("cannot write what the session was taken in from")
-                .because(Reason::Syntax(error.to_string()))
-        })?;
-        Ok(out)
-    }
-}
-
-/// A part of a file, where the payload file has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Piece {
-    payload: PayloadHash,
-    bytes: u64,
-    at: u64,
-    unpacked: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Body {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none", skip_deserializing)]
-    id: Option<uuid::Uuid>,
-    agent: String,
-    path: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    path_hex: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    held_by: Option<SessionId>,
-    from: u64,
-    to: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    note: Option<Json>,
-    #[serde(default)]
-    pieces: Vec<Piece>,
-}
-
-impl RecordRef<'_> {
-    /// Reads what the record says of the file that the session was taken in from; `None`
-    /// for other kinds, and for one that cannot be read.
-    pub fn source(&self) -> Option<SourceRecord> {
-        if self.kind() != RecordKind::Source {
-            return None;
-        }
-        let body: Body = serde_json::from_slice(self.bytes()).ok()?;
-        Some(SourceRecord {
-            agent: body.agent,
-            path: path_of(body.path, body.path_hex.as_deref()),
-            held_by: body.held_by,
-            from: body.from,
-            to: body.to,
-            note: body.note,
-            at: body.at,
-            pieces: body.pieces,
-        })
-    }
-}
-
-fn path_of(text: String, hex: Option<&str>) -> PathBuf {
-    #[cfg(unix)]
-    if let Some(bytes) = hex.and_then(from_hex) {
-        use std::os::unix::ffi::OsStringExt;
-        return std::ffi::OsString::from_vec(bytes).into();
-    }
-    #[cfg(not(unix))]
-    let _ = hex;
-    text.into()
-}
-
-/// Returns what a record of a source refers to in the payload file.
-pub(crate) fn piece_references(record: &RecordRef<'_>) -> Vec<Reference> {
-    let pieces = record.source().map(|source| source.pieces);
-    let reference = |piece: Piece| Reference {
-        hash: piece.payload,
-        bytes: piece.bytes,
-        at: piece.at,
-        base64: false,
-        preview: String::new(),
-    };
-    let pieces = pieces.into_iter().flatten();
-    pieces.map(reference).collect()
 }
 
 /// A file that a session was taken in from, as far as the session holds it.
@@ -270,7 +98,7 @@ impl SessionReader {
     /// Returns the files that the session was taken in from, those that were read last at
     /// the end. It reads all trails of the session.
     pub fn sources(&self) -> Result<Vec<KeptSource>> {
-        let (_, files) = self.parts();
+        let files = &self.log.dir;
         let mut sources: Vec<KeptSource> = Vec::new();
         for trail in files.readable_trails()? {
             let mut records = self.trail_records(trail, 0)?;
@@ -293,7 +121,7 @@ impl SessionReader {
 
     /// Writes a file that the session was taken in from, byte for byte as it was.
     pub fn write_source(&self, source: &KeptSource, out: &mut dyn Write) -> Result<u64> {
-        let (_, files) = self.parts();
+        let files = &self.log.dir;
         let payloads = Payloads::new(files);
         let unwritable = |error: io::Error| Error::machine("cannot write the file out", error);
         let mut written = 0;
@@ -320,7 +148,7 @@ impl SessionReader {
         source: &KeptSource,
         mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
     ) -> Result<bool> {
-        let (_, files) = self.parts();
+        let files = &self.log.dir;
         let payloads = Payloads::new(files);
         let mut at = 0;
         let mut theirs = Vec::new();

@@ -7,11 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tail::append_entry;
 use super::{Session, SessionOptions, SessionReader};
 use crate::error::{Error, ErrorKind, Reason, Result, quoted};
 use crate::ids::SessionId;
 use crate::json::write_fields;
+use crate::log::tail::append_entry;
 use crate::message::Block;
 use crate::random::new_uuid;
 use crate::store::Store;
@@ -45,7 +45,7 @@ impl SessionReader {
     /// Returns the sessions of sub-agents that tool calls of this one began, in
     /// order. It reads the whole history.
     pub fn spawned(&self) -> Result<Vec<Spawned>> {
-        let (store, _) = self.parts();
+        let store = &self.log.store;
         let mut all = Vec::new();
         let mut records = self.records()?;
         while let Some(record) = records.next()? {
@@ -134,7 +134,7 @@ fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Resul
     };
     let mut out = Vec::new();
     write_fields(&mut out, &body).map_err(|error| {
-        Error::invalid("cannot note the new session").because(Reason::Syntax(error.to_string()))
+        Error::invalid("cannot note the new session").with_reason(Reason::Syntax(error.to_string()))
     })?;
     append_entry(store, &files, "spawned", &out).map(drop)
 }

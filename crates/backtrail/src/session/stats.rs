@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::reader::SessionReader;
-use super::records::Records;
 use super::spending::{Spending, Spent};
 use super::turn::{Calls, Event, is_answer};
 use crate::error::Result;
+use crate::log::Records;
 use crate::message::{Message, Role, Usage, estimated_tokens};
 use crate::time::Timestamp;
 use crate::trail::readable::Readable;
@@ -127,7 +127,7 @@ impl SessionReader {
 
     /// Returns the statistics of the line that ended at a record of a trail.
     pub(crate) fn stats_at(&self, trail: u32, seq: u64) -> Result<Stats> {
-        self.tally(self.records_until(trail, seq)?)
+        self.tally(self.log.records_until(trail, seq)?)
     }
 
     fn tally(&self, mut records: Records) -> Result<Stats> {

@@ -7,11 +7,11 @@
 
 use std::fmt;
 
-use super::chain::Segment;
-use super::files::SessionFiles;
-use super::place;
 use crate::error::Result;
 use crate::ids::SessionId;
+use crate::log::chain::Segment;
+use crate::log::directory::LogDir;
+use crate::log::place;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Because, Opener, Spot};
@@ -164,7 +164,7 @@ pub(crate) struct Undone {
 }
 
 /// Lists the steps of a session that stands at `spot`.
-pub(crate) fn list(files: &SessionFiles, spot: Spot) -> Result<Steps> {
+pub(crate) fn list(files: &LogDir, spot: Spot) -> Result<Steps> {
     let mut steps = Steps::default();
     let mut at = spot;
     while let Some(taken) = newest(files, at)? {
@@ -202,7 +202,7 @@ pub(crate) fn undone_step(store: &Store, id: &SessionId) -> Result<Option<Undone
     undone(&files, spot)
 }
 
-fn end_of(store: &Store, id: &SessionId) -> Result<(SessionFiles, Spot)> {
+fn end_of(store: &Store, id: &SessionId) -> Result<(LogDir, Spot)> {
     let files = store.files(id);
     let head = files.head()?;
     let end = place::end(store, &files, head)?;
@@ -216,7 +216,7 @@ pub(crate) fn opener_of(store: &Store, id: &SessionId, trail: u32) -> Result<Opt
 }
 
 /// Returns the newest step of a place that is not taken back yet.
-pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Taken>> {
+pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
     let (mut segment, position) = place::look_at(files, spot)?;
     let mut compacted = position.compacted;
     loop {
@@ -266,7 +266,7 @@ pub(crate) fn newest(files: &SessionFiles, mut spot: Spot) -> Result<Option<Take
 }
 
 /// Returns the step that redo brings forward at a place, and where that leads.
-pub(crate) fn undone(files: &SessionFiles, mut spot: Spot) -> Result<Option<Undone>> {
+pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<Undone>> {
     loop {
         let segment = Segment::open(files, spot.trail, spot.seq)?;
         let Some(opener) = &segment.opener else {
@@ -318,7 +318,7 @@ fn own_after(opener: &Opener) -> u64 {
 /// Returns the earlier place that a trail shares its steps with: the one it
 /// continues or, after an undo or redo, the one it went to. Steps of the session
 /// that was forked are not this one's.
-fn shared_with(files: &SessionFiles, opener: &Opener) -> Option<Spot> {
+fn shared_with(files: &LogDir, opener: &Opener) -> Option<Spot> {
     let spot = match opener.because {
         Because::Undo | Because::Redo => opener.as_at?,
         // The damaged trails are still there, and say what was done.

@@ -1,11 +1,11 @@
-//! What changed at one path.
+//! A change at one path.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::entry::{Dir, Kind, Node};
+use super::entry::{Dir, FileKind, Node};
 use super::name::{bytes_of, os_str, quoted_for_patch, serialize_path, shown};
 use crate::objects::ObjectId;
 
@@ -13,16 +13,16 @@ use crate::objects::ObjectId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
-    /// Where, relative to the workspace; the workspace itself is `.`. The new path
-    /// of a file that was renamed.
+    /// The path relative to the workspace; the workspace itself is `.`. For a rename, the
+    /// new path.
     pub path: PathBuf,
     /// What happened.
     pub kind: ChangeKind,
-    /// What was there, if anything.
+    /// The state before, or `None` if the path did not exist.
     pub before: Option<FileState>,
-    /// What is there, if anything.
+    /// The state after, or `None` if the path no longer exists.
     pub after: Option<FileState>,
-    /// The old path of a file that was renamed.
+    /// The old path, for a rename.
     pub from: Option<PathBuf>,
 }
 
@@ -30,33 +30,33 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// It is new.
+    /// The path is new.
     Added,
-    /// It is gone.
+    /// The path no longer exists.
     Deleted,
-    /// A file's content or a link's target is another; maybe the mode as well.
+    /// The content of a file or the target of a link changed, possibly with its mode.
     Modified,
-    /// Only the mode is another.
+    /// Only the mode changed.
     Mode,
-    /// It became something else: a file a link, a link a directory, and so on.
+    /// The kind changed: a file became a link, a link a directory, and so on.
     Kind,
-    /// A file with this content was elsewhere; maybe its mode is another as well.
+    /// A file with this content was at another path; its mode may have changed too.
     Renamed,
 }
 
-/// What was captured at one path.
+/// The captured state of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileState {
-    /// A file, a link or a directory.
-    pub kind: Kind,
-    /// All twelve permission bits; links have none.
+    /// The kind: a file, a link or a directory.
+    pub kind: FileKind,
+    /// All twelve permission bits; `None` for links.
     pub mode: Option<u32>,
     /// The length of a file or of a link's target; 0 for a directory.
     pub bytes: u64,
-    /// The name of a file's content.
+    /// The id of a file's content.
     pub content: Option<ObjectId>,
-    /// What a link points to.
+    /// The target of a link.
     pub target: Option<PathBuf>,
 }
 
@@ -81,8 +81,8 @@ impl fmt::Display for ChangeKind {
 }
 
 impl FileState {
-    /// Tells what was captured; nothing of what was left out.
-    pub(crate) fn of(node: &Node) -> Option<Self> {
+    /// Returns the state of a node, or `None` if the node was skipped.
+    pub(crate) fn from_node(node: &Node) -> Option<Self> {
         Some(match node {
             Node::File {
                 mode,
@@ -90,27 +90,27 @@ impl FileState {
                 content,
                 ..
             } => Self {
-                kind: Kind::File,
+                kind: FileKind::File,
                 mode: Some(*mode),
                 bytes: *size,
                 content: Some(*content),
                 target: None,
             },
             Node::Link { target, .. } => Self {
-                kind: Kind::Link,
+                kind: FileKind::Link,
                 mode: None,
                 bytes: target.len() as u64,
                 content: None,
                 target: Some(os_str(target).into()),
             },
             Node::Dir(dir) => Self::dir(dir),
-            Node::LeftOut(_) => return None,
+            Node::Skipped(_) => return None,
         })
     }
 
     pub(crate) fn dir(dir: &Dir) -> Self {
         Self {
-            kind: Kind::Dir,
+            kind: FileKind::Dir,
             mode: Some(dir.mode),
             bytes: 0,
             content: None,
@@ -135,26 +135,26 @@ impl Change {
         }
     }
 
-    /// Returns where it was before: its own path, unless it was renamed.
+    /// Returns the path before the change, which differs from `path` only for a rename.
     pub fn old_path(&self) -> &PathBuf {
         self.from.as_ref().unwrap_or(&self.path)
     }
 
-    /// Returns the path as patches spell it: as it is, or in quotes, as C would,
-    /// where it holds what would break a line or command a terminal.
+    /// Returns the path as patches spell it: unchanged, or in C-style quotes if it
+    /// contains characters that would break a line or control a terminal.
     pub fn quoted_path(&self) -> String {
         quoted_for_patch("", bytes_of(&self.path))
     }
 
-    /// Returns whether this is about a directory itself, not about what is in it.
+    /// Returns whether this change is about a directory itself, not its contents.
     pub(crate) fn is_dir(&self) -> bool {
-        let not_dir = |state: &FileState| state.kind != Kind::Dir;
+        let not_dir = |state: &FileState| state.kind != FileKind::Dir;
         !self.before.iter().chain(&self.after).any(not_dir)
     }
 }
 
 impl fmt::Display for Change {
-    /// Says what happened in one line, which is safe to show on a terminal.
+    /// Describes the change in one line that is safe to print on a terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = shown(&self.path);
         let slash = if self.is_dir() { "/" } else { "" };
@@ -173,7 +173,7 @@ impl fmt::Display for Change {
 }
 
 impl Change {
-    /// Returns ` 644 → 755` where both sides have a mode and they differ.
+    /// Returns ` 644 → 755` if both sides have a mode and they differ.
     fn modes(&self) -> String {
         let mode = |state: &Option<FileState>| state.as_ref().and_then(|state| state.mode);
         match (mode(&self.before), mode(&self.after)) {
@@ -187,9 +187,9 @@ impl Change {
 
 fn word(state: &Option<FileState>) -> &'static str {
     match state.as_ref().map(|state| state.kind) {
-        Some(Kind::File) => "file",
-        Some(Kind::Link) => "link",
-        Some(Kind::Dir) => "directory",
+        Some(FileKind::File) => "file",
+        Some(FileKind::Link) => "link",
+        Some(FileKind::Dir) => "directory",
         _ => "nothing",
     }
 }
@@ -201,7 +201,7 @@ impl Serialize for ChangeKind {
 }
 
 impl Serialize for Change {
-    /// Writes `{"path","change","before","after"}`, with `from` where it was renamed.
+    /// Writes `{"path","change","before","after"}`, with `from` for a rename.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         serialize_path(&mut map, ["path", "path_hex"], &self.path)?;
@@ -216,8 +216,8 @@ impl Serialize for Change {
 }
 
 impl Serialize for FileState {
-    /// Writes `{"kind"}` and, as far as they apply, `mode` (in octal), `bytes`,
-    /// `content` and `target`.
+    /// Writes `{"kind"}` and, where they apply, `mode` (in octal), `bytes`, `content` and
+    /// `target`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", &self.kind)?;

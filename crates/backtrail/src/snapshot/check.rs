@@ -1,4 +1,4 @@
-//! Checking that all of a snapshot is stored. It only reads.
+//! Checks that all objects of a snapshot are stored, without changing anything.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,27 @@ use super::node::{Listing, read_listing, read_root};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects, SHORT_STREAM};
 
-/// Something of a snapshot that is not there, or not whole.
+/// An object of a snapshot that is missing or damaged.
 #[derive(Debug)]
 pub(crate) struct Missing {
-    /// The file, or the directory of which it is the listing; the workspace itself is
-    /// empty.
+    /// The path of the file, or of the directory whose listing it is; empty for the
+    /// workspace itself.
     pub(crate) path: PathBuf,
     pub(crate) object: ObjectId,
-    /// Whether it is a listing: all that is below it is out of reach.
+    /// Whether it is a listing, so that everything below it is unreachable.
     pub(crate) is_listing: bool,
     pub(crate) error: Error,
 }
 
-/// Finds out what of a snapshot is not stored. `whole` are the listings that are
-/// known to be, with all below them; those that are found so are added.
-pub(crate) fn missing_of(
+/// Returns the objects of a snapshot that are not stored. `whole` holds the listings that
+/// are known to be complete with everything below them; listings found complete are
+/// added.
+pub(crate) fn find_missing(
     objects: &Objects,
     snapshot: &ObjectId,
     whole: &mut HashSet<ObjectId>,
 ) -> Result<Vec<Missing>> {
-    let mut check = Check {
+    let mut check = SnapshotCheck {
         objects,
         whole,
         missing: Vec::new(),
@@ -38,36 +39,36 @@ pub(crate) fn missing_of(
     match root.and_then(|bytes| read_root(snapshot, &bytes)) {
         Ok(root) => check
             .waiting
-            .push(Step::Enter(PathBuf::new(), root.listing)),
-        Err(error) => check.miss(Path::new(""), *snapshot, true, error)?,
+            .push(CheckStep::Enter(PathBuf::new(), root.listing)),
+        Err(error) => check.add_missing(Path::new(""), *snapshot, true, error)?,
     }
     while let Some(step) = check.waiting.pop() {
         match step {
-            Step::Enter(path, listing) => check.enter(&path, listing)?,
-            // Whatever was found since lies below it.
-            Step::Leave(listing, before) if check.missing.len() == before => {
+            CheckStep::Enter(path, listing) => check.enter(&path, listing)?,
+            // Everything found missing since is below this listing.
+            CheckStep::Leave(listing, before) if check.missing.len() == before => {
                 check.whole.insert(listing);
             }
-            Step::Leave(..) => {}
+            CheckStep::Leave(..) => {}
         }
     }
     Ok(check.missing)
 }
 
-struct Check<'a> {
+struct SnapshotCheck<'a> {
     objects: &'a Objects,
     whole: &'a mut HashSet<ObjectId>,
     missing: Vec<Missing>,
-    waiting: Vec<Step>,
+    waiting: Vec<CheckStep>,
 }
 
-enum Step {
+enum CheckStep {
     Enter(PathBuf, ObjectId),
-    /// All below a listing was looked at; so much was missing before that.
+    /// Everything below a listing was checked; holds how many were missing before.
     Leave(ObjectId, usize),
 }
 
-impl Check<'_> {
+impl SnapshotCheck<'_> {
     fn enter(&mut self, path: &Path, id: ObjectId) -> Result<()> {
         if self.whole.contains(&id) {
             return Ok(());
@@ -75,20 +76,20 @@ impl Check<'_> {
         let bytes = self.objects.read(&id);
         let listing = match bytes.and_then(|bytes| read_listing(&id, &bytes)) {
             Ok(listing) => listing,
-            Err(error) => return self.miss(path, id, true, error),
+            Err(error) => return self.add_missing(path, id, true, error),
         };
-        self.waiting.push(Step::Leave(id, self.missing.len()));
+        self.waiting.push(CheckStep::Leave(id, self.missing.len()));
         match listing {
             Listing::Branch(children) => {
                 let steps = children.iter();
-                let steps = steps.map(|child| Step::Enter(path.to_owned(), child.id));
+                let steps = steps.map(|child| CheckStep::Enter(path.to_owned(), child.id));
                 self.waiting.extend(steps);
             }
             Listing::Leaf(entries) => {
                 for entry in entries {
                     let path = path.join(os_str(&entry.name));
                     match entry.node {
-                        Node::Dir(dir) => self.waiting.push(Step::Enter(path, dir.listing)),
+                        Node::Dir(dir) => self.waiting.push(CheckStep::Enter(path, dir.listing)),
                         Node::File { content, size, .. } => self.content(&path, content, size)?,
                         _ => {}
                     }
@@ -99,7 +100,7 @@ impl Check<'_> {
     }
 
     fn content(&mut self, path: &Path, id: ObjectId, size: u64) -> Result<()> {
-        // Only a long one can be in chunks; to find that out it has to be read.
+        // Only a long content can be in chunks; finding out means reading it.
         let stored = if size < SHORT_STREAM as u64 {
             self.objects.contains(&id)
         } else {
@@ -113,10 +114,10 @@ impl Check<'_> {
             }
             Err(error) => error,
         };
-        self.miss(path, id, false, error)
+        self.add_missing(path, id, false, error)
     }
 
-    fn miss(
+    fn add_missing(
         &mut self,
         path: &Path,
         object: ObjectId,

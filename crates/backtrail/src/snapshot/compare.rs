@@ -1,46 +1,47 @@
-//! Finds what differs between two trees, reading only what differs.
+//! Finds the differences between two trees, reading only the parts that differ.
 //!
-//! Equal ids are equal states and are never read. Long listings are merged node by
-//! node: of two different nodes the one that reaches further is opened, until equal
-//! ones face each other again, however the listings are cut.
+//! Equal ids mean equal states, which are never read. Long listings are merged node by
+//! node: of two different nodes, the one that reaches further is opened, until both sides
+//! are at equal nodes again, however the listings are split.
 //!
 //! What counts as a change:
-//! - A file with another content, or a link with another target, is modified; a
-//!   file or directory with another mode alone is a mode change.
-//! - What becomes something else (file, link, directory) changes its kind, and what
-//!   was or is in the directory is deleted or added besides.
-//! - A directory shows by what is in it. One in which nothing was captured is added
-//!   or deleted itself, or else nobody would see it come and go.
-//! - What was left out, on either side, is no change, and nothing below it is: it
-//!   is not known what was there. Whether ignore rules named a file is no change.
+//! - A file with different content or a link with a different target is modified; a file
+//!   or directory that differs only in its mode is a mode change.
+//! - A path that becomes something else (file, link, directory) changes its kind, and the
+//!   contents of the directory are deleted or added as well.
+//! - A directory shows up through its contents. A directory without captured contents is
+//!   added or deleted itself, because nothing else would show it.
+//! - A path that was skipped on either side is not a change, and neither is anything
+//!   below it, because its state is unknown. Whether ignore rules matched a file is not a
+//!   change.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, ChangeKind, FileState};
 use super::cursor::{Cursor, Next, find};
-use super::entry::{Dir, Entry, Node};
+use super::entry::{Dir, DirEntry, Node};
 use super::name::{names_of, os_str};
 use super::source::Nodes;
-use super::walk::{LeftOutEntry, check_depth};
+use super::walk::{SkippedEntry, check_depth};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// A comparison that is under way.
+/// A running comparison.
 pub(super) struct Comparison<'a> {
     before: &'a dyn Nodes,
     after: &'a dyn Nodes,
     /// Directories that are still to be compared.
-    ahead: Vec<Pair>,
+    ahead: Vec<DirPair>,
     changes: Vec<Change>,
-    /// What was captured before and is left out after.
-    lost: Vec<LeftOutEntry>,
-    /// Every path that differs, where that is asked for.
+    /// Paths that were captured before and skipped after.
+    lost: Vec<SkippedEntry>,
+    /// Every path that differs, if requested.
     every: Option<Vec<Difference>>,
 }
 
-/// A path that differs, on its own: not for what is below it. The workspace itself is
-/// the empty path.
+/// A path that differs itself, regardless of what is below it. The workspace is the empty
+/// path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) path: PathBuf,
@@ -49,12 +50,12 @@ pub(crate) struct Difference {
 }
 
 /// A directory on one side or on both.
-struct Pair {
+struct DirPair {
     path: PathBuf,
     depth: usize,
     before: Option<ObjectId>,
     after: Option<ObjectId>,
-    /// What there is to say of the directory itself if nothing was captured in it.
+    /// The change of the directory itself, reported if nothing was captured in it.
     if_empty: Option<Change>,
 }
 
@@ -70,8 +71,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Finds every path that differs, directories and what was left out included.
-    /// Nothing is said of what is below an entry that was left out.
+    /// Finds every path that differs, including directories and skipped entries, but
+    /// nothing below a skipped entry.
     pub(super) fn differences(
         mut self,
         before: &Dir,
@@ -91,7 +92,7 @@ impl<'a> Comparison<'a> {
         before: &Dir,
         after: &Dir,
         only: Option<&[&Path]>,
-    ) -> Result<(Vec<Change>, Vec<LeftOutEntry>)> {
+    ) -> Result<(Vec<Change>, Vec<SkippedEntry>)> {
         self.compare(before, after, only)?;
         Ok((self.changes, self.lost))
     }
@@ -103,7 +104,7 @@ impl<'a> Comparison<'a> {
                     self.walk_down(before, after, &names)?;
                 }
             }
-            _ => self.look(
+            _ => self.compare_at(
                 ".".into(),
                 0,
                 Some(Node::Dir(*before)),
@@ -116,9 +117,9 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    fn note(&mut self, path: &Path, before: &Option<Node>, after: &Option<Node>) {
-        let left_out = is_left_out(before) || is_left_out(after);
-        let differs = before != after && (left_out || difference(before, after).is_some());
+    fn record_difference(&mut self, path: &Path, before: &Option<Node>, after: &Option<Node>) {
+        let skipped = is_skipped(before) || is_skipped(after);
+        let differs = before != after && (skipped || change_kind(before, after).is_some());
         if let Some(every) = self.every.as_mut().filter(|_| differs) {
             every.push(Difference {
                 path: match path == Path::new(".") {
@@ -131,12 +132,12 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Goes to one path on both sides, and compares what is there.
+    /// Goes to one path on both sides and compares the nodes there.
     fn walk_down(&mut self, before: &Dir, after: &Dir, names: &[&[u8]]) -> Result<()> {
         let mut path = PathBuf::new();
         let mut found = (Some(Node::Dir(*before)), Some(Node::Dir(*after)));
         for name in names {
-            if found.0 == found.1 || is_left_out(&found.0) || is_left_out(&found.1) {
+            if found.0 == found.1 || is_skipped(&found.0) || is_skipped(&found.1) {
                 return Ok(());
             }
             path.push(os_str(name));
@@ -145,12 +146,12 @@ impl<'a> Comparison<'a> {
                 step_down(self.after, found.1, name)?,
             );
         }
-        self.look(path, names.len(), found.0, found.1);
+        self.compare_at(path, names.len(), found.0, found.1);
         Ok(())
     }
 
-    /// Compares what two listings hold.
-    fn merge(&mut self, pair: Pair) -> Result<()> {
+    /// Compares the entries of two listings.
+    fn merge(&mut self, pair: DirPair) -> Result<()> {
         check_depth(pair.depth, &pair.path)?;
         let mut before = pair.before.map(Cursor::new).unwrap_or_default();
         let mut after = pair.after.map(Cursor::new).unwrap_or_default();
@@ -192,13 +193,18 @@ impl<'a> Comparison<'a> {
             let old = take_before.then(|| before.take()).flatten();
             let new = take_after.then(|| after.take()).flatten();
             empty &= !was_captured(&old) && !was_captured(&new);
-            self.look_at_entries(&pair, old, new);
+            self.compare_entries(&pair, old, new);
         }
         self.changes.extend(pair.if_empty.filter(|_| empty));
         Ok(())
     }
 
-    fn look_at_entries(&mut self, pair: &Pair, before: Option<Entry>, after: Option<Entry>) {
+    fn compare_entries(
+        &mut self,
+        pair: &DirPair,
+        before: Option<DirEntry>,
+        after: Option<DirEntry>,
+    ) {
         if before == after {
             return;
         }
@@ -207,23 +213,29 @@ impl<'a> Comparison<'a> {
         };
         let path = pair.path.join(os_str(&entry.name));
         let [before, after] = [before, after].map(|entry| entry.map(|entry| entry.node));
-        self.look(path, pair.depth + 1, before, after);
+        self.compare_at(path, pair.depth + 1, before, after);
     }
 
-    /// Compares what stands at one path, and notes directories for later.
-    fn look(&mut self, path: PathBuf, depth: usize, before: Option<Node>, after: Option<Node>) {
-        self.note(&path, &before, &after);
-        if let (Some(before), Some(Node::LeftOut(after))) = (&before, &after)
-            && !matches!(before, Node::LeftOut(_))
+    /// Compares the nodes at one path and queues directories.
+    fn compare_at(
+        &mut self,
+        path: PathBuf,
+        depth: usize,
+        before: Option<Node>,
+        after: Option<Node>,
+    ) {
+        self.record_difference(&path, &before, &after);
+        if let (Some(before), Some(Node::Skipped(after))) = (&before, &after)
+            && !matches!(before, Node::Skipped(_))
         {
-            self.lost.extend(LeftOutEntry::new(path.clone(), after));
+            self.lost.extend(SkippedEntry::new(path.clone(), after));
         }
-        if is_left_out(&before) || is_left_out(&after) {
+        if is_skipped(&before) || is_skipped(&after) {
             return;
         }
-        let change = difference(&before, &after).map(|kind| {
+        let change = change_kind(&before, &after).map(|kind| {
             let [before, after] =
-                [&before, &after].map(|node| node.as_ref().and_then(FileState::of));
+                [&before, &after].map(|node| node.as_ref().and_then(FileState::from_node));
             Change::new(path.clone(), kind, before, after)
         });
         let [old, new] = [&before, &after].map(listing);
@@ -241,7 +253,7 @@ impl<'a> Comparison<'a> {
             } else {
                 path
             };
-            self.ahead.push(Pair {
+            self.ahead.push(DirPair {
                 path,
                 depth,
                 before: old,
@@ -252,8 +264,8 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Returns what happened to a path, apart from what is below it.
-fn difference(before: &Option<Node>, after: &Option<Node>) -> Option<ChangeKind> {
+/// Returns how a path itself changed, ignoring what is below it.
+fn change_kind(before: &Option<Node>, after: &Option<Node>) -> Option<ChangeKind> {
     let (before, after) = match (before, after) {
         (Some(before), Some(after)) => (before, after),
         (None, Some(_)) => return Some(ChangeKind::Added),
@@ -282,7 +294,7 @@ fn difference(before: &Option<Node>, after: &Option<Node>) -> Option<ChangeKind>
     }
 }
 
-/// Compares how far two nodes reach; a topmost one reaches to the end.
+/// Compares how far two nodes reach; the topmost node reaches to the end.
 fn reach(before: Option<&[u8]>, after: Option<&[u8]>) -> Ordering {
     match (before, after) {
         (Some(before), Some(after)) => before.cmp(after),
@@ -299,14 +311,14 @@ fn listing(node: &Option<Node>) -> Option<ObjectId> {
     }
 }
 
-fn is_left_out(node: &Option<Node>) -> bool {
-    matches!(node, Some(Node::LeftOut(_)))
+fn is_skipped(node: &Option<Node>) -> bool {
+    matches!(node, Some(Node::Skipped(_)))
 }
 
-fn was_captured(entry: &Option<Entry>) -> bool {
+fn was_captured(entry: &Option<DirEntry>) -> bool {
     entry
         .as_ref()
-        .is_some_and(|entry| !matches!(entry.node, Node::LeftOut(_)))
+        .is_some_and(|entry| !matches!(entry.node, Node::Skipped(_)))
 }
 
 fn step_down(nodes: &dyn Nodes, node: Option<Node>, name: &[u8]) -> Result<Option<Node>> {
@@ -316,14 +328,14 @@ fn step_down(nodes: &dyn Nodes, node: Option<Node>, name: &[u8]) -> Result<Optio
     }
 }
 
-/// Returns the names along each path, without paths that lie beneath others.
+/// Returns the names along each path, without paths that are below others.
 fn outermost<'p>(paths: &[&'p Path]) -> Result<Vec<Vec<&'p [u8]>>> {
     let mut all = Vec::new();
     for path in paths {
         all.push(names_of(path)?);
     }
     all.sort();
-    // What lies beneath a path comes right behind it in this order.
+    // In this order, the paths below a path come right after it.
     all.dedup_by(|path, kept| path.starts_with(kept));
     Ok(all)
 }

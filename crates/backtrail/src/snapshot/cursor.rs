@@ -1,39 +1,39 @@
-//! Going along a directory's listing, node by node.
+//! Iterates over a directory's listing, node by node.
 
 use std::vec;
 
-use super::entry::{Entry, Node};
+use super::entry::{DirEntry, Node};
 use super::node::{Listing, read_listing};
 use super::source::Nodes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 
-/// Listings are never this high, even with names that were chosen to make them so.
+/// No listing is this high, even if its names were chosen to make it so.
 const MAX_HEIGHT: u32 = 64;
 
-/// A place in a listing. Nodes are read only when they are opened.
+/// A position in a listing. Nodes are read only when they are opened.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
-    /// Nodes that are still ahead, the next one last.
-    ahead: Vec<Ahead>,
-    leaf: vec::IntoIter<Entry>,
-    /// The last name of what was opened or skipped.
+    /// The nodes ahead, in reverse order.
+    ahead: Vec<PendingNode>,
+    leaf: vec::IntoIter<DirEntry>,
+    /// The last name of the nodes opened or skipped so far.
     floor: Option<Box<[u8]>>,
 }
 
 #[derive(Debug)]
-struct Ahead {
+struct PendingNode {
     id: ObjectId,
-    /// The last name below it; not known of the topmost.
+    /// The last name below it; unknown for the topmost node.
     last: Option<Box<[u8]>>,
     depth: u32,
 }
 
-/// What comes next.
+/// The next item of a listing.
 #[derive(Debug)]
 pub(crate) enum Next<'a> {
-    Entry(&'a Entry),
-    /// A node that was not opened yet, and the last name below it.
+    Entry(&'a DirEntry),
+    /// A node that is not open yet, and the last name below it.
     Node(ObjectId, Option<&'a [u8]>),
     End,
 }
@@ -41,7 +41,7 @@ pub(crate) enum Next<'a> {
 impl Cursor {
     pub(crate) fn new(listing: ObjectId) -> Self {
         Self {
-            ahead: vec![Ahead {
+            ahead: vec![PendingNode {
                 id: listing,
                 last: None,
                 depth: 0,
@@ -58,19 +58,19 @@ impl Cursor {
         }
     }
 
-    /// Returns the entry that is next, if one is.
-    pub(crate) fn take(&mut self) -> Option<Entry> {
+    /// Returns the next entry, if the cursor is at one.
+    pub(crate) fn take(&mut self) -> Option<DirEntry> {
         self.leaf.next()
     }
 
-    /// Passes over the node that is next.
+    /// Skips the next node.
     pub(crate) fn skip(&mut self) {
         if let Some(node) = self.ahead.pop() {
             self.floor = node.last;
         }
     }
 
-    /// Opens the node that is next.
+    /// Opens the next node.
     pub(crate) fn open(&mut self, nodes: &dyn Nodes) -> Result<()> {
         let Some(node) = self.ahead.pop() else {
             return Ok(());
@@ -88,7 +88,7 @@ impl Cursor {
                 self.check(&node, first, children.last().map(|child| &*child.last))?;
                 let depth = node.depth + 1;
                 self.ahead
-                    .extend(children.into_iter().rev().map(|child| Ahead {
+                    .extend(children.into_iter().rev().map(|child| PendingNode {
                         id: child.id,
                         last: Some(child.last),
                         depth,
@@ -98,8 +98,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Returns the next entry, opening what is in the way.
-    pub(crate) fn advance(&mut self, nodes: &dyn Nodes) -> Result<Option<Entry>> {
+    /// Returns the next entry, opening nodes as needed.
+    pub(crate) fn advance(&mut self, nodes: &dyn Nodes) -> Result<Option<DirEntry>> {
         loop {
             match self.peek() {
                 Next::Entry(_) => return Ok(self.take()),
@@ -109,8 +109,8 @@ impl Cursor {
         }
     }
 
-    /// Checks that a node's names are those that stand here.
-    fn check(&self, node: &Ahead, first: Option<&[u8]>, last: Option<&[u8]>) -> Result<()> {
+    /// Checks that a node's names belong at this position.
+    fn check(&self, node: &PendingNode, first: Option<&[u8]>, last: Option<&[u8]>) -> Result<()> {
         let follows = self.floor.is_none() || first > self.floor.as_deref();
         let ends = node.last.is_none() || last == node.last.as_deref();
         if follows && ends && node.depth < MAX_HEIGHT {
@@ -121,7 +121,7 @@ impl Cursor {
     }
 }
 
-/// Finds one name, reading only the nodes that lead to it.
+/// Finds a name, reading only the nodes that lead to it.
 pub(crate) fn find(nodes: &dyn Nodes, listing: ObjectId, name: &[u8]) -> Result<Option<Node>> {
     let mut id = listing;
     for _ in 0..MAX_HEIGHT {
@@ -143,6 +143,6 @@ pub(crate) fn find(nodes: &dyn Nodes, listing: ObjectId, name: &[u8]) -> Result<
 }
 
 fn misplaced(id: &ObjectId) -> Error {
-    let what = format!("object {id} stands in a directory where it does not belong");
+    let what = format!("object {id} is in a directory where it does not belong");
     Error::new(ErrorKind::Corrupt, what)
 }

@@ -11,31 +11,31 @@ use super::name::{bytes_of, names_of};
 use super::patch::{self, TextDiff};
 use super::renames;
 use super::tree::Snapshot;
-use super::walk::LeftOutEntry;
+use super::walk::SkippedEntry;
 use crate::error::{Error, Result};
 
-/// What differs between two snapshots, in the order of the paths' bytes.
+/// The differences between two snapshots, in byte order of their paths.
 #[derive(Debug, Clone)]
 pub struct Diff {
     before: Snapshot,
     after: Snapshot,
     changes: Vec<Change>,
-    lost: Vec<LeftOutEntry>,
+    lost: Vec<SkippedEntry>,
 }
 
-/// How many changes of each sort there are.
+/// The number of changes of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ChangeCounts {
-    /// With another content, target or kind.
+    /// Files and links with different content, target or kind.
     pub edited: u64,
-    /// New.
+    /// New paths.
     pub new: u64,
-    /// Gone.
+    /// Deleted paths.
     pub deleted: u64,
-    /// At another path.
+    /// Renamed files.
     pub renamed: u64,
-    /// With another mode alone.
+    /// Paths that differ only in their mode.
     pub modes: u64,
 }
 
@@ -52,7 +52,7 @@ impl Diff {
         Ok(Self {
             before: before.clone(),
             after: after.clone(),
-            changes: renames::pair(changes),
+            changes: renames::detect(changes),
             lost,
         })
     }
@@ -62,24 +62,28 @@ impl Diff {
         &self.changes
     }
 
-    /// Returns what was captured before and is left out after, with the reason: what
-    /// became of it is not known, so it is no change.
-    pub fn no_longer_captured(&self) -> &[LeftOutEntry] {
+    /// Returns the entries that were captured before and are skipped after, with the
+    /// reason. Their state is unknown, so they are not changes.
+    pub fn no_longer_captured(&self) -> &[SkippedEntry] {
         &self.lost
     }
 
-    /// Returns the changes, one after the other.
+    /// Returns an iterator over the changes.
     pub fn iter(&self) -> std::slice::Iter<'_, Change> {
         self.changes.iter()
     }
 
-    /// Returns whether nothing differs.
+    /// Returns whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Returns the changes at some paths and beneath them; a file that was renamed
-    /// counts with both its paths. No path stands for all of them.
+    /// Keeps only the changes at or below `paths`. A renamed file counts under both its
+    /// paths. An empty list keeps everything.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a path is absolute or contains `..`.
     pub fn only<P: AsRef<Path>>(mut self, paths: &[P]) -> Result<Self> {
         if paths.is_empty() {
             return Ok(self);
@@ -100,7 +104,7 @@ impl Diff {
         Ok(self)
     }
 
-    /// Counts the changes.
+    /// Counts the changes by kind.
     pub fn counts(&self) -> ChangeCounts {
         let mut counts = ChangeCounts::default();
         for change in &self.changes {
@@ -115,7 +119,11 @@ impl Diff {
         counts
     }
 
-    /// Reads what was there before: a file's bytes or a link's target.
+    /// Reads the content before the change: a file's bytes or a link's target.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the content is damaged or cannot be read.
     pub fn before(&self, change: &Change) -> Result<Option<Vec<u8>>> {
         match &change.before {
             Some(state) => self.before.bytes(change.old_path(), state),
@@ -123,10 +131,13 @@ impl Diff {
         }
     }
 
-    /// Reads what is there after: a file's bytes or a link's target.
+    /// Reads the content after the change: a file's bytes or a link's target.
     ///
-    /// Where the later side is the present, a file that changed since it was
-    /// compared is an error of the kind [`Conflict`](crate::ErrorKind::Conflict).
+    /// # Errors
+    ///
+    /// Fails if the content is damaged or cannot be read. If the later side is the
+    /// present workspace and the file changed since the comparison, the error kind is
+    /// [`Conflict`](crate::ErrorKind::Conflict).
     pub fn after(&self, change: &Change) -> Result<Option<Vec<u8>>> {
         match &change.after {
             Some(state) => self.after.bytes(&change.path, state),
@@ -135,15 +146,23 @@ impl Diff {
     }
 
     /// Compares both sides of a change line by line.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the content of either side cannot be read.
     pub fn text(&self, change: &Change, context_lines: usize) -> Result<TextDiff> {
         patch::text(self, change, context_lines)
     }
 
-    /// Writes all changes as a patch, which `git apply` takes where no file changed
-    /// that is binary or over 16 MiB.
+    /// Writes all changes as a patch. `git apply` accepts it unless a changed file is
+    /// binary or over 16 MiB.
     ///
-    /// Binary files and files over 16 MiB are only named, and directories are told
-    /// in words, since a patch knows no directories.
+    /// Such files are only named, and directories are described in words, because patches
+    /// cannot express them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the content of a file cannot be read or `out` cannot be written.
     pub fn write_unified(&self, out: &mut dyn io::Write, context_lines: usize) -> Result<()> {
         for change in &self.changes {
             let text = self.text(change, context_lines)?;

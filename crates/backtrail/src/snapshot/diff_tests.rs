@@ -1,4 +1,4 @@
-//! Two trees are compared exactly, at a cost that grows with what differs (F12).
+//! Diffs are exact, and cost as much as there are differences (F12).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use proptest::prelude::*;
 
 use super::change::{Change, ChangeKind};
 use super::diff::Diff;
-use super::entry::{Kind, LeftOutReason, Node};
+use super::entry::{FileKind, Node, SkippedReason};
 use super::name::bytes_of;
 use super::testing::{
     Flat, Item, Items, Memory, dir, file, flatten, named, snapshot, some_tree, store_dir,
 };
 
-/// A path and what happened to it.
+/// A path and its change.
 type Told = (PathBuf, ChangeKind);
 
 fn compare(before: &Items, after: &Items) -> Diff {
@@ -27,12 +27,12 @@ fn lines(diff: &Diff) -> Vec<String> {
     diff.iter().map(Change::to_string).collect()
 }
 
-/// Computes what changed from plain maps, one path at a time, renames aside.
+/// Computes the changes from plain maps, one path at a time, without renames.
 fn truth(before: &Flat, after: &Flat) -> BTreeSet<Told> {
     let known = |path: &Path| {
         path.ancestors().all(|path| {
-            let left_out = |flat: &Flat| matches!(flat.get(path), Some(Item::LeftOut(..)));
-            !left_out(before) && !left_out(after)
+            let skipped = |flat: &Flat| matches!(flat.get(path), Some(Item::Skipped(..)));
+            !skipped(before) && !skipped(after)
         })
     };
     let paths: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
@@ -55,7 +55,7 @@ fn truth(before: &Flat, after: &Flat) -> BTreeSet<Told> {
 fn is_empty(flat: &Flat, dir: &Path) -> bool {
     !flat
         .iter()
-        .any(|(path, item)| path.parent() == Some(dir) && !matches!(item, Item::LeftOut(..)))
+        .any(|(path, item)| path.parent() == Some(dir) && !matches!(item, Item::Skipped(..)))
 }
 
 fn difference(old: &Item, new: &Item) -> Option<ChangeKind> {
@@ -78,7 +78,7 @@ fn difference(old: &Item, new: &Item) -> Option<ChangeKind> {
     }
 }
 
-/// Tells a rename as a deletion and an addition again.
+/// Splits renames into deletions and additions again.
 fn without_renames(diff: &Diff) -> BTreeSet<Told> {
     let mut told = BTreeSet::new();
     for change in diff {
@@ -96,7 +96,7 @@ fn without_renames(diff: &Diff) -> BTreeSet<Told> {
     told
 }
 
-/// Checks that both sides of each change are what the trees hold there.
+/// Checks that both sides of each change match the trees.
 fn check_states(diff: &Diff, before: &Flat, after: &Flat) {
     for change in diff {
         for (flat, path, state, bytes) in [
@@ -119,20 +119,20 @@ fn check_states(diff: &Diff, before: &Flat, after: &Flat) {
                 Some(Item::Dir(mode, _)) => {
                     assert_eq!(state.as_ref().unwrap().mode, Some(*mode));
                 }
-                Some(Item::LeftOut(..)) => panic!("{change} was left out"),
+                Some(Item::Skipped(..)) => panic!("{change} was left out"),
             }
         }
     }
 }
 
-/// Checks that as many files as possible are told as renamed, and as many of them
-/// as possible with their name kept.
+/// Checks that as many files as possible are reported as renamed, and as many of them as
+/// possible under the same file name.
 fn check_renames(diff: &Diff, before: &Flat, after: &Flat) {
     let content = |flat: &Flat, path: &Path| match flat.get(path) {
         Some(Item::File { content, .. }) if !content.is_empty() => Some(content.clone()),
         _ => None,
     };
-    // By content and name: deleted, added, and renamed with the name kept.
+    // By content and name: deleted, added, and renamed with the same name.
     let mut by_name: BTreeMap<(Vec<u8>, PathBuf), [usize; 3]> = BTreeMap::new();
     let mut by_content: BTreeMap<Vec<u8>, [usize; 3]> = BTreeMap::new();
     let mut count = |content: Vec<u8>, path: &Path, what: usize| {
@@ -240,7 +240,7 @@ fn numbered(n: u32, content: &str) -> (Vec<u8>, Item) {
     (format!("name-{n}").into_bytes(), file(content))
 }
 
-/// Makes a tree of `count` files, twelve in a directory.
+/// Builds a tree of `count` files, twelve in a directory.
 fn broad(count: usize) -> Items {
     let mut items = Items::new();
     for d in 0..count.div_ceil(12) {
@@ -261,7 +261,7 @@ fn broad(count: usize) -> Items {
     items
 }
 
-/// Compares two trees and returns the number of nodes read for it.
+/// Compares two trees and returns the number of nodes read.
 fn cost(before: &Items, after: &Items) -> u64 {
     let memory = Arc::new(Memory::default());
     let [old, new] = [before, after].map(|items| snapshot(&memory, items));
@@ -315,7 +315,7 @@ fn ten_changes_in_a_directory_of_a_hundred_thousand_names_read_few_nodes() {
 
 #[test]
 fn a_long_directory_that_grew_a_level_is_still_compared_cheaply() {
-    // Around these sizes the number of levels differs between both sides.
+    // Around these sizes both sides have different numbers of levels.
     for count in [30, 40, 900, 1_100, 30_000, 36_000] {
         let before: Items = (0..count).map(|n| numbered(n, "x")).collect();
         let mut after = before.clone();
@@ -413,12 +413,12 @@ fn every_kind_of_change_is_told_in_words() {
 }
 
 fn ignored() -> Item {
-    Item::LeftOut(LeftOutReason::Ignored, Kind::Dir)
+    Item::Skipped(SkippedReason::Ignored, FileKind::Dir)
 }
 
 #[test]
 fn what_was_left_out_on_either_side_is_no_change() {
-    let large = Item::LeftOut(LeftOutReason::TooLarge, Kind::File);
+    let large = Item::Skipped(SkippedReason::TooLarge, FileKind::File);
     let before = named([
         ("build", dir([("out", file("x"))])),
         ("data", file("small")),
@@ -507,7 +507,7 @@ fn directories_without_end_are_refused_and_do_not_overflow_the_stack() {
         let mut put = |bytes: &[u8]| Ok(memory.put(bytes));
         let mut root = store_dir(0o755, &named([("f", file(content))]), &mut put);
         for _ in 0..20_000 {
-            let entries = [super::entry::Entry {
+            let entries = [super::entry::DirEntry {
                 name: (*b"d").into(),
                 node: Node::Dir(root),
             }];

@@ -1,11 +1,10 @@
-//! A snapshot with some paths changed: only the directories on their way are
-//! written anew.
+//! Edits a snapshot at some paths, rewriting only the directories that lead to them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cursor::Cursor;
-use super::entry::{Dir, Entry, Node, Totals};
+use super::entry::{Dir, DirEntry, Node, Totals};
 use super::name::names_of;
 use super::node::{write_listing, write_root};
 use super::source::Nodes;
@@ -14,26 +13,26 @@ use super::walk::check_depth;
 use crate::error::{Error, Result};
 use crate::objects::ObjectId;
 
-/// What becomes of a path.
+/// The edit of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Edit {
-    /// It goes, with all that is below it.
+    /// Removes it with everything below it.
     Remove,
-    /// It becomes this, with all that is below it.
+    /// Replaces it with this node and everything below that.
     Put(Node),
-    /// It becomes a directory with this mode; what is in it stays.
+    /// Makes it a directory with this mode and keeps its contents.
     Dir(u32),
 }
 
-/// The edits of a directory, by name.
+/// Edits as a tree of names.
 #[derive(Debug, Default)]
-struct Names<'a> {
+struct EditTree<'a> {
     edit: Option<&'a Edit>,
-    below: BTreeMap<&'a [u8], Names<'a>>,
+    below: BTreeMap<&'a [u8], EditTree<'a>>,
 }
 
-impl<'a> Names<'a> {
-    fn of(edits: &'a BTreeMap<PathBuf, Edit>) -> Result<Self> {
+impl<'a> EditTree<'a> {
+    fn new(edits: &'a BTreeMap<PathBuf, Edit>) -> Result<Self> {
         let mut names = Self::default();
         for (path, edit) in edits {
             let mut at = &mut names;
@@ -45,9 +44,9 @@ impl<'a> Names<'a> {
         Ok(names)
     }
 
-    /// Returns whether all that lies below only goes.
+    /// Returns whether everything below is only removed.
     fn only_removes(&self) -> bool {
-        let mut rest: Vec<&Names<'_>> = self.below.values().collect();
+        let mut rest: Vec<&EditTree<'_>> = self.below.values().collect();
         while let Some(names) = rest.pop() {
             if !matches!(names.edit, None | Some(Edit::Remove)) {
                 return false;
@@ -58,10 +57,10 @@ impl<'a> Names<'a> {
     }
 }
 
-impl Drop for Names<'_> {
-    /// One by one: directories lie deeper within each other than a stack holds.
+impl Drop for EditTree<'_> {
+    /// Iterative, because directories may be nested deeper than the stack allows.
     fn drop(&mut self) {
-        let mut rest: Vec<Names<'_>> = std::mem::take(&mut self.below).into_values().collect();
+        let mut rest: Vec<EditTree<'_>> = std::mem::take(&mut self.below).into_values().collect();
         while let Some(mut names) = rest.pop() {
             rest.extend(std::mem::take(&mut names.below).into_values());
         }
@@ -71,14 +70,14 @@ impl Drop for Names<'_> {
 /// Stores a node.
 type Put<'a> = dyn FnMut(&[u8]) -> Result<ObjectId> + 'a;
 
-/// Writes a snapshot with some paths changed, and returns its name. The workspace
-/// itself is the empty path; only its mode can be changed.
+/// Writes a snapshot with some paths changed and returns its id. The workspace itself is
+/// the empty path; only its mode can be changed.
 pub(crate) fn edit(
     snapshot: &Snapshot,
     edits: &BTreeMap<PathBuf, Edit>,
     put: &mut Put<'_>,
 ) -> Result<(ObjectId, Dir)> {
-    let names = Names::of(edits)?;
+    let names = EditTree::new(edits)?;
     let root = snapshot.root();
     let mode = match names.edit {
         Some(Edit::Dir(mode)) => *mode,
@@ -100,25 +99,25 @@ struct Editor<'a, 'p> {
     path: PathBuf,
 }
 
-/// A directory that is being written anew.
-struct Open<'n> {
+/// A directory that is being rewritten.
+struct OpenDir<'n> {
     mode: u32,
     entries: BTreeMap<Box<[u8]>, Node>,
-    /// The edits that are still to be done in it.
-    edits: std::collections::btree_map::Iter<'n, &'n [u8], Names<'n>>,
+    /// The edits in it that are still to be made.
+    edits: std::collections::btree_map::Iter<'n, &'n [u8], EditTree<'n>>,
 }
 
-/// What becomes of a name.
-enum Became {
+/// The result of editing a name.
+enum Edited {
     Node(Option<Node>),
-    /// A directory that is to be written anew, from this listing.
+    /// A directory to be rewritten, starting from this listing.
     Dir(Option<ObjectId>, u32),
 }
 
 impl Editor<'_, '_> {
-    /// Writes the directories on the way of all edits anew, the deepest first.
-    fn tree<'n>(&mut self, listing: ObjectId, mode: u32, names: &'n Names<'n>) -> Result<Dir> {
-        let mut open: Vec<Open<'n>> = vec![self.open(Some(listing), mode, names)?];
+    /// Rewrites all directories that lead to an edit, the deepest first.
+    fn tree<'n>(&mut self, listing: ObjectId, mode: u32, names: &'n EditTree<'n>) -> Result<Dir> {
+        let mut open: Vec<OpenDir<'n>> = vec![self.open(Some(listing), mode, names)?];
         loop {
             let depth = open.len();
             let top = open.last_mut().expect("the root is written last");
@@ -133,14 +132,14 @@ impl Editor<'_, '_> {
                 continue;
             };
             self.path.push(super::name::os_str(name));
-            match self.became(top.entries.remove(*name), below)? {
-                Became::Node(node) => {
+            match self.apply(top.entries.remove(*name), below)? {
+                Edited::Node(node) => {
                     if let Some(node) = node {
                         top.entries.insert((*name).into(), node);
                     }
                     self.path.pop();
                 }
-                Became::Dir(listing, mode) => {
+                Edited::Dir(listing, mode) => {
                     check_depth(depth, &self.path)?;
                     open.push(self.open(listing, mode, below)?);
                 }
@@ -152,28 +151,28 @@ impl Editor<'_, '_> {
         &self,
         listing: Option<ObjectId>,
         mode: u32,
-        names: &'n Names<'n>,
-    ) -> Result<Open<'n>> {
+        names: &'n EditTree<'n>,
+    ) -> Result<OpenDir<'n>> {
         let mut entries = BTreeMap::new();
         let mut cursor = listing.map(Cursor::new).unwrap_or_default();
         while let Some(entry) = cursor.advance(self.nodes)? {
             entries.insert(entry.name, entry.node);
         }
-        Ok(Open {
+        Ok(OpenDir {
             mode,
             entries,
             edits: names.below.iter(),
         })
     }
 
-    fn write(&mut self, open: Open<'_>) -> Result<Dir> {
+    fn write(&mut self, open: OpenDir<'_>) -> Result<Dir> {
         let mut totals = Totals::default();
-        let entries: Vec<Entry> = open
+        let entries: Vec<DirEntry> = open
             .entries
             .into_iter()
             .map(|(name, node)| {
                 totals.add(&node);
-                Entry { name, node }
+                DirEntry { name, node }
             })
             .collect();
         Ok(Dir {
@@ -183,22 +182,22 @@ impl Editor<'_, '_> {
         })
     }
 
-    fn became(&self, before: Option<Node>, names: &Names<'_>) -> Result<Became> {
+    fn apply(&self, before: Option<Node>, names: &EditTree<'_>) -> Result<Edited> {
         let node = match (names.edit, before) {
-            (Some(Edit::Remove), _) => return Ok(Became::Node(None)),
+            (Some(Edit::Remove), _) => return Ok(Edited::Node(None)),
             (Some(Edit::Put(node)), _) => Some(node.clone()),
             (Some(Edit::Dir(mode)), Some(Node::Dir(dir))) => {
                 Some(Node::Dir(Dir { mode: *mode, ..dir }))
             }
-            (Some(Edit::Dir(mode)), _) => return Ok(Became::Dir(None, *mode)),
+            (Some(Edit::Dir(mode)), _) => return Ok(Edited::Dir(None, *mode)),
             (None, before) => before,
         };
         match node {
-            node if names.below.is_empty() => Ok(Became::Node(node)),
-            Some(Node::Dir(dir)) => Ok(Became::Dir(Some(dir.listing), dir.mode)),
-            // A file in the place of a directory: what was in that is gone with it.
-            node if names.only_removes() => Ok(Became::Node(node)),
-            _ => Err(no_directory(&self.path)),
+            node if names.below.is_empty() => Ok(Edited::Node(node)),
+            Some(Node::Dir(dir)) => Ok(Edited::Dir(Some(dir.listing), dir.mode)),
+            // A file replaces a directory, whose contents are gone with it.
+            node if names.only_removes() => Ok(Edited::Node(node)),
+            _ => Err(not_a_directory(&self.path)),
         }
     }
 }
@@ -207,9 +206,9 @@ fn bytes(name: &std::ffi::OsStr) -> Box<[u8]> {
     name.as_encoded_bytes().into()
 }
 
-fn no_directory(path: &Path) -> Error {
+fn not_a_directory(path: &Path) -> Error {
     let what = format!(
-        "{} is no directory, and nothing can be in it",
+        "{} is not a directory, so nothing can be in it",
         path.display()
     );
     Error::invalid(what)

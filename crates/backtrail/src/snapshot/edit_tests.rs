@@ -1,4 +1,4 @@
-//! A snapshot that is edited is the snapshot of the edited tree.
+//! An edited snapshot equals the snapshot of the edited tree.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,24 +7,24 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::edit::{Edit, edit};
-use super::entry::{Kind, LeftOutReason, Node};
+use super::entry::{FileKind, Node, SkippedReason};
 use super::testing::{Item, Items, Memory, dir, file, named, snapshot, some_tree};
 use super::tree::Snapshot;
 use crate::objects::ObjectId;
 
-/// Edits without being able to read what is written: it is not stored yet.
+/// Edits without being able to read what is written, because it is not stored yet.
 fn edited(before: &Snapshot, edits: &BTreeMap<PathBuf, Edit>) -> crate::Result<ObjectId> {
     let elsewhere = Memory::default();
     edit(before, edits, &mut |bytes| Ok(elsewhere.put(bytes))).map(|(id, _)| id)
 }
 
-/// Returns what makes one snapshot another.
+/// Returns the edits that turn one snapshot into another.
 fn edits(before: &Snapshot, after: &Snapshot) -> BTreeMap<PathBuf, Edit> {
     let differences = before.differences(after, None).unwrap();
     let edit = |before: Option<Node>, after: Option<Node>| match (before, after) {
         (_, None) => Edit::Remove,
-        // What was left out had nothing below it that is known.
-        (Some(Node::LeftOut(_)), Some(node)) => Edit::Put(node),
+        // Nothing is known below a skipped entry.
+        (Some(Node::Skipped(_)), Some(node)) => Edit::Put(node),
         (_, Some(Node::Dir(dir))) => Edit::Dir(dir.mode),
         (_, Some(node)) => Edit::Put(node),
     };
@@ -34,7 +34,7 @@ fn edits(before: &Snapshot, after: &Snapshot) -> BTreeMap<PathBuf, Edit> {
         .collect()
 }
 
-/// Takes away what is no difference.
+/// Clears flags that are not differences.
 fn not_ignored(mut items: Items) -> Items {
     for item in items.values_mut() {
         match item {
@@ -76,15 +76,15 @@ fn only_the_directories_on_the_way_are_read() {
 #[test]
 fn nothing_is_put_where_no_directory_is() {
     let memory = Arc::new(Memory::default());
-    let left_out = Item::LeftOut(LeftOutReason::Ignored, Kind::Dir);
-    let before = snapshot(&memory, &named([("f", file("1")), ("l", left_out)]));
+    let skipped = Item::Skipped(SkippedReason::Ignored, FileKind::Dir);
+    let before = snapshot(&memory, &named([("f", file("1")), ("l", skipped)]));
     for path in ["f/x", "l/x", "none/x"] {
         let edits = BTreeMap::from([(PathBuf::from(path), Edit::Dir(0o755))]);
         assert!(edited(&before, &edits).is_err(), "{path}");
     }
 }
 
-/// Deeper than the stack of a thread holds if one call is made for each.
+/// Nested deeper than a thread's stack could hold with one call per directory.
 #[test]
 fn directories_are_made_and_removed_as_deep_as_a_snapshot_may_have_them() {
     let memory = Arc::new(Memory::default());
@@ -100,7 +100,7 @@ fn directories_are_made_and_removed_as_deep_as_a_snapshot_may_have_them() {
     let remove = make.into_keys().map(|path| (path, Edit::Remove)).collect();
     let deep = memory.snapshot(root);
     assert_eq!(edited(&deep, &remove).unwrap(), empty.id());
-    // A file in the place of all of them.
+    // A file replaces all of them.
     let mut file: BTreeMap<PathBuf, Edit> = remove;
     let node = Node::Link {
         target: b"x"[..].into(),

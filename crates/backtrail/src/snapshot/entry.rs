@@ -1,4 +1,4 @@
-//! What a directory holds, as a snapshot keeps it.
+//! The entries of a directory in a snapshot.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::objects::ObjectId;
 
-/// One name in a directory, and what it was.
+/// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
-    /// Not empty, without `/` and NUL, neither `.` nor `..`.
+pub(crate) struct DirEntry {
+    /// Not empty, without `/` or NUL, and neither `.` nor `..`.
     pub(crate) name: Box<[u8]>,
     pub(crate) node: Node,
 }
 
-/// What a name stands for.
+/// The thing a name refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
     File {
@@ -22,7 +22,7 @@ pub(crate) enum Node {
         mode: u32,
         size: u64,
         content: ObjectId,
-        /// Whether ignore rules named it when it was captured.
+        /// Whether ignore rules matched it when it was captured.
         ignored: bool,
     },
     Link {
@@ -30,11 +30,11 @@ pub(crate) enum Node {
         ignored: bool,
     },
     Dir(Dir),
-    /// Seen, and not captured.
-    LeftOut(LeftOut),
+    /// Found but not captured.
+    Skipped(Skipped),
 }
 
-/// A directory: its mode and what is in it.
+/// A directory: its mode and its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dir {
     pub(crate) mode: u32,
@@ -43,31 +43,32 @@ pub(crate) struct Dir {
     pub(crate) totals: Totals,
 }
 
-/// What there is in a directory and all those below it.
+/// Totals for a directory and everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Totals {
-    /// Files and links that were captured.
+    /// The number of captured files and links.
     pub files: u64,
-    /// The bytes of those files.
+    /// The total size of those files.
     pub bytes: u64,
-    /// Entries that were seen and not captured, `.git` aside.
-    pub left_out: u64,
+    /// The number of skipped entries, not counting `.git`.
+    pub skipped: u64,
 }
 
-/// An entry that was seen and not captured.
+/// An entry that was found but not captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LeftOut {
-    pub(crate) reason: LeftOutReason,
-    pub(crate) kind: Kind,
-    /// The length of a file; 0 for everything else.
+pub(crate) struct Skipped {
+    pub(crate) reason: SkippedReason,
+    pub(crate) kind: FileKind,
+    /// The length of a file; 0 for anything else.
     pub(crate) size: u64,
 }
 
-/// What kind of thing a name stands for.
+/// The kind of a file system entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A symbolic link.
@@ -82,21 +83,21 @@ pub enum Kind {
     Device,
 }
 
-/// Why an entry was not captured.
+/// The reason why an entry was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum LeftOutReason {
-    /// Ignore rules name it: a directory, a file too large to be kept all the
-    /// same, or anything in `.backtrailignore`.
+pub enum SkippedReason {
+    /// Ignore rules match it: a directory, a file too large to be kept anyway, or
+    /// anything in `.backtrailignore`.
     Ignored,
-    /// A file over the cap.
+    /// A file larger than the cap.
     TooLarge,
     /// It could not be read.
     Unreadable,
     /// A socket, named pipe or device.
     Special,
-    /// A file that changed whenever it was read.
+    /// A file that changed every time it was read.
     Unstable,
     /// A directory on another file system.
     OtherFileSystem,
@@ -104,12 +105,12 @@ pub enum LeftOutReason {
     Git,
     /// The store itself.
     Store,
-    /// A directory so deep within others that no snapshot of it could be read.
+    /// A directory nested too deep for a snapshot to be read.
     TooDeep,
 }
 
 impl Totals {
-    /// Adds one entry, with all that is below it.
+    /// Adds an entry with everything below it.
     pub(crate) fn add(&mut self, node: &Node) {
         match node {
             Node::File { size, .. } => {
@@ -120,16 +121,16 @@ impl Totals {
             Node::Dir(dir) => {
                 self.files += dir.totals.files;
                 self.bytes = self.bytes.saturating_add(dir.totals.bytes);
-                self.left_out += dir.totals.left_out;
+                self.skipped += dir.totals.skipped;
             }
-            Node::LeftOut(left_out) if left_out.reason == LeftOutReason::Git => {}
-            Node::LeftOut(_) => self.left_out += 1,
+            Node::Skipped(skipped) if skipped.reason == SkippedReason::Git => {}
+            Node::Skipped(_) => self.skipped += 1,
         }
     }
 }
 
-impl LeftOutReason {
-    /// Returns the reason as it is written.
+impl SkippedReason {
+    /// Returns the reason as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ignored => "ignored",
@@ -145,8 +146,8 @@ impl LeftOutReason {
     }
 }
 
-impl fmt::Display for LeftOutReason {
-    /// Says the reason in words.
+impl fmt::Display for SkippedReason {
+    /// Describes the reason in a few words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Ignored => "ignored",

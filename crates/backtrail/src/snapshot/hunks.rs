@@ -1,9 +1,9 @@
-//! Finds what differs between two lists of lines, within bounds.
+//! Finds the differences between two lists of lines, within bounds.
 //!
-//! The histogram finds differences that read well, in time that can grow with the
-//! product of both lengths. Long texts are therefore first cut at the lines that
-//! each side has exactly once, as far as they come in the same order, and only what
-//! lies between is compared. Where even that is too much, it is replaced whole.
+//! The histogram algorithm finds readable differences, but its time can grow with the
+//! product of both lengths. Long texts are therefore first split at lines that occur
+//! exactly once on each side and in the same order, and only the parts between them are
+//! compared. A part that is still too large is replaced as a whole.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,23 +13,23 @@ use imara_diff::{Algorithm, Diff, Hunk, IndentHeuristic, IndentLevel, InternedIn
 /// How much may be compared, as a product of lengths in lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Up to this the whole is compared at once.
+    /// Up to this product, the texts are compared in one go.
     pub(super) at_once: u64,
-    /// What may be spent on all parts of what is longer.
+    /// The budget for all parts of longer texts.
     pub(super) in_parts: u64,
 }
 
 impl Bounds {
-    /// What takes about a second, at worst.
+    /// Takes about a second in the worst case.
     pub(super) const USUAL: Self = Self {
         at_once: 5_000 * 5_000,
         in_parts: 14_000 * 14_000,
     };
 }
 
-/// Returns what differs, in order; between two hunks there are equal lines.
+/// Returns the hunks in order; between two hunks there are equal lines.
 pub(super) fn hunks(input: &InternedInput<&[u8]>, bounds: Bounds) -> Vec<Hunk> {
-    let mut search = Search {
+    let mut search = HunkSearch {
         input,
         budget: bounds.in_parts,
         hunks: Vec::new(),
@@ -50,20 +50,19 @@ pub(super) fn hunks(input: &InternedInput<&[u8]>, bounds: Bounds) -> Vec<Hunk> {
 }
 
 /// The same part of both texts.
-type Part = (Range<usize>, Range<usize>);
+type TextPart = (Range<usize>, Range<usize>);
 
-fn area((before, after): &Part) -> u64 {
+fn area((before, after): &TextPart) -> u64 {
     (before.len() as u64).saturating_mul(after.len() as u64)
 }
 
-struct Search<'a> {
+struct HunkSearch<'a> {
     input: &'a InternedInput<&'a [u8]>,
     budget: u64,
     hunks: Vec<Hunk>,
 }
 
-impl Search<'_> {
-    /// Compares one part.
+impl HunkSearch<'_> {
     fn part(&mut self, before: Range<usize>, after: Range<usize>) {
         let part = self.trim(before, after);
         let area = area(&part);
@@ -79,7 +78,7 @@ impl Search<'_> {
             return;
         }
         self.budget -= area;
-        let mut names = Names::default();
+        let mut names = Renumbering::default();
         let before = names.rename(&self.input.before[part.0.clone()]);
         let after = names.rename(&self.input.after[part.1.clone()]);
         let mut diff = Diff::default();
@@ -98,8 +97,8 @@ impl Search<'_> {
         self.hunks.extend(hunks);
     }
 
-    /// Cuts equal lines off both ends.
-    fn trim(&self, before: Range<usize>, after: Range<usize>) -> Part {
+    /// Removes equal lines from both ends.
+    fn trim(&self, before: Range<usize>, after: Range<usize>) -> TextPart {
         let (old, new) = (
             &self.input.before[before.clone()],
             &self.input.after[after.clone()],
@@ -114,8 +113,8 @@ impl Search<'_> {
     }
 }
 
-/// Tells a hunk of a part by the lines of the whole.
-fn within((before, after): &Part, hunk: &Hunk) -> Hunk {
+/// Converts a hunk of a part to line numbers of the whole text.
+fn within((before, after): &TextPart, hunk: &Hunk) -> Hunk {
     let shift = |lines: &Range<u32>, by: usize| lines.start + by as u32..lines.end + by as u32;
     Hunk {
         before: shift(&hunk.before, before.start),
@@ -123,14 +122,15 @@ fn within((before, after): &Part, hunk: &Hunk) -> Hunk {
     }
 }
 
-/// Numbers the lines of a part from 0, so that it costs no more than its length.
+/// Renumbers the lines of a part from 0, so that comparing it costs no more than its
+/// length.
 #[derive(Default)]
-struct Names {
+struct Renumbering {
     new: HashMap<Token, Token>,
     old: Vec<Token>,
 }
 
-impl Names {
+impl Renumbering {
     fn rename(&mut self, lines: &[Token]) -> Vec<Token> {
         let renamed = lines.iter().map(|line| {
             *self.new.entry(*line).or_insert_with(|| {
@@ -142,9 +142,9 @@ impl Names {
     }
 }
 
-/// Returns the longest sequence of lines that stand once on each side and in the same
-/// order on both, as their places.
-fn anchors(input: &InternedInput<&[u8]>, (before, after): &Part) -> Vec<(usize, usize)> {
+/// Returns the positions of the longest sequence of lines that occur once on each side,
+/// in the same order.
+fn anchors(input: &InternedInput<&[u8]>, (before, after): &TextPart) -> Vec<(usize, usize)> {
     let count = input.interner.num_tokens() as usize;
     let old = only_places(&input.before[before.clone()], before.start, count);
     let new = only_places(&input.after[after.clone()], after.start, count);
@@ -153,37 +153,37 @@ fn anchors(input: &InternedInput<&[u8]>, (before, after): &Part) -> Vec<(usize, 
     longest_increasing(&both)
 }
 
-/// Where a line stands.
+/// Where a line occurs.
 #[derive(Clone, Copy)]
-enum Place {
+enum LinePlace {
     Nowhere,
     Once(usize),
     Often,
 }
 
-fn both_once(places: (Place, Place)) -> Option<(usize, usize)> {
+fn both_once(places: (LinePlace, LinePlace)) -> Option<(usize, usize)> {
     match places {
-        (Place::Once(before), Place::Once(after)) => Some((before, after)),
+        (LinePlace::Once(before), LinePlace::Once(after)) => Some((before, after)),
         _ => None,
     }
 }
 
-fn only_places(lines: &[Token], first: usize, count: usize) -> Vec<Place> {
-    let mut places = vec![Place::Nowhere; count];
+fn only_places(lines: &[Token], first: usize, count: usize) -> Vec<LinePlace> {
+    let mut places = vec![LinePlace::Nowhere; count];
     for (at, line) in lines.iter().enumerate() {
         let place = &mut places[line.0 as usize];
         *place = match place {
-            Place::Nowhere => Place::Once(first + at),
-            _ => Place::Often,
+            LinePlace::Nowhere => LinePlace::Once(first + at),
+            _ => LinePlace::Often,
         };
     }
     places
 }
 
-/// Returns the longest part of a list in which the second numbers grow, too.
+/// Returns the longest subsequence in which the second numbers increase too.
 fn longest_increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // For each length, the last of those sequences that ends lowest; and what
-    // precedes each pair in the longest sequence that it ends.
+    // For each length, the sequence of that length that ends lowest; and for each pair,
+    // its predecessor in the longest sequence that it ends.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous = vec![None; pairs.len()];
     for (at, pair) in pairs.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Three texts become one, line by line.
+//! Three-way merge of texts, line by line.
 //!
-//! Lines are bytes: their ends count, and so does a last line without one. What two
-//! sides changed apart from each other is taken from both; what they changed in the
-//! same place only where they made the same of it. Changes that touch are in the same
-//! place, as git has it.
+//! Lines are bytes, including their line ends; a last line without one is a line too.
+//! Changes in separate places are taken from both sides. Changes in the same place are
+//! only taken if both sides made the same change. As in git, changes that touch are in
+//! the same place.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -12,20 +12,20 @@ use imara_diff::{Hunk, InternedInput};
 
 use super::hunks::{self, Bounds};
 
-/// A place that two sides made something different of.
+/// A place that the two sides changed differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Clash {
-    /// The first line of it in our text, counted from 1.
+    /// Its first line in our text, counted from 1.
     pub(crate) line: u64,
     pub(crate) ours: Vec<u8>,
     pub(crate) base: Vec<u8>,
     pub(crate) theirs: Vec<u8>,
 }
 
-/// Puts together what two sides made of a text, or says where they clash.
+/// Merges the changes of two sides to `base`, or returns the places where they clash.
 pub(crate) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Vec<Clash>> {
-    let mut ours = Side::new(base, ours);
-    let mut theirs = Side::new(base, theirs);
+    let mut ours = MergeSide::new(base, ours);
+    let mut theirs = MergeSide::new(base, theirs);
     let mut merged = Vec::new();
     let mut clashes = Vec::new();
     let mut at = 0;
@@ -56,17 +56,17 @@ pub(crate) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, 
     }
 }
 
-/// What one side made of the text.
-struct Side<'a> {
+/// The changes of one side.
+struct MergeSide<'a> {
     base: Vec<&'a [u8]>,
     lines: Vec<&'a [u8]>,
-    /// What is still ahead, the next one last.
+    /// The hunks ahead, in reverse order.
     hunks: Vec<Hunk>,
-    /// How many lines it has more, or fewer, up to here.
+    /// The difference in lines up to here.
     shift: isize,
 }
 
-impl<'a> Side<'a> {
+impl<'a> MergeSide<'a> {
     fn new(base: &'a [u8], text: &'a [u8]) -> Self {
         let input = InternedInput::new(base, text);
         let mut hunks = hunks::hunks(&input, Bounds::USUAL);
@@ -83,14 +83,14 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Returns the lines of the text that a side's next change is about.
+    /// Returns the lines of the base text that the side's next hunk changes.
     fn next(&self) -> Option<Range<usize>> {
         let hunk = self.hunks.last()?;
         Some(hunk.before.start as usize..hunk.before.end as usize)
     }
 
-    /// Goes past a place, and returns the lines that stand there on this side, and
-    /// whether it changed them.
+    /// Moves past a place and returns the lines of this side there, and whether the side
+    /// changed them.
     fn take(&mut self, place: &Range<usize>) -> (Range<usize>, bool) {
         let start = place.start.saturating_add_signed(self.shift);
         let mut changed = false;
@@ -103,9 +103,9 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Returns the next lines of the text that were changed, with all changes that touch
-/// each other.
-fn next_place(ours: &Side<'_>, theirs: &Side<'_>) -> Option<Range<usize>> {
+/// Returns the next changed lines of the base text, merged with all changes that touch
+/// them.
+fn next_place(ours: &MergeSide<'_>, theirs: &MergeSide<'_>) -> Option<Range<usize>> {
     let first = match (ours.next(), theirs.next()) {
         (Some(a), Some(b)) if b.start < a.start => b,
         (Some(a), _) => a,
@@ -126,7 +126,7 @@ fn next_place(ours: &Side<'_>, theirs: &Side<'_>) -> Option<Range<usize>> {
     }
 }
 
-fn ahead(side: &Side<'_>) -> Peekable<impl Iterator<Item = Range<usize>>> {
+fn ahead(side: &MergeSide<'_>) -> Peekable<impl Iterator<Item = Range<usize>>> {
     let hunks = side.hunks.iter().rev();
     let ranges = hunks.map(|hunk| hunk.before.start as usize..hunk.before.end as usize);
     ranges.peekable()

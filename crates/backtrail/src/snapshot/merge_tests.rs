@@ -1,4 +1,4 @@
-//! What becomes of three texts.
+//! Three-way merges of texts.
 
 use super::*;
 
@@ -57,19 +57,19 @@ fn changes_that_overlap_or_touch_clash_with_what_each_made_of_it() {
         merged(base, "1\nO\n3\n4\n", "1\nT\n3\n4\n"),
         Err(vec![clash(2, "O\n", "2\n", "T\n")])
     );
-    // One line beside the other.
+    // Adjacent lines.
     assert_eq!(
         merged(base, "1\nO\n3\n4\n", "1\n2\nT\n4\n"),
         Err(vec![clash(2, "O\n3\n", "2\n3\n", "2\nT\n")])
     );
-    // Added behind what the other side takes away.
+    // Added after lines that the other side removes.
     assert_eq!(
         merged("1\n2\n", "1\n2\n3\n", "1\n"),
         Err(vec![clash(2, "2\n3\n", "2\n", "")])
     );
-    // Both add something at the same place.
+    // Both add something in the same place.
     assert!(merged(base, "1\n2\nO\n3\n4\n", "1\n2\nT\n3\n4\n").is_err());
-    // A line between them is enough.
+    // One line between them is enough.
     assert_eq!(clean(base, "1\nO\n3\n4\n", "1\n2\n3\nT\n"), "1\nO\n3\nT\n");
 }
 
@@ -91,7 +91,7 @@ fn line_ends_and_a_missing_last_one_are_bytes_like_others() {
     assert_eq!(clean("1\n2\n3", "1\n2\n3\n", "X\n2\n3"), "X\n2\n3\n");
     assert_eq!(clean("1\n2\n3", "1\n2\n3\n4", "X\n2\n3"), "X\n2\n3\n4");
     assert!(merged("1\n2\n3", "1\n2\n3\n", "1\n2\nX").is_err());
-    // Another line end is another line.
+    // A line with a different line end is a different line.
     assert!(merged("1\r\n2\r\n", "1\n2\n", "1\r\nX\r\n").is_err());
     assert_eq!(
         clean("1\r\n2\r\n3\r\n", "0\r\n2\r\n3\r\n", "1\r\n2\r\n4\r\n"),

@@ -1,4 +1,4 @@
-//! The state of a workspace, by content.
+//! Snapshots: the content of a workspace at one moment.
 
 mod change;
 mod check;
@@ -15,31 +15,31 @@ mod hunks;
 pub(crate) mod merge;
 pub(crate) mod name;
 pub(crate) mod node;
+pub(crate) mod node_cache;
 #[cfg(test)]
 mod node_tests;
 pub(crate) mod patch;
 #[cfg(test)]
 mod patch_tests;
-pub(crate) mod pieces;
-pub(crate) mod remembered;
 mod renames;
 pub(crate) mod scan;
 pub(crate) mod source;
 #[cfg(test)]
 mod testing;
 pub(crate) mod text;
+pub(crate) mod text_change;
 mod tree;
 #[cfg(test)]
 mod tree_tests;
 mod walk;
 
 pub use change::{Change, ChangeKind, FileState};
-pub(crate) use check::{Missing, missing_of};
+pub(crate) use check::{Missing, find_missing};
 pub(crate) use compare::Difference;
 pub use diff::{ChangeCounts, Diff};
-pub use entry::{Kind, LeftOutReason, Totals};
+pub use entry::{FileKind, SkippedReason, Totals};
 pub(crate) use name::shown;
 pub use patch::TextDiff;
-pub use scan::{LargeDir, Limits, Progress, ScanProgress, ScanStage, TooMuch};
+pub use scan::{LargeDir, Progress, ScanProgress, ScanStage, SnapshotLimits, TooMuch};
 pub use tree::Snapshot;
-pub use walk::{Entries, LeftOutEntries, LeftOutEntry};
+pub use walk::{Entries, SkippedEntries, SkippedEntry};

@@ -1,4 +1,4 @@
-//! Names of files: from bytes, for people, for patches and for JSON.
+//! File names: converted from bytes, and formatted for display, patches and JSON.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -8,9 +8,8 @@ use std::path::{Component, Path};
 use serde::ser::SerializeMap;
 
 use crate::error::{Error, Result};
-use crate::trail::present::to_hex;
+use crate::hex::to_hex;
 
-/// Returns a name's bytes as part of a path.
 pub(crate) fn os_str(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)
 }
@@ -19,7 +18,7 @@ pub(crate) fn bytes_of(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// Returns the names along a path within a workspace; none for the workspace itself.
+/// Returns the names along a path within a workspace; empty for the workspace itself.
 pub(crate) fn names_of(path: &Path) -> Result<Vec<&[u8]>> {
     let mut names = Vec::new();
     for component in path.components() {
@@ -35,8 +34,8 @@ pub(crate) fn names_of(path: &Path) -> Result<Vec<&[u8]>> {
     Ok(names)
 }
 
-/// Returns a path as one line for people: what could command a terminal, and what
-/// is not UTF-8, is written as an escape.
+/// Formats a path for display on one line: control characters and bytes that are not
+/// UTF-8 are escaped.
 pub(crate) fn shown(path: &Path) -> String {
     let mut out = String::new();
     for chunk in bytes_of(path).utf8_chunks() {
@@ -54,8 +53,8 @@ pub(crate) fn shown(path: &Path) -> String {
     out
 }
 
-/// Returns a name as patches spell it: as it is, or in quotes, as C would, where it
-/// holds what would break the line or the terminal.
+/// Formats a name for a patch: unchanged, or in C-style quotes if it contains characters
+/// that would break the line or control a terminal.
 pub(crate) fn quoted_for_patch(prefix: &str, name: &[u8]) -> String {
     let mut out = String::from(prefix);
     let mut plain = true;
@@ -92,13 +91,13 @@ fn escape(out: &mut String, byte: u8) {
     }
 }
 
-/// Returns whether a character could command a terminal or reorder its text.
+/// Returns whether a character could control a terminal or reorder its text.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Writes a path as text and, where that is lossy, its bytes as well.
+/// Writes a path as text and, if that is lossy, its bytes in hex as well.
 pub(crate) fn serialize_path<M: SerializeMap>(
     map: &mut M,
     keys: [&'static str; 2],

@@ -1,16 +1,16 @@
-//! How directories are written as objects.
+//! The encoding of directories as objects.
 //!
-//! A listing is a list of entries in the order of their names' bytes. A long one
-//! is cut into nodes after names whose hash says so, and the list of nodes is cut
-//! the same way, so that a change in a directory of a hundred thousand files
-//! writes a few small nodes. Where it is cut depends on the names alone: the same
-//! listing is the same objects, however it came about.
+//! A listing is a list of entries in byte order of their names. A long listing is split
+//! into nodes after names whose hash says so, and the list of nodes is split the same
+//! way. So a change in a directory of a hundred thousand files writes only a few small
+//! nodes. The split depends on the names alone: the same listing always gives the same
+//! objects.
 
-use super::entry::{Dir, Entry, Kind, LeftOut, LeftOutReason, Node, Totals};
+use super::entry::{Dir, DirEntry, FileKind, Node, Skipped, SkippedReason, Totals};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 
-/// The version of nodes that this engine writes.
+/// The version of nodes that this version writes.
 const VERSION: u8 = 1;
 const MAGIC: &[u8] = b"btn";
 
@@ -25,7 +25,7 @@ const LEFT_OUT: u8 = 4;
 
 const IGNORED: u8 = 1;
 
-/// A node is cut, on average, after this many bits of its names' hashes.
+/// The number of hash bits that decide a split, and so the average node length.
 const CUT_BITS: u32 = 5;
 
 /// A child of a branch.
@@ -36,17 +36,17 @@ pub(crate) struct Child {
     pub(crate) id: ObjectId,
 }
 
-/// What an object of a listing holds.
+/// A decoded node of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Listing {
-    Leaf(Vec<Entry>),
+    Leaf(Vec<DirEntry>),
     Branch(Vec<Child>),
 }
 
-/// Writes a listing and returns its topmost node. `entries` are in the order of
-/// their names' bytes, none twice.
+/// Writes a listing and returns its topmost node. `entries` must be sorted by name,
+/// without duplicates.
 pub(crate) fn write_listing(
-    entries: &[Entry],
+    entries: &[DirEntry],
     put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>,
 ) -> Result<ObjectId> {
     let mut level = Vec::new();
@@ -72,7 +72,7 @@ pub(crate) fn write_listing(
     Ok(level[0].id)
 }
 
-/// Writes a snapshot of a directory with nothing in it, and returns its name.
+/// Writes a snapshot of an empty directory and returns its id.
 pub(crate) fn write_empty(
     mode: u32,
     put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>,
@@ -98,7 +98,7 @@ fn write_branches(
         write_bytes(&mut bytes, &child.last);
         bytes.extend_from_slice(child.id.as_bytes());
         held += 1;
-        // Two at least, so that every level is shorter than the one below.
+        // At least two, so that every level is shorter than the one below.
         if n + 1 == children.len() || (held > 1 && is_cut(&child.last, height)) {
             level.push(Child {
                 last: child.last.clone(),
@@ -119,7 +119,7 @@ fn is_cut(name: &[u8], height: u32) -> bool {
     (bits >> shift).trailing_zeros() >= CUT_BITS
 }
 
-/// Writes a snapshot: its topmost directory.
+/// Encodes the root of a snapshot.
 pub(crate) fn write_root(root: &Dir) -> Vec<u8> {
     let mut bytes = begin(ROOT);
     write_dir(&mut bytes, root);
@@ -133,7 +133,7 @@ fn begin(kind: u8) -> Vec<u8> {
     bytes
 }
 
-fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
+fn write_entry(out: &mut Vec<u8>, entry: &DirEntry) {
     write_bytes(out, &entry.name);
     match &entry.node {
         Node::File {
@@ -155,13 +155,13 @@ fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
             out.push(DIR);
             write_dir(out, dir);
         }
-        Node::LeftOut(left_out) => {
+        Node::Skipped(skipped) => {
             out.extend_from_slice(&[
                 LEFT_OUT,
-                reason_code(left_out.reason),
-                kind_code(left_out.kind),
+                reason_code(skipped.reason),
+                kind_code(skipped.kind),
             ]);
-            write_number(out, left_out.size);
+            write_number(out, skipped.size);
         }
     }
 }
@@ -170,7 +170,7 @@ fn write_dir(out: &mut Vec<u8>, dir: &Dir) {
     write_number(out, u64::from(dir.mode));
     write_number(out, dir.totals.files);
     write_number(out, dir.totals.bytes);
-    write_number(out, dir.totals.left_out);
+    write_number(out, dir.totals.skipped);
     out.extend_from_slice(dir.listing.as_bytes());
 }
 
@@ -183,7 +183,7 @@ fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Writes a number seven bits at a time, the lowest first.
+/// Writes a number in groups of seven bits, the lowest first.
 fn write_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -192,9 +192,9 @@ fn write_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Reads an object of a listing.
+/// Decodes a node of a listing.
 pub(crate) fn read_listing(id: &ObjectId, bytes: &[u8]) -> Result<Listing> {
-    let mut input = Input(bytes);
+    let mut input = NodeInput(bytes);
     let listing = match input.kind(id)? {
         LEAF => input.entries().map(Listing::Leaf),
         BRANCH => input.children().map(Listing::Branch),
@@ -203,9 +203,9 @@ pub(crate) fn read_listing(id: &ObjectId, bytes: &[u8]) -> Result<Listing> {
     listing.ok_or_else(|| malformed(id))
 }
 
-/// Reads a snapshot: its topmost directory.
+/// Decodes the root of a snapshot.
 pub(crate) fn read_root(id: &ObjectId, bytes: &[u8]) -> Result<Dir> {
-    let mut input = Input(bytes);
+    let mut input = NodeInput(bytes);
     match input.kind(id)? {
         ROOT => input.dir().filter(|_| input.0.is_empty()),
         _ => None,
@@ -218,11 +218,11 @@ fn malformed(id: &ObjectId) -> Error {
     Error::new(ErrorKind::Corrupt, what)
 }
 
-/// What is left to be read of an object.
-struct Input<'a>(&'a [u8]);
+/// The bytes of an object that are still to be decoded.
+struct NodeInput<'a>(&'a [u8]);
 
-impl<'a> Input<'a> {
-    /// Reads what stands before every node, and returns its kind.
+impl<'a> NodeInput<'a> {
+    /// Reads the start of a node and returns its kind.
     fn kind(&mut self, id: &ObjectId) -> Result<u8> {
         let header = self.take(MAGIC.len() + 2).ok_or_else(|| malformed(id))?;
         let (magic, rest) = header.split_at(MAGIC.len());
@@ -240,15 +240,15 @@ impl<'a> Input<'a> {
         Ok(rest[1])
     }
 
-    fn entries(&mut self) -> Option<Vec<Entry>> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn entries(&mut self) -> Option<Vec<DirEntry>> {
+        let mut entries: Vec<DirEntry> = Vec::new();
         while !self.0.is_empty() {
             let name = self.name()?;
             if entries.last().is_some_and(|last| last.name >= name) {
                 return None;
             }
             let node = self.node()?;
-            entries.push(Entry { name, node });
+            entries.push(DirEntry { name, node });
         }
         Some(entries)
     }
@@ -287,7 +287,7 @@ impl<'a> Input<'a> {
                 let reason = reason_of(self.byte()?)?;
                 let kind = kind_of(self.byte()?)?;
                 let size = self.number()?;
-                Some(Node::LeftOut(LeftOut { reason, kind, size }))
+                Some(Node::Skipped(Skipped { reason, kind, size }))
             }
             _ => None,
         }
@@ -298,7 +298,7 @@ impl<'a> Input<'a> {
         let totals = Totals {
             files: self.number()?,
             bytes: self.number()?,
-            left_out: self.number()?,
+            skipped: self.number()?,
         };
         let listing = self.id()?;
         Some(Dir {
@@ -308,7 +308,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Reads a name that may be used as one: nothing that leads elsewhere.
+    /// Reads a name, rejecting names that lead elsewhere.
     fn name(&mut self) -> Option<Box<[u8]>> {
         let name = self.bytes()?;
         let usable = !name.is_empty()
@@ -346,7 +346,7 @@ impl<'a> Input<'a> {
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.byte()?;
             let part = u64::from(byte & 0x7f);
-            // One way to write each number: no bits lost, no empty last byte.
+            // Each number has one encoding: no bits lost, no empty last byte.
             if part << shift >> shift != part || (byte == 0 && shift > 0) {
                 return None;
             }
@@ -369,41 +369,41 @@ impl<'a> Input<'a> {
     }
 }
 
-const REASONS: [LeftOutReason; 9] = [
-    LeftOutReason::Ignored,
-    LeftOutReason::TooLarge,
-    LeftOutReason::Unreadable,
-    LeftOutReason::Special,
-    LeftOutReason::Unstable,
-    LeftOutReason::OtherFileSystem,
-    LeftOutReason::Git,
-    LeftOutReason::Store,
-    LeftOutReason::TooDeep,
+const REASONS: [SkippedReason; 9] = [
+    SkippedReason::Ignored,
+    SkippedReason::TooLarge,
+    SkippedReason::Unreadable,
+    SkippedReason::Special,
+    SkippedReason::Unstable,
+    SkippedReason::OtherFileSystem,
+    SkippedReason::Git,
+    SkippedReason::Store,
+    SkippedReason::TooDeep,
 ];
 
-const KINDS: [Kind; 6] = [
-    Kind::File,
-    Kind::Link,
-    Kind::Dir,
-    Kind::Socket,
-    Kind::Fifo,
-    Kind::Device,
+const KINDS: [FileKind; 6] = [
+    FileKind::File,
+    FileKind::Link,
+    FileKind::Dir,
+    FileKind::Socket,
+    FileKind::Fifo,
+    FileKind::Device,
 ];
 
-fn reason_code(reason: LeftOutReason) -> u8 {
+fn reason_code(reason: SkippedReason) -> u8 {
     let at = REASONS.iter().position(|known| *known == reason);
     at.expect("every reason is listed") as u8
 }
 
-fn reason_of(code: u8) -> Option<LeftOutReason> {
+fn reason_of(code: u8) -> Option<SkippedReason> {
     REASONS.get(usize::from(code)).copied()
 }
 
-fn kind_code(kind: Kind) -> u8 {
+fn kind_code(kind: FileKind) -> u8 {
     let at = KINDS.iter().position(|known| *known == kind);
     at.expect("every kind is listed") as u8
 }
 
-fn kind_of(code: u8) -> Option<Kind> {
+fn kind_of(code: u8) -> Option<FileKind> {
     KINDS.get(usize::from(code)).copied()
 }

@@ -1,20 +1,20 @@
-//! Directories as objects: exact, hostile bytes refused, and few new objects when
-//! one entry changes.
+//! Directories as objects: the encoding is exact, hostile bytes are rejected, and
+//! changing one entry writes few new objects.
 
 use std::collections::HashMap;
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-use super::entry::{Dir, Entry, Kind, LeftOut, LeftOutReason, Node, Totals};
+use super::entry::{Dir, DirEntry, FileKind, Node, Skipped, SkippedReason, Totals};
 use super::node::{Listing, read_listing, read_root, write_listing, write_root};
 use crate::ErrorKind;
 use crate::objects::ObjectId;
 
 type Kept = HashMap<ObjectId, Vec<u8>>;
 
-/// Writes entries, and returns the topmost node and all others with it.
-fn write(entries: &[Entry]) -> (ObjectId, Kept) {
+/// Writes entries and returns the topmost node, and all nodes.
+fn write(entries: &[DirEntry]) -> (ObjectId, Kept) {
     let mut kept = Kept::new();
     let mut put = |bytes: &[u8]| {
         let id = ObjectId::of(bytes);
@@ -25,7 +25,7 @@ fn write(entries: &[Entry]) -> (ObjectId, Kept) {
     (top, kept)
 }
 
-fn read_all(top: ObjectId, kept: &Kept) -> Vec<Entry> {
+fn read_all(top: ObjectId, kept: &Kept) -> Vec<DirEntry> {
     match read_listing(&top, &kept[&top]).unwrap() {
         Listing::Leaf(entries) => entries,
         Listing::Branch(children) => {
@@ -39,8 +39,8 @@ fn read_all(top: ObjectId, kept: &Kept) -> Vec<Entry> {
     }
 }
 
-fn numbered(n: u32, target: &str) -> Entry {
-    Entry {
+fn numbered(n: u32, target: &str) -> DirEntry {
+    DirEntry {
         name: format!("name-{n:06}").into_bytes().into(),
         node: Node::Link {
             target: target.as_bytes().into(),
@@ -55,19 +55,19 @@ fn some_id() -> impl Strategy<Value = ObjectId> {
 
 fn some_dir() -> impl Strategy<Value = Dir> {
     let numbers = (any::<u64>(), any::<u64>(), any::<u64>());
-    (0_u32..=0o7777, numbers, some_id()).prop_map(|(mode, (files, bytes, left_out), listing)| Dir {
+    (0_u32..=0o7777, numbers, some_id()).prop_map(|(mode, (files, bytes, skipped), listing)| Dir {
         mode,
         listing,
         totals: Totals {
             files,
             bytes,
-            left_out,
+            skipped,
         },
     })
 }
 
 fn some_node() -> impl Strategy<Value = Node> {
-    use LeftOutReason::*;
+    use SkippedReason::*;
     let reason = proptest::sample::select(vec![
         Ignored,
         TooLarge,
@@ -80,12 +80,12 @@ fn some_node() -> impl Strategy<Value = Node> {
         TooDeep,
     ]);
     let kind = proptest::sample::select(vec![
-        Kind::File,
-        Kind::Link,
-        Kind::Dir,
-        Kind::Socket,
-        Kind::Fifo,
-        Kind::Device,
+        FileKind::File,
+        FileKind::Link,
+        FileKind::Dir,
+        FileKind::Socket,
+        FileKind::Fifo,
+        FileKind::Device,
     ]);
     prop_oneof![
         (0_u32..=0o7777, any::<u64>(), some_id(), any::<bool>()).prop_map(
@@ -101,7 +101,7 @@ fn some_node() -> impl Strategy<Value = Node> {
             ignored,
         }),
         some_dir().prop_map(Node::Dir),
-        (reason, kind, any::<u64>()).prop_map(|(reason, kind, size)| Node::LeftOut(LeftOut {
+        (reason, kind, any::<u64>()).prop_map(|(reason, kind, size)| Node::Skipped(Skipped {
             reason,
             kind,
             size
@@ -109,14 +109,14 @@ fn some_node() -> impl Strategy<Value = Node> {
     ]
 }
 
-fn some_entries(most: usize) -> impl Strategy<Value = Vec<Entry>> {
+fn some_entries(most: usize) -> impl Strategy<Value = Vec<DirEntry>> {
     let name = vec(
         any::<u8>().prop_filter("no name", |b| *b != 0 && *b != b'/'),
         1..12,
     )
     .prop_filter("leads elsewhere", |name| name != b"." && name != b"..");
     btree_map(name, some_node(), 0..most).prop_map(|entries| {
-        let entry = |(name, node): (Vec<u8>, Node)| Entry {
+        let entry = |(name, node): (Vec<u8>, Node)| DirEntry {
             name: name.into(),
             node,
         };
@@ -156,7 +156,7 @@ proptest! {
         }
         let hostile = [&b"btn\x01"[..], &[kind], &noise].concat();
         for bytes in [bytes, hostile, noise] {
-            // What is read is written as the same bytes: there is one way to say it.
+            // There is only one encoding: decoded nodes are written as the same bytes.
             if let Ok(Listing::Leaf(entries)) = read_listing(&id, &bytes) {
                 let (_, kept) = write(&entries);
                 let leaves = kept.values().filter(|node| node[4] == 1);
@@ -204,7 +204,7 @@ fn modes_and_numbers_that_nothing_has_are_refused() {
     let file =
         |mode: &[u8], size: &[u8]| [b"btn\x01\x01\x01f\x01\x00", mode, size, &[7; 32][..]].concat();
     assert!(read_listing(&id, &file(b"\xa4\x03", b"\x05")).is_ok());
-    // A mode of thirteen bits; a number with an empty last byte; one of 65 bits.
+    // A mode of thirteen bits; a number with an empty last byte; a number of 65 bits.
     assert!(read_listing(&id, &file(b"\x80\x40", b"\x05")).is_err());
     assert!(read_listing(&id, &file(b"\xa4\x03", b"\x85\x00")).is_err());
     let long = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x03";
@@ -220,7 +220,7 @@ fn the_bytes_of_nodes_are_those_of_the_format() {
         content,
         ignored: true,
     };
-    let entries = [Entry {
+    let entries = [DirEntry {
         name: (*b"f").into(),
         node,
     }];
@@ -237,19 +237,19 @@ fn the_bytes_of_nodes_are_those_of_the_format() {
         totals: Totals {
             files: 1,
             bytes: 300,
-            left_out: 0,
+            skipped: 0,
         },
     };
     let expected = [b"btn\x01\x03\xed\x03\x01\xac\x02\x00", &top.as_bytes()[..]].concat();
     assert_eq!(write_root(&root), expected);
-    let left_out = LeftOut {
-        reason: LeftOutReason::Git,
-        kind: Kind::Dir,
+    let skipped = Skipped {
+        reason: SkippedReason::Git,
+        kind: FileKind::Dir,
         size: 0,
     };
-    let entries = [Entry {
+    let entries = [DirEntry {
         name: (*b".git").into(),
-        node: Node::LeftOut(left_out),
+        node: Node::Skipped(skipped),
     }];
     let (top, kept) = write(&entries);
     assert_eq!(kept[&top], b"btn\x01\x01\x04.git\x04\x06\x02\x00");
@@ -258,8 +258,9 @@ fn the_bytes_of_nodes_are_those_of_the_format() {
 
 #[test]
 fn where_a_listing_is_cut_depends_on_the_names_alone() {
-    let with = |target: &str| -> Vec<Entry> { (0..5_000).map(|n| numbered(n, target)).collect() };
-    let names = |entries: &[Entry]| {
+    let with =
+        |target: &str| -> Vec<DirEntry> { (0..5_000).map(|n| numbered(n, target)).collect() };
+    let names = |entries: &[DirEntry]| {
         let (_, kept) = write(entries);
         let mut lasts: Vec<Vec<u8>> = kept
             .iter()
@@ -276,7 +277,7 @@ fn where_a_listing_is_cut_depends_on_the_names_alone() {
 
 #[test]
 fn one_change_among_a_hundred_thousand_entries_writes_few_nodes() {
-    let entries: Vec<Entry> = (0..100_000).map(|n| numbered(2 * n, "t")).collect();
+    let entries: Vec<DirEntry> = (0..100_000).map(|n| numbered(2 * n, "t")).collect();
     let (_, old) = write(&entries);
     let largest = old.values().map(Vec::len).max().unwrap();
     assert!(largest < 32 * 1024, "a node of {largest} bytes");

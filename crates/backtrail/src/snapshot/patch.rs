@@ -1,12 +1,12 @@
-//! Changes as a patch, in the form that git writes. `git apply` takes it where no
-//! file changed that is binary or too large: of those it only says that they did.
+//! Formats changes as a git patch. `git apply` accepts it unless a changed file is binary
+//! or too large; such files are only named.
 
 use std::io::Write;
 use std::path::Path;
 
 use super::change::{Change, ChangeKind, FileState};
 use super::diff::Diff;
-use super::entry::Kind;
+use super::entry::FileKind;
 use super::name::{bytes_of, quoted_for_patch};
 use super::text::{Hunks, compare, is_binary};
 use crate::error::Result;
@@ -18,37 +18,37 @@ pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextDiff {
-    /// Text that was compared line by line, or nothing but names and modes.
+    /// A comparison line by line, or only names and modes.
     Text {
-        /// The patch, in the bytes of the texts.
+        /// The patch, with lines in their original bytes.
         unified: Vec<u8>,
-        /// How many lines are new.
+        /// The number of added lines.
         added: u64,
-        /// How many lines are gone.
+        /// The number of removed lines.
         removed: u64,
     },
     /// One side is not text.
     Binary {
-        /// Says so, as a patch does.
+        /// The patch, which only says so.
         unified: Vec<u8>,
-        /// The bytes before; `None` if there was no file.
+        /// The length before, or `None` if there was no file.
         before: Option<u64>,
-        /// The bytes after; `None` if there is no file.
+        /// The length after, or `None` if there is no file.
         after: Option<u64>,
     },
     /// One side is over 16 MiB.
     TooLarge {
-        /// Says so in words.
+        /// The patch, which only says so.
         unified: Vec<u8>,
-        /// The bytes before; `None` if there was no file.
+        /// The length before, or `None` if there was no file.
         before: Option<u64>,
-        /// The bytes after; `None` if there is no file.
+        /// The length after, or `None` if there is no file.
         after: Option<u64>,
     },
 }
 
 impl TextDiff {
-    /// Returns the part of the patch, with its headers.
+    /// Returns the patch with its headers.
     pub fn unified(&self) -> &[u8] {
         match self {
             Self::Text { unified, .. }
@@ -57,7 +57,7 @@ impl TextDiff {
         }
     }
 
-    /// Returns the sizes before and after, where they are told.
+    /// Returns the sizes before and after, if known.
     fn sizes(&self) -> [Option<u64>; 2] {
         match *self {
             Self::Binary { before, after, .. } | Self::TooLarge { before, after, .. } => {
@@ -68,20 +68,20 @@ impl TextDiff {
     }
 }
 
-/// What a patch can tell of one side: a file or a link.
-struct Side {
+/// One side of a patch: a file or a link.
+struct PatchSide {
     name: String,
     mode: &'static str,
     bytes: u64,
 }
 
-impl Side {
+impl PatchSide {
     fn new(prefix: &str, path: &Path, state: Option<&FileState>) -> Option<Self> {
-        let state = state.filter(|state| state.kind != Kind::Dir)?;
+        let state = state.filter(|state| state.kind != FileKind::Dir)?;
         Some(Self {
             name: quoted_for_patch(prefix, bytes_of(path)),
             mode: match state.mode {
-                // Git knows these two and no others.
+                // Git knows only these two modes.
                 Some(mode) if mode & 0o100 != 0 => "100755",
                 Some(_) => "100644",
                 None => "120000",
@@ -91,7 +91,6 @@ impl Side {
     }
 }
 
-/// Shows one change.
 pub(super) fn text(diff: &Diff, change: &Change, context: usize) -> Result<TextDiff> {
     if change.is_dir() {
         return Ok(plain(in_words(change)));
@@ -99,7 +98,7 @@ pub(super) fn text(diff: &Diff, change: &Change, context: usize) -> Result<TextD
     if change.kind != ChangeKind::Kind {
         return one(diff, change, context);
     }
-    // What became something else is taken away and made anew.
+    // A changed kind is shown as a deletion and an addition.
     let mut gone = change.clone();
     gone.after = None;
     let mut made = change.clone();
@@ -117,10 +116,10 @@ fn plain(unified: Vec<u8>) -> TextDiff {
     }
 }
 
-/// Shows a change whose sides are both, as far as there, a file or both a link.
+/// Formats a change whose existing sides are of the same kind.
 fn one(diff: &Diff, change: &Change, context: usize) -> Result<TextDiff> {
-    let before = Side::new("a/", change.old_path(), change.before.as_ref());
-    let after = Side::new("b/", &change.path, change.after.as_ref());
+    let before = PatchSide::new("a/", change.old_path(), change.before.as_ref());
+    let after = PatchSide::new("b/", &change.path, change.after.as_ref());
     if before.is_none() && after.is_none() {
         return Ok(plain(Vec::new()));
     }
@@ -159,7 +158,7 @@ fn one(diff: &Diff, change: &Change, context: usize) -> Result<TextDiff> {
 fn with_hunks(mut unified: Vec<u8>, labels: [String; 2], hunks: &Hunks) -> TextDiff {
     if !hunks.bytes.is_empty() {
         for (sign, label) in ["---", "+++"].iter().zip(&labels) {
-            // A tab ends a name that has a space in it, for other readers of patches.
+            // A tab terminates a name with spaces, for other tools that read patches.
             let tab = if label.contains(' ') { "\t" } else { "" };
             writeln!(unified, "{sign} {label}{tab}").ok();
         }
@@ -172,16 +171,16 @@ fn with_hunks(mut unified: Vec<u8>, labels: [String; 2], hunks: &Hunks) -> TextD
     }
 }
 
-/// Returns what both sides are called above the hunks.
-fn labels(sides: [&Option<Side>; 2]) -> [String; 2] {
+/// Returns the names of both sides above the hunks.
+fn labels(sides: [&Option<PatchSide>; 2]) -> [String; 2] {
     sides.map(|side| match side {
         Some(side) => side.name.clone(),
         None => "/dev/null".to_owned(),
     })
 }
 
-/// Writes the lines before the hunks: names, modes and where it was before.
-fn header(change: &Change, before: &Option<Side>, after: &Option<Side>) -> Vec<u8> {
+/// Writes the lines before the hunks: names, modes and the old path.
+fn header(change: &Change, before: &Option<PatchSide>, after: &Option<PatchSide>) -> Vec<u8> {
     let old = quoted_for_patch("a/", bytes_of(change.old_path()));
     let new = quoted_for_patch("b/", bytes_of(&change.path));
     let mut lines: Vec<String> = mode_in_words(change).into_iter().collect();
@@ -213,8 +212,8 @@ fn header(change: &Change, before: &Option<Side>, after: &Option<Side>) -> Vec<u
     text.into_bytes()
 }
 
-/// Tells modes that git has no word for. The line stands before the header, where
-/// readers of patches pass over it.
+/// Describes modes that git cannot express. The line is before the header, where tools
+/// that read patches ignore it.
 fn mode_in_words(change: &Change) -> Option<String> {
     let name = quoted_for_patch("", bytes_of(&change.path));
     let mode = |state: &Option<FileState>| state.as_ref().and_then(|state| state.mode);
@@ -223,13 +222,13 @@ fn mode_in_words(change: &Change) -> Option<String> {
         (Some(before), Some(after)) if before != after && !(known(before) && known(after)) => {
             Some(format!("mode of {name} {before:03o} → {after:03o}"))
         }
-        // What a umask takes away is not worth a line; what runs as another is.
+        // Bits removed by a umask are not worth a line; set-user-ID and the like are.
         (None, Some(after)) if after & 0o7000 != 0 => Some(format!("mode of {name} {after:03o}")),
         _ => None,
     }
 }
 
-/// Tells a change of a directory itself.
+/// Describes a change of a directory itself.
 fn in_words(change: &Change) -> Vec<u8> {
     let name = quoted_for_patch("", bytes_of(&change.path));
     let mode = |state: &Option<FileState>| state.as_ref().and_then(|state| state.mode).unwrap_or(0);
@@ -245,7 +244,7 @@ fn in_words(change: &Change) -> Vec<u8> {
     format!("{line}\n").into_bytes()
 }
 
-/// Puts together what went and what came at one path.
+/// Joins the deletion and the addition at one path.
 fn join(gone: TextDiff, made: TextDiff) -> TextDiff {
     let unified = [gone.unified(), made.unified()].concat();
     let (before, after) = (gone.sizes()[0], made.sizes()[1]);

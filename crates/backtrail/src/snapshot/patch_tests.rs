@@ -1,4 +1,4 @@
-//! Patches are exact: what is applied to the one side gives the other.
+//! Patches are exact: applied to one side, they give the other.
 
 #![expect(
     clippy::disallowed_methods,
@@ -34,7 +34,7 @@ fn patch(diff: &Diff) -> Vec<u8> {
     out
 }
 
-/// Applies hunks to a text, checking that every line they name is there.
+/// Applies hunks to a text, checking every line they name.
 fn apply(before: &[u8], hunks: &Hunks) -> Vec<u8> {
     let old: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
     let mut lines = hunks
@@ -112,7 +112,7 @@ proptest! {
         lines in proptest::collection::vec((0_usize..40, 0_usize..40), 0..8),
         in_parts in prop_oneof![Just(0), 0_u64..200, Just(u64::MAX)],
     ) {
-        // Lines that stand once on each side, here and there.
+        // Some lines that occur once on each side.
         let [mut old, mut new] = [&before, &after].map(|text| {
             text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>()
         });
@@ -128,11 +128,11 @@ proptest! {
     }
 }
 
-/// Says in a test's output that git is missing, and returns whether it is there.
+/// Returns whether git is installed, and prints a note if it is not.
 fn git_is_there() -> bool {
     let found = Command::new("git").arg("--version").output().is_ok();
     if !found {
-        eprintln!("SKIPPED: git is not installed, so `git apply` was not tried");
+        eprintln!("SKIPPED: needs git; `git apply` was not tried");
     }
     found
 }
@@ -150,12 +150,12 @@ fn put_on_disk(root: &Path, items: &Items) {
                 fs::create_dir(&path).unwrap();
                 put_on_disk(&path, items);
             }
-            Item::LeftOut(..) => {}
+            Item::Skipped(..) => {}
         }
     }
 }
 
-/// Reads back files and links, with whether they may be executed.
+/// Reads back files and links, with whether they are executable.
 fn read_from_disk(root: &Path, parent: &Path, found: &mut Vec<(PathBuf, Vec<u8>, bool)>) {
     for entry in fs::read_dir(root.join(parent)).unwrap() {
         let path = parent.join(entry.unwrap().file_name());
@@ -179,7 +179,7 @@ fn expected_on_disk(items: &Items) -> Vec<(PathBuf, Vec<u8>, bool)> {
         .filter_map(|(path, item)| match item {
             Item::File { mode, content, .. } => Some((path, content, mode & 0o100 != 0)),
             Item::Link(target) => Some((path, target, false)),
-            Item::Dir(..) | Item::LeftOut(..) => None,
+            Item::Dir(..) | Item::Skipped(..) => None,
         });
     found.collect()
 }
@@ -209,14 +209,14 @@ fn git_apply(before: &Items, patch: &[u8]) -> Result<Vec<(PathBuf, Vec<u8>, bool
     Ok(found)
 }
 
-/// Takes out what a patch cannot tell: what was left out, and empty directories.
+/// Removes what a patch cannot express: skipped entries and empty directories.
 fn for_a_patch(items: Items) -> Items {
     let keep = |(name, item)| match item {
         Item::Dir(mode, items) => {
             let items = for_a_patch(items);
             (!items.is_empty()).then_some((name, Item::Dir(mode, items)))
         }
-        Item::LeftOut(..) => None,
+        Item::Skipped(..) => None,
         item => Some((name, item)),
     };
     items.into_iter().filter_map(keep).collect()
@@ -397,7 +397,7 @@ fn files_that_are_too_large_are_said_to_be_and_git_refuses_to_guess() {
     }
 }
 
-/// Git knows two modes of files; what it does not know must not make it refuse.
+/// Git knows two file modes; other modes must not make it reject the patch.
 #[test]
 fn modes_that_git_has_no_word_for_are_told_in_words() {
     let with = |mode, text: &str| match file(text) {

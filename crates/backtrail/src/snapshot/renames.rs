@@ -1,4 +1,4 @@
-//! Tells a deleted and an added file of equal content as one that was renamed.
+//! Finds deleted and added files of equal content and reports them as renamed.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use super::change::{Change, ChangeKind, FileState};
 use crate::objects::ObjectId;
 
-/// Pairs up what was deleted and added. `changes` are in the order of their paths.
+/// Turns deletions and additions into renames. `changes` must be sorted by path.
 ///
-/// Of several candidates one with the same file name comes first, then the first in
-/// order; each is used once. Empty files are all alike, and stay what they are.
-pub(super) fn pair(changes: Vec<Change>) -> Vec<Change> {
+/// Candidates with the same file name come first, then the first in order; each is used
+/// once. Empty files are never paired, because they are all alike.
+pub(super) fn detect(changes: Vec<Change>) -> Vec<Change> {
     let mut changes: Vec<Option<Change>> = changes.into_iter().map(Some).collect();
     for (old, new) in matches(&changes) {
         let Some(deleted) = changes[old].take() else {
@@ -25,16 +25,16 @@ pub(super) fn pair(changes: Vec<Change>) -> Vec<Change> {
     changes.into_iter().flatten().collect()
 }
 
-/// Where deleted files of one content are among the changes.
+/// The positions of deleted files of one content.
 #[derive(Default)]
-struct Deleted {
+struct DeletedFiles {
     by_name: HashMap<OsString, VecDeque<usize>>,
     in_order: VecDeque<usize>,
 }
 
 /// Returns which deleted file became which added one.
 fn matches(changes: &[Option<Change>]) -> Vec<(usize, usize)> {
-    let mut gone: HashMap<ObjectId, Deleted> = HashMap::new();
+    let mut gone: HashMap<ObjectId, DeletedFiles> = HashMap::new();
     for (at, change, content) in files(changes, ChangeKind::Deleted) {
         let deleted = gone.entry(content).or_default();
         deleted.in_order.push_back(at);
@@ -76,7 +76,7 @@ fn next_unused(queue: &mut VecDeque<usize>, used: &[bool]) -> Option<usize> {
     std::iter::from_fn(|| queue.pop_front()).find(|at| !used[*at])
 }
 
-/// Returns the files with a content that were added, or deleted.
+/// Returns the non-empty files with a change of this kind.
 fn files(
     changes: &[Option<Change>],
     kind: ChangeKind,

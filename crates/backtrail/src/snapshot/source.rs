@@ -1,7 +1,7 @@
-//! Where a snapshot's nodes and contents come from.
+//! Where the nodes and contents of a snapshot come from.
 //!
-//! What was captured is in the store. The present is scanned without being stored:
-//! its nodes are in memory, and its contents are still the files themselves.
+//! Captured snapshots are in the store. The present workspace is scanned without being
+//! stored: its nodes are in memory, and its contents are read from the files themselves.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,16 +20,15 @@ use super::scan::open_root;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
 
-/// Gives the nodes of snapshots.
+/// A source of nodes.
 pub(crate) trait Nodes: fmt::Debug + Send + Sync {
-    /// Reads one node.
     fn node(&self, id: &ObjectId) -> Result<Cow<'_, [u8]>>;
 }
 
-/// Gives the contents of a snapshot's files as well.
+/// A source of file contents as well.
 pub(crate) trait Contents: Nodes {
-    /// Reads the content `id` of the file at `path`, piece by piece. What was given
-    /// before an error counts for nothing.
+    /// Reads the content `id` of the file at `path` piece by piece. Pieces passed to
+    /// `take` before an error must be discarded.
     fn content(
         &self,
         path: &Path,
@@ -55,10 +54,10 @@ impl Contents for Objects {
     }
 }
 
-/// A workspace as it was found a moment ago.
+/// A workspace as it was scanned a moment ago.
 #[derive(Debug)]
 pub(crate) struct Present {
-    /// Nodes that need not be stored; the others are in the store.
+    /// The nodes that are not in the store.
     nodes: HashMap<ObjectId, Vec<u8>>,
     objects: Objects,
     root: PathBuf,
@@ -115,8 +114,8 @@ impl Contents for Present {
     }
 }
 
-/// Opens a file beneath `root`, through directories alone: a link in the place of
-/// any of them means that something changed since it was looked at.
+/// Opens a file beneath `root`, through directories only: a link in place of one of them
+/// means that something changed since the scan.
 fn open_beneath(root: &Path, path: &Path) -> Result<File> {
     let fail = |errno: Errno| match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO => changed_meanwhile(path),
@@ -143,9 +142,9 @@ fn open_beneath(root: &Path, path: &Path) -> Result<File> {
     )))
 }
 
-/// Opens a regular file; `None` where it is none by now.
+/// Opens a regular file; `None` if it is something else by now.
 fn open_file(dir: &OwnedFd, name: &OsStr) -> rustix::io::Result<Option<File>> {
-    // Without waiting: a named pipe may have taken the file's place.
+    // Non-blocking, because a named pipe may have replaced the file.
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(dir.as_fd(), name, flags, Mode::empty())?;

@@ -1,4 +1,4 @@
-//! Trees that tests make up, and what should be found in them.
+//! Trees made up by tests, and helpers to check them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::entry::{Dir, Entry, Kind, LeftOut, LeftOutReason, Node, Totals};
+use super::entry::{Dir, DirEntry, FileKind, Node, Skipped, SkippedReason, Totals};
 use super::name::os_str;
 use super::node::{write_listing, write_root};
 use super::source::{Contents, Nodes};
@@ -17,10 +17,10 @@ use super::tree::Snapshot;
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// What a directory holds.
+/// The contents of a directory.
 pub(super) type Items = BTreeMap<Vec<u8>, Item>;
 
-/// Everything in a tree by its path, directories included.
+/// Everything in a tree by its path, including directories.
 pub(super) type Flat = BTreeMap<PathBuf, Item>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum Item {
     },
     Link(Vec<u8>),
     Dir(u32, Items),
-    LeftOut(LeftOutReason, Kind),
+    Skipped(SkippedReason, FileKind),
 }
 
 pub(super) fn file(content: impl AsRef<[u8]>) -> Item {
@@ -54,7 +54,7 @@ pub(super) fn named<const N: usize>(items: [(&str, Item); N]) -> Items {
         .collect()
 }
 
-/// Stores a tree and returns it as a snapshot.
+/// Stores a tree and returns its snapshot.
 pub(super) fn snapshot(memory: &Arc<Memory>, items: &Items) -> Snapshot {
     let mut put = |bytes: &[u8]| Ok(memory.put(bytes));
     let root = store_dir(0o755, items, &mut put);
@@ -72,7 +72,7 @@ pub(super) fn store_dir(
         let node = store_item(item, put);
         totals.add(&node);
         let name = name.clone().into();
-        entries.push(Entry { name, node });
+        entries.push(DirEntry { name, node });
     }
     let listing = write_listing(&entries, put).unwrap();
     Dir {
@@ -99,7 +99,7 @@ fn store_item(item: &Item, put: &mut dyn FnMut(&[u8]) -> Result<ObjectId>) -> No
             ignored: false,
         },
         Item::Dir(mode, items) => Node::Dir(store_dir(*mode, items, put)),
-        Item::LeftOut(reason, kind) => Node::LeftOut(LeftOut {
+        Item::Skipped(reason, kind) => Node::Skipped(Skipped {
             reason: *reason,
             kind: *kind,
             size: 0,
@@ -123,15 +123,15 @@ pub(super) fn flatten(items: &Items) -> Flat {
     flat
 }
 
-/// Draws a tree of few names, contents and modes, so that two of them have much in
-/// common. No link leads to itself: `git apply` gives up at one in its way.
+/// Generates trees with few names, contents and modes, so that two of them have much in
+/// common. No link points to itself, because `git apply` fails on one in its way.
 pub(super) fn some_tree() -> impl Strategy<Value = Items> {
     let mode = prop_oneof![Just(0o644), Just(0o755)];
     let content = select(vec![&b""[..], b"one\n", b"two\nlines", b"three\n\nlines\n"]);
-    let left_out = prop_oneof![
-        Just(Item::LeftOut(LeftOutReason::Ignored, Kind::Dir)),
-        Just(Item::LeftOut(LeftOutReason::Git, Kind::Dir)),
-        Just(Item::LeftOut(LeftOutReason::Unstable, Kind::File)),
+    let skipped = prop_oneof![
+        Just(Item::Skipped(SkippedReason::Ignored, FileKind::Dir)),
+        Just(Item::Skipped(SkippedReason::Git, FileKind::Dir)),
+        Just(Item::Skipped(SkippedReason::Unstable, FileKind::File)),
     ];
     let leaf = prop_oneof![
         8 => (mode, content, any::<bool>()).prop_map(|(mode, content, ignored)| Item::File {
@@ -140,7 +140,7 @@ pub(super) fn some_tree() -> impl Strategy<Value = Items> {
             ignored,
         }),
         2 => prop_oneof![Just("nowhere"), Just("../x")].prop_map(|target| Item::Link(target.into())),
-        1 => left_out,
+        1 => skipped,
     ];
     let item = leaf.prop_recursive(3, 40, 5, |inner| {
         let mode = prop_oneof![Just(0o755), Just(0o700)];
@@ -158,7 +158,7 @@ fn some_items(item: impl Strategy<Value = Item>) -> impl Strategy<Value = Items>
     proptest::collection::btree_map(name, item, 0..6)
 }
 
-/// Objects in memory, which count how often a node is read.
+/// Objects in memory, counting how often nodes are read.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     all: Mutex<HashMap<ObjectId, Vec<u8>>>,
@@ -177,7 +177,7 @@ impl Memory {
         Snapshot::new(id, root, self.clone())
     }
 
-    /// Returns how many nodes were read since this was last asked.
+    /// Returns how many nodes were read since the last call.
     pub(super) fn reads(&self) -> u64 {
         self.reads.swap(0, Ordering::Relaxed)
     }

@@ -1,7 +1,6 @@
-//! Differences between two texts, line by line.
+//! Line-by-line differences between two texts.
 //!
-//! A text is bytes: nothing is decoded, so what is not UTF-8 comes out as it went
-//! in.
+//! Texts are bytes: nothing is decoded, so text that is not UTF-8 comes out unchanged.
 
 use std::io::Write;
 use std::ops::Range;
@@ -10,7 +9,7 @@ use imara_diff::{Hunk, InternedInput, Token};
 
 use super::hunks::{self, Bounds};
 
-/// What holds a NUL in its first bytes is not text, as git has it.
+/// As in git, content with a NUL among its first bytes is not text.
 const LOOKED_AT: usize = 8000;
 
 /// The hunks of a unified diff.
@@ -27,12 +26,12 @@ pub(crate) fn is_binary(content: &[u8]) -> bool {
     memchr::memchr(0, start).is_some()
 }
 
-/// Compares two texts, and shows each difference among `context` equal lines.
+/// Compares two texts and shows each difference with `context` lines around it.
 pub(super) fn compare(before: &[u8], after: &[u8], context: usize) -> Hunks {
     compare_within(Bounds::USUAL, before, after, context)
 }
 
-/// Compares two texts, spending no more than `bounds` allow.
+/// Compares two texts within `bounds`.
 pub(super) fn compare_within(bounds: Bounds, before: &[u8], after: &[u8], context: usize) -> Hunks {
     let input = InternedInput::new(before, after);
     let mut written = Hunks::default();
@@ -52,14 +51,14 @@ pub(super) fn compare_within(bounds: Bounds, before: &[u8], after: &[u8], contex
 }
 
 impl Hunks {
-    /// Writes changes that are near each other as one hunk.
+    /// Writes neighbouring changes as one hunk.
     pub(super) fn write(&mut self, input: &InternedInput<&[u8]>, near: &[Hunk], context: usize) {
         let (Some(first), Some(last)) = (near.first(), near.last()) else {
             return;
         };
         let (from, new_from) = (usizes(&first.before).start, usizes(&first.after).start);
         let (to, new_to) = (usizes(&last.before).end, usizes(&last.after).end);
-        // What precedes and follows is equal on both sides, so equally long.
+        // The lines before and after are equal on both sides, so equally many.
         let lead = context.min(from);
         let trail = context.min(input.before.len() - to);
         let old = from - lead..to + trail;
@@ -80,7 +79,7 @@ impl Hunks {
 
     fn write_header(&mut self, old: &Range<usize>, new: &Range<usize>) {
         let [old, new] = [old, new].map(|lines| match lines.len() {
-            // An empty range is told by the line before it.
+            // An empty range is given by the line before it.
             0 => format!("{},0", lines.start),
             1 => format!("{}", lines.start + 1),
             len => format!("{},{len}", lines.start + 1),

@@ -1,4 +1,4 @@
-//! Reading a snapshot.
+//! Reads snapshots.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,17 +9,17 @@ use super::change::FileState;
 use super::compare::{Comparison, Difference};
 use super::cursor::{Cursor, find};
 use super::diff::Diff;
-use super::entry::{Dir, LeftOutReason, Node, Totals};
+use super::entry::{Dir, Node, SkippedReason, Totals};
 use super::name::{bytes_of, names_of, os_str, shown};
 use super::node::read_root;
 use super::source::{Contents, Present};
-use super::walk::{Entries, LeftOutEntries, Walk};
+use super::walk::{Entries, SkippedEntries, Walk};
 use crate::error::{Error, Result};
 use crate::objects::{ObjectId, Objects};
 
 /// The state of a workspace at one moment. Cheap to clone.
 ///
-/// Directories are read when they are asked for, and no others.
+/// Directories are read only when they are needed.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     id: ObjectId,
@@ -28,18 +28,18 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens a snapshot that is stored.
+    /// Opens a stored snapshot.
     pub(crate) fn stored(objects: &Objects, id: ObjectId) -> Result<Self> {
-        Self::of(Arc::new(objects.clone()), id)
+        Self::open(Arc::new(objects.clone()), id)
     }
 
-    /// Opens a snapshot whose nodes and contents come from there.
-    pub(crate) fn of(source: Arc<dyn Contents>, id: ObjectId) -> Result<Self> {
+    /// Opens a snapshot from a source of nodes and contents.
+    pub(crate) fn open(source: Arc<dyn Contents>, id: ObjectId) -> Result<Self> {
         let root = read_root(&id, &source.node(&id)?)?;
         Ok(Self::new(id, root, source))
     }
 
-    /// Takes what a scan of `path` found, without it being stored.
+    /// Wraps the result of a scan of `path` that was not stored.
     pub(crate) fn present(
         path: &Path,
         (id, root): (ObjectId, Dir),
@@ -62,54 +62,63 @@ impl Snapshot {
         &*self.source
     }
 
-    /// Returns the snapshot's name: equal states have equal names.
+    /// Returns the snapshot's id. Equal states have equal ids.
     pub fn id(&self) -> ObjectId {
         self.id
     }
 
-    /// Returns how much was captured, and how many entries were not.
+    /// Returns how much was captured and how much was skipped.
     pub fn totals(&self) -> Totals {
         self.root.totals
     }
 
-    /// Returns what was captured at `path`, relative to the workspace.
+    /// Returns the captured state of `path`, which is relative to the workspace; the
+    /// workspace itself is `.`.
     ///
-    /// The workspace itself is `.`. `None` also for what was seen and not
-    /// captured; see [`Snapshot::left_out_reason`].
+    /// Returns `None` if nothing was captured there. If the path was skipped,
+    /// [`Snapshot::skipped_reason`] returns the reason.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is absolute or contains `..`, or if a node cannot be read.
     pub fn entry(&self, path: impl AsRef<Path>) -> Result<Option<FileState>> {
         let node = self.walk_down(path.as_ref())?;
-        Ok(node.as_ref().and_then(FileState::of))
+        Ok(node.as_ref().and_then(FileState::from_node))
     }
 
-    /// Returns why nothing was captured at `path`, if it, or a directory that leads
-    /// to it, was seen and not captured.
-    pub fn left_out_reason(&self, path: impl AsRef<Path>) -> Result<Option<LeftOutReason>> {
+    /// Returns the reason why `path`, or a directory that leads to it, was skipped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is absolute or contains `..`, or if a node cannot be read.
+    pub fn skipped_reason(&self, path: impl AsRef<Path>) -> Result<Option<SkippedReason>> {
         Ok(match self.walk_down(path.as_ref())? {
-            Some(Node::LeftOut(left_out)) => Some(left_out.reason),
+            Some(Node::Skipped(skipped)) => Some(skipped.reason),
             _ => None,
         })
     }
 
-    /// Returns everything that was captured, in the order of [`Path`]: a directory
-    /// comes just before what is in it. The workspace itself is not among it.
+    /// Returns everything that was captured, in [`Path`] order: a directory comes just
+    /// before its contents. The workspace itself is not included.
     pub fn entries(&self) -> Entries {
         Entries::new(Walk::new(self, |_| true))
     }
 
-    /// Returns everything that was seen, in the order of [`Path`].
+    /// Returns all entries, captured or skipped, in [`Path`] order.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = Result<(PathBuf, Node)>> {
         Walk::new(self, |_| true)
     }
 
-    /// Returns what was seen and not captured, in the order of [`Path`]; `.git` is
-    /// not among it.
-    pub fn left_out(&self) -> LeftOutEntries {
-        LeftOutEntries::new(Walk::new(self, |dir| dir.totals.left_out > 0))
+    /// Returns the skipped entries except `.git`, in [`Path`] order.
+    pub fn skipped(&self) -> SkippedEntries {
+        SkippedEntries::new(Walk::new(self, |dir| dir.totals.skipped > 0))
     }
 
-    /// Reads a file, or a link's target.
+    /// Reads a file or a link's target. Returns `None` if nothing was captured there.
     ///
-    /// `None` where nothing was captured; an error for a directory.
+    /// # Errors
+    ///
+    /// Fails if the path is a directory, or if the content is damaged or cannot be read.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         let found = self.read_to(path, &mut |piece| {
@@ -119,10 +128,13 @@ impl Snapshot {
         Ok(found.then_some(bytes))
     }
 
-    /// Reads a file, or a link's target, piece by piece in constant memory, and
-    /// returns whether there is one.
+    /// Reads a file or a link's target piece by piece in constant memory. Returns whether
+    /// it exists.
     ///
-    /// What was given before an error counts for nothing.
+    /// # Errors
+    ///
+    /// Fails if the path is a directory, or if the content is damaged or cannot be read.
+    /// Pieces passed to `take` before an error must be discarded.
     pub fn read_to(
         &self,
         path: impl AsRef<Path>,
@@ -130,7 +142,7 @@ impl Snapshot {
     ) -> Result<bool> {
         let path = path.as_ref();
         match self.walk_down(path)? {
-            None | Some(Node::LeftOut(_)) => Ok(false),
+            None | Some(Node::Skipped(_)) => Ok(false),
             Some(Node::File { content, .. }) => {
                 self.source.content(path, &content, take)?;
                 Ok(true)
@@ -143,29 +155,41 @@ impl Snapshot {
         }
     }
 
-    /// Writes a file, or a link's target, and returns whether there is one.
+    /// Writes a file or a link's target to `out`. Returns whether it exists.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`read_to`](Self::read_to), or if `out` cannot be written.
     pub fn write_to(&self, path: impl AsRef<Path>, out: &mut dyn io::Write) -> Result<bool> {
         let failed = |error| Error::machine("cannot write the file", error);
         self.read_to(path, &mut |piece| out.write_all(piece).map_err(failed))
     }
 
     /// Compares this snapshot with a later one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a node of either snapshot cannot be read.
     pub fn diff(&self, after: &Self) -> Result<Diff> {
         Diff::between(self, after, None)
     }
 
-    /// Compares this snapshot with a later one at some paths and beneath them; no
-    /// path stands for all of them.
+    /// Compares this snapshot with a later one at and below `paths`. An empty list
+    /// compares everything.
     ///
-    /// Nothing else is read, so a file that was renamed is told as such only if
-    /// both its places are among them; [`Diff::only`] chooses from a whole diff.
+    /// Nothing else is read, so a renamed file is only recognised if both its paths are
+    /// included; [`Diff::only`] filters a complete diff.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a path is absolute or contains `..`, or if a node cannot be read.
     pub fn diff_paths<P: AsRef<Path>>(&self, after: &Self, paths: &[P]) -> Result<Diff> {
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
         Diff::between(self, after, Some(&paths))
     }
 
-    /// Returns every path that differs in a later snapshot, at some paths or
-    /// everywhere: directories and what was left out included.
+    /// Returns every path that differs in a later snapshot, at some paths or everywhere,
+    /// including directories and skipped entries.
     pub(crate) fn differences(
         &self,
         after: &Self,
@@ -175,8 +199,7 @@ impl Snapshot {
         comparison.differences(&self.root, &after.root, only)
     }
 
-    /// Reads the content that `state`, found at `path`, refers to; a directory has
-    /// none.
+    /// Reads the content of `state`, found at `path`; `None` for a directory.
     pub(crate) fn bytes(&self, path: &Path, state: &FileState) -> Result<Option<Vec<u8>>> {
         if let Some(target) = &state.target {
             return Ok(Some(bytes_of(target).to_vec()));
@@ -192,7 +215,7 @@ impl Snapshot {
         Ok(Some(bytes))
     }
 
-    /// Returns what is in the directory at `path`; nothing where none is there.
+    /// Returns the contents of the directory at `path`; empty if there is none.
     pub(crate) fn children(&self, path: &Path) -> Result<Vec<(PathBuf, Node)>> {
         let mut children = Vec::new();
         if let Some(Node::Dir(dir)) = self.walk_down(path)? {
@@ -204,13 +227,13 @@ impl Snapshot {
         Ok(children)
     }
 
-    /// Finds what is at `path`, or the entry on the way to it that was left out.
+    /// Returns the node at `path`, or the skipped entry that leads to it.
     pub(crate) fn walk_down(&self, path: &Path) -> Result<Option<Node>> {
         let mut node = Node::Dir(self.root);
         for name in names_of(path)? {
             let dir = match node {
                 Node::Dir(dir) => dir,
-                Node::LeftOut(_) => return Ok(Some(node)),
+                Node::Skipped(_) => return Ok(Some(node)),
                 _ => return Ok(None),
             };
             match find(&*self.source, dir.listing, name)? {
@@ -221,8 +244,9 @@ impl Snapshot {
         Ok(Some(node))
     }
 
-    /// Does the same at a path in which two snapshots differ. Where this is one of
-    /// them, nothing needs to be read: such a path never lies in what was left out.
+    /// Like `walk_down`, for a path at which two snapshots differ. If this is one of
+    /// them, nothing needs to be read, because such a path is never below a skipped
+    /// entry.
     pub(crate) fn walk_down_to(
         &self,
         difference: &Difference,

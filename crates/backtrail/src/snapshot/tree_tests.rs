@@ -1,4 +1,4 @@
-//! A snapshot says what was there, reading no more than it is asked for (F13).
+//! Snapshots return what was captured, reading no more than needed (F13).
 
 #![expect(
     clippy::disallowed_methods,
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::change::FileState;
-use super::entry::{Dir, Entry, Kind, LeftOutReason, Totals};
+use super::entry::{Dir, DirEntry, FileKind, SkippedReason, Totals};
 use super::node::{write_listing, write_root};
 use super::source::Nodes;
 use super::testing::{
@@ -29,22 +29,22 @@ use crate::storage::LocalStorage;
 fn agrees(snapshot: &Snapshot, path: &Path, item: &Item) -> bool {
     let state = snapshot.entry(path).unwrap();
     match item {
-        Item::LeftOut(reason, _) => {
-            state.is_none() && snapshot.left_out_reason(path).unwrap() == Some(*reason)
+        Item::Skipped(reason, _) => {
+            state.is_none() && snapshot.skipped_reason(path).unwrap() == Some(*reason)
         }
         Item::Dir(mode, _) => {
             let state = state.unwrap();
-            (state.kind, state.mode) == (Kind::Dir, Some(*mode)) && snapshot.read(path).is_err()
+            (state.kind, state.mode) == (FileKind::Dir, Some(*mode)) && snapshot.read(path).is_err()
         }
         Item::File { mode, content, .. } => {
             let state = state.unwrap();
-            (state.kind, state.mode) == (Kind::File, Some(*mode))
+            (state.kind, state.mode) == (FileKind::File, Some(*mode))
                 && state.bytes == content.len() as u64
                 && snapshot.read(path).unwrap().as_ref() == Some(content)
         }
         Item::Link(target) => {
             let state = state.unwrap();
-            (state.kind, state.mode) == (Kind::Link, None)
+            (state.kind, state.mode) == (FileKind::Link, None)
                 && snapshot.read(path).unwrap().as_ref() == Some(target)
         }
     }
@@ -80,7 +80,7 @@ proptest! {
         for (path, item) in &flat {
             prop_assert!(agrees(&snapshot, path, item), "{:?} {:?}", path, item);
         }
-        let captured = |item: &Item| !matches!(item, Item::LeftOut(..));
+        let captured = |item: &Item| !matches!(item, Item::Skipped(..));
         let expected: Vec<PathBuf> =
             flat.iter().filter(|(_, item)| captured(item)).map(|(path, _)| path.clone()).collect();
         let listed: Vec<(PathBuf, FileState)> =
@@ -92,17 +92,17 @@ proptest! {
         prop_assert_eq!(listed, expected);
 
         let missed = flat.iter().filter_map(|(path, item)| match item {
-            Item::LeftOut(reason, kind) if *reason != LeftOutReason::Git => {
+            Item::Skipped(reason, kind) if *reason != SkippedReason::Git => {
                 Some((path.clone(), *reason, *kind))
             }
             _ => None,
         });
-        let left_out = snapshot.left_out().map(|entry| {
+        let skipped = snapshot.skipped().map(|entry| {
             let entry = entry.unwrap();
             (entry.path, entry.reason, entry.kind)
         });
-        prop_assert_eq!(left_out.collect::<Vec<_>>(), missed.collect::<Vec<_>>());
-        prop_assert_eq!(snapshot.left_out().count() as u64, snapshot.totals().left_out);
+        prop_assert_eq!(skipped.collect::<Vec<_>>(), missed.collect::<Vec<_>>());
+        prop_assert_eq!(snapshot.skipped().count() as u64, snapshot.totals().skipped);
     }
 }
 
@@ -110,17 +110,17 @@ proptest! {
 fn what_is_not_there_is_not_found_and_what_leads_elsewhere_is_refused() {
     let items = named([
         ("a", dir([("b", file("b"))])),
-        ("t", Item::LeftOut(LeftOutReason::Ignored, Kind::Dir)),
+        ("t", Item::Skipped(SkippedReason::Ignored, FileKind::Dir)),
     ]);
     let snapshot = snapshot(&Arc::new(Memory::default()), &items);
     for path in ["b", "a/c", "a/b/c", "z"] {
         assert_eq!(snapshot.entry(path).unwrap(), None);
         assert_eq!(snapshot.read(path).unwrap(), None);
-        assert_eq!(snapshot.left_out_reason(path).unwrap(), None);
+        assert_eq!(snapshot.skipped_reason(path).unwrap(), None);
     }
-    assert_eq!(snapshot.entry(".").unwrap().unwrap().kind, Kind::Dir);
-    let below = snapshot.left_out_reason("t/deep/x").unwrap();
-    assert_eq!(below, Some(LeftOutReason::Ignored));
+    assert_eq!(snapshot.entry(".").unwrap().unwrap().kind, FileKind::Dir);
+    let below = snapshot.skipped_reason("t/deep/x").unwrap();
+    assert_eq!(below, Some(SkippedReason::Ignored));
     for path in ["/a", "../a", "a/../a"] {
         assert_eq!(snapshot.entry(path).unwrap_err().kind(), ErrorKind::Invalid);
     }
@@ -151,7 +151,7 @@ fn nodes_that_do_not_fit_together_are_damage() {
         .collect();
     let good = store_dir(0o755, &items, &mut put);
     let branch = memory.node(&good.listing).unwrap().into_owned();
-    // Swaps the ids of two children, each behind its last name of three bytes.
+    // Swaps the ids of two children, each after its last name of three bytes.
     let (first, second) = (5 + 4..5 + 4 + 32, 5 + 36 + 4..5 + 36 + 4 + 32);
     let mut bad = branch.clone();
     bad[first.clone()].copy_from_slice(&branch[second.clone()]);
@@ -235,7 +235,7 @@ fn a_present_file_that_changed_meanwhile_is_not_shown() {
         |file| fs::write(file, "other").unwrap(),
         |file| fs::remove_file(file).unwrap(),
         |file| {
-            // The same bytes, and yet not the file that was looked at.
+            // The same bytes, but not the file that was scanned.
             fs::rename(file, file.with_file_name("x")).unwrap();
             symlink("x", file).unwrap();
         },
@@ -280,7 +280,7 @@ fn a_present_workspace_swapped_for_a_link_is_not_followed() {
 fn a_listing_whose_entries_are_out_of_order_is_not_read() {
     let memory = Memory::default();
     let mut put = |bytes: &[u8]| Ok(memory.put(bytes));
-    let entry = |name: &str| Entry {
+    let entry = |name: &str| DirEntry {
         name: name.as_bytes().into(),
         node: super::entry::Node::Link {
             target: (*b"t").into(),

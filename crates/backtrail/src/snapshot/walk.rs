@@ -1,4 +1,4 @@
-//! Going through a whole snapshot, one directory after the other.
+//! Walks through a whole snapshot, one directory after the other.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,17 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::change::FileState;
 use super::cursor::Cursor;
-use super::entry::{Dir, Kind, LeftOut, LeftOutReason, Node};
+use super::entry::{Dir, FileKind, Node, Skipped, SkippedReason};
 use super::name::{os_str, serialize_path, shown};
 use super::tree::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
-use crate::trail::present::path_of;
+use crate::hex::path_of;
 
-/// Directories within each other, the topmost counted. No scan captures more, and
-/// no snapshot is read deeper.
+/// The deepest nesting of directories, including the topmost. Scans capture no more, and
+/// snapshots are not read deeper.
 pub(super) const MAX_DEPTH: usize = 4096;
 
-/// Refuses directories that go on and on, as no file system made them.
+/// Rejects directories nested deeper than any scan captures.
 pub(super) fn check_depth(depth: usize, path: &Path) -> Result<()> {
     if depth < MAX_DEPTH {
         return Ok(());
@@ -30,11 +30,11 @@ pub(super) fn check_depth(depth: usize, path: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::Corrupt, what))
 }
 
-/// A walk through a snapshot, in memory that grows with the depth alone.
+/// A walk through a snapshot in memory that grows only with the depth.
 #[derive(Debug)]
 pub(super) struct Walk {
     snapshot: Snapshot,
-    /// Whether there is something to look for in a directory.
+    /// Whether a directory contains anything to look for.
     enter: fn(&Dir) -> bool,
     open: Vec<Cursor>,
     path: PathBuf,
@@ -85,7 +85,7 @@ impl Iterator for Walk {
     }
 }
 
-/// What a snapshot holds; see [`Snapshot::entries`]. Ends after an error.
+/// The captured entries of a snapshot; see [`Snapshot::entries`]. Ends after an error.
 #[derive(Debug)]
 pub struct Entries(Walk);
 
@@ -100,54 +100,54 @@ impl Iterator for Entries {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.find_map(|step| match step {
-            Ok((path, node)) => FileState::of(&node).map(|state| Ok((path, state))),
+            Ok((path, node)) => FileState::from_node(&node).map(|state| Ok((path, state))),
             Err(error) => Some(Err(error)),
         })
     }
 }
 
-/// What a snapshot does not hold; see [`Snapshot::left_out`]. Ends after an error.
+/// The skipped entries of a snapshot; see [`Snapshot::skipped`]. Ends after an error.
 #[derive(Debug)]
-pub struct LeftOutEntries(Walk);
+pub struct SkippedEntries(Walk);
 
-impl LeftOutEntries {
+impl SkippedEntries {
     pub(super) fn new(walk: Walk) -> Self {
         Self(walk)
     }
 }
 
-impl Iterator for LeftOutEntries {
-    type Item = Result<LeftOutEntry>;
+impl Iterator for SkippedEntries {
+    type Item = Result<SkippedEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.find_map(|step| match step {
-            Ok((path, Node::LeftOut(left_out))) => LeftOutEntry::new(path, &left_out).map(Ok),
+            Ok((path, Node::Skipped(skipped))) => SkippedEntry::new(path, &skipped).map(Ok),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         })
     }
 }
 
-/// An entry that was seen and not captured, and why.
+/// An entry that was found but not captured, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "LeftOutFields")]
+#[serde(from = "SkippedFields")]
 #[non_exhaustive]
-pub struct LeftOutEntry {
-    /// Where it is, relative to the workspace.
+pub struct SkippedEntry {
+    /// The path relative to the workspace.
     pub path: PathBuf,
-    /// What it is.
-    pub kind: Kind,
-    /// Why it was not captured.
-    pub reason: LeftOutReason,
-    /// A file's length; 0 for everything else.
+    /// The kind of entry.
+    pub kind: FileKind,
+    /// The reason why it was skipped.
+    pub reason: SkippedReason,
+    /// The length of a file; 0 for anything else.
     pub bytes: u64,
 }
 
-impl LeftOutEntry {
-    /// Makes one of all but `.git`, which nobody misses.
-    pub(crate) fn new(path: PathBuf, left_out: &LeftOut) -> Option<Self> {
-        let LeftOut { reason, kind, size } = *left_out;
-        (reason != LeftOutReason::Git).then_some(Self {
+impl SkippedEntry {
+    /// Creates an entry, except for `.git`.
+    pub(crate) fn new(path: PathBuf, skipped: &Skipped) -> Option<Self> {
+        let Skipped { reason, kind, size } = *skipped;
+        (reason != SkippedReason::Git).then_some(Self {
             path,
             kind,
             reason,
@@ -156,7 +156,7 @@ impl LeftOutEntry {
     }
 }
 
-impl Serialize for LeftOutEntry {
+impl Serialize for SkippedEntry {
     /// Writes `{"path","kind","reason","bytes"}`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -168,18 +168,18 @@ impl Serialize for LeftOutEntry {
     }
 }
 
-/// An entry that was not captured, as it is written.
+/// The stored form of a skipped entry.
 #[derive(Deserialize)]
-struct LeftOutFields {
+struct SkippedFields {
     path: String,
     path_hex: Option<String>,
-    kind: Kind,
-    reason: LeftOutReason,
+    kind: FileKind,
+    reason: SkippedReason,
     bytes: u64,
 }
 
-impl From<LeftOutFields> for LeftOutEntry {
-    fn from(fields: LeftOutFields) -> Self {
+impl From<SkippedFields> for SkippedEntry {
+    fn from(fields: SkippedFields) -> Self {
         Self {
             path: path_of(&fields.path, fields.path_hex.as_deref()),
             kind: fields.kind,

@@ -93,14 +93,14 @@ impl Storage for LocalStorage {
 
     #[cfg(target_os = "linux")]
     fn sync_tree(&self, dir: &Path) -> io::Result<()> {
-        // One call for the whole file system, where thousands of small files would each
+        // One call for the whole file system, because thousands of small files would each
         // wait for the disk.
         Ok(rustix::fs::syncfs(File::open(dir)?)?)
     }
 }
 
-/// Opens a file that is one: a link could lead out of the store, and a pipe
-/// would make us wait for ever.
+/// Opens a regular file. A link could lead out of the store, and a pipe would block
+/// forever.
 fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
     #[cfg(unix)]
     {
@@ -118,7 +118,7 @@ fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<Arc<dyn St
     Ok(Arc::new(LocalFile(file)))
 }
 
-/// Returns whether the file system has no hard links (FAT, some network ones).
+/// Returns whether the file system has no hard links (FAT, some network file systems).
 fn links_unsupported(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -142,8 +142,8 @@ struct LocalFile(File);
 
 impl StorageFile for LocalFile {
     fn len(&self) -> io::Result<u64> {
-        // Cheaper than a `stat`, and every append asks. Nothing depends on the
-        // position it moves: reads name theirs, and writes append.
+        // Cheaper than a `stat`, and every append needs it. Nothing depends on the file
+        // position: reads specify theirs, and writes append.
         (&self.0).seek(SeekFrom::End(0))
     }
 

@@ -1,4 +1,4 @@
-//! A storage that leaves it to somebody else to make things durable.
+//! A storage that does not sync.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,8 +8,8 @@ use std::time::SystemTime;
 
 use super::{Storage, StorageFile};
 
-/// Another storage, whose files are not synced one by one: whoever stages many of them
-/// syncs them all together, before anybody relies on them.
+/// Wraps another storage without syncing its files one by one. The code that stages many
+/// files syncs them all together before anything relies on them.
 #[derive(Debug)]
 pub(crate) struct Unsynced(pub(crate) Arc<dyn Storage>);
 
@@ -38,7 +38,7 @@ impl Storage for Unsynced {
     }
 
     fn link_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        // Nobody else sees either name: one is enough, and cheaper to make.
+        // No other process sees either name, and renaming is cheaper.
         self.0.rename_new(from, to)
     }
 

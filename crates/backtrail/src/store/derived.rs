@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Store;
 use crate::error::{Error, Result};
-use crate::session::is_absent;
+use crate::log::is_absent;
 
 impl Store {
     /// Removes all that was derived from sessions, catalogue and search index, after

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::{OBJECTS, Store};
 use crate::error::{Error, Result};
-use crate::session::open_lock;
+use crate::log::open_lock;
 use crate::storage::StorageFile;
 
 const LOCK: &str = "objects.lock";

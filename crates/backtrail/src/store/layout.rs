@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::{OBJECTS, SESSIONS, Store, WORKSPACES};
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::is_absent;
+use crate::log::TRASH;
+use crate::log::is_absent;
 use crate::storage::{Storage, append_all, read_full};
-use crate::trash::TRASH;
 
 /// The version of the layout.
 const STORE_VERSION: u32 = 2;

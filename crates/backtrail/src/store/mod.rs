@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::{SessionId, WorkspaceId, is_id_like};
+use crate::log::{Durability, Holder, LogDir, RepairPlan, end_of_line, is_absent, repair_plan};
 use crate::objects::Objects;
 use crate::random::{OsRandomness, Randomness, new_uuid};
-use crate::restore::TouchHook;
+use crate::rewind::TouchHook;
 use crate::session::{
-    Durability, ForkOptions, Holder, Import, Note, RepairPlan, Session, SessionFiles, SessionInfo,
-    SessionOptions, SessionReader, append_note, end_of_line, fork, import, is_absent, repair_plan,
-    spawn,
+    ForkOptions, Import, Note, Session, SessionInfo, SessionOptions, SessionReader, append_note,
+    fork, import, spawn,
 };
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
@@ -495,12 +495,12 @@ impl Store {
         Ok(infos.collect())
     }
 
-    pub(crate) fn files(&self, id: &SessionId) -> SessionFiles {
-        SessionFiles::new(Arc::clone(&self.0.options.storage), &self.0.sessions, id)
+    pub(crate) fn files(&self, id: &SessionId) -> LogDir {
+        LogDir::new(Arc::clone(&self.0.options.storage), &self.0.sessions, id)
     }
 
-    pub(crate) fn workspace_files(&self, id: &WorkspaceId) -> SessionFiles {
-        SessionFiles::of_workspace(self.shared_storage(), &self.0.workspaces, id)
+    pub(crate) fn workspace_files(&self, id: &WorkspaceId) -> LogDir {
+        LogDir::of_workspace(self.shared_storage(), &self.0.workspaces, id)
     }
 
     pub(crate) fn sessions_dir(&self) -> &Path {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::{SESSIONS, Store, StoreOptions};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::session::{Durability, is_absent, open_lock};
+use crate::log::{Durability, is_absent, open_lock};
 use crate::storage::{StorageFile, Unsynced};
 
 /// Sessions that are made aside. One at a time: whoever else stages some waits.

@@ -49,7 +49,7 @@ impl From<Damage> for Error {
             .at_path(&damage.file)
             .at_line(damage.line)
             .at_byte(damage.byte)
-            .because(damage.reason)
+            .with_reason(damage.reason)
     }
 }
 

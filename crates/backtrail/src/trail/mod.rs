@@ -5,7 +5,7 @@
 //! is read was written: each record carries a sum of its own.
 //!
 //! This module knows single trails. What several of them mean together is the
-//! business of `session`.
+//! business of `log`.
 
 pub(crate) mod damage;
 pub(crate) mod details;
@@ -20,6 +20,7 @@ pub(crate) mod readable;
 pub(crate) mod reader;
 pub(crate) mod record;
 mod salvage;
+pub(crate) mod source;
 pub(crate) mod sum;
 
 pub use damage::{Damage, DamageReport};
@@ -27,6 +28,9 @@ pub use details::Details;
 pub use opener::{Because, FORMAT_VERSION};
 pub use origin::{ForkOrigin, SpawnedBy};
 pub use record::{Record, RecordKind, RecordRef, Sums};
+pub use source::SourceRecord;
+
+pub(crate) use record::PayloadSource;
 
 /// Returns the name of a trail's file.
 pub(crate) fn file_name(trail: u32) -> String {

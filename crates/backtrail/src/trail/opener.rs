@@ -290,7 +290,7 @@ impl Opener {
             .and_then(|()| write_fields(&mut body, self))
             .map_err(|error| {
                 Error::new(ErrorKind::Invalid, "cannot write the trail's opener")
-                    .because(Reason::Syntax(error.to_string()))
+                    .with_reason(Reason::Syntax(error.to_string()))
             })?;
         let front = Front {
             kind: self.owner.opener_type(),

@@ -9,10 +9,9 @@ use super::damage::Damage;
 use super::envelope::Envelope;
 use super::legacy::LegacyLines;
 use super::lines::{Backwards, Ending, Forwards, Line};
-use super::record::{MAX_READ, RecordRef, Sums, check_line};
+use super::record::{MAX_READ, PayloadSource, RecordRef, Sums, check_line};
 use super::salvage::{Piece, take_apart};
 use crate::error::{Error, Reason, Result};
-use crate::session::Payloads;
 use crate::storage::StorageFile;
 
 /// What a trail holds at one place.
@@ -68,7 +67,7 @@ pub(crate) struct TrailReader {
     /// The last record, by its place in the line.
     record: Option<(Range<usize>, Envelope)>,
     /// Where the large parts of messages are.
-    payloads: Option<Payloads>,
+    payloads: Option<Arc<dyn PayloadSource>>,
 }
 
 impl TrailReader {
@@ -117,7 +116,7 @@ impl TrailReader {
 
     /// Lends records that know where the large parts of messages are.
     #[must_use]
-    pub(crate) fn with_payloads(mut self, payloads: Payloads) -> Self {
+    pub(crate) fn with_payloads(mut self, payloads: Arc<dyn PayloadSource>) -> Self {
         self.payloads = Some(payloads);
         self
     }

@@ -6,16 +6,18 @@
 //! line shows.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::envelope::{Envelope, LegacyKind, SlowEnvelope, Span, read_envelope, string};
 use super::opener::WORKSPACE_META;
+use super::source::piece_references;
 use super::sum::{HEX, Sum};
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::message::{Message, MessageOf, parts};
-use crate::session::Payloads;
+use crate::message::{Message, MessageOf, StoredCompaction, parts};
 use crate::time::Timestamp;
 
 /// The longest line that the writer makes.
@@ -111,17 +113,27 @@ impl<'a> RecordKind<'a> {
     }
 }
 
+/// Where the large and binary parts of messages are fetched from.
+pub(crate) trait PayloadSource: fmt::Debug + Send + Sync {
+    /// Returns the content that a reference names.
+    fn fetch(&self, reference: &parts::Reference) -> Result<Vec<u8>>;
+}
+
 /// A record, lent from the reader's buffer without copying.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordRef<'a> {
     bytes: &'a [u8],
     envelope: Envelope,
     /// Where the large parts of messages are; unknown to who reads one file.
-    payloads: Option<&'a Payloads>,
+    payloads: Option<&'a Arc<dyn PayloadSource>>,
 }
 
 impl<'a> RecordRef<'a> {
-    pub(crate) fn new(bytes: &'a [u8], envelope: Envelope, payloads: Option<&'a Payloads>) -> Self {
+    pub(crate) fn new(
+        bytes: &'a [u8],
+        envelope: Envelope,
+        payloads: Option<&'a Arc<dyn PayloadSource>>,
+    ) -> Self {
         Self {
             bytes,
             envelope,
@@ -199,8 +211,7 @@ impl<'a> RecordRef<'a> {
         };
         match self.payloads {
             Some(payloads) if parts::may_have_references(json.as_bytes()) => {
-                let restored =
-                    parts::restore(json, |part| payloads.fetch(part.hash, part.bytes, part.at))?;
+                let restored = parts::restore(json, |part| payloads.fetch(part))?;
                 Ok(Some(Cow::Owned(restored)))
             }
             _ => Ok(Some(Cow::Borrowed(json))),
@@ -241,7 +252,7 @@ impl<'a> RecordRef<'a> {
 
     fn flawed(&self, reason: Reason) -> Error {
         let what = format!("cannot read the message of record {}", self.seq());
-        Error::new(ErrorKind::Corrupt, what).because(reason)
+        Error::new(ErrorKind::Corrupt, what).with_reason(reason)
     }
 
     /// Parses the message as it stands in its line: a large or binary part of it
@@ -272,19 +283,17 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// Returns the references of the message to its large and binary parts, and
-    /// where those are.
-    pub(crate) fn references(&self) -> Result<Option<(&'a Payloads, Vec<parts::Reference>)>> {
-        let (Some(payloads), true) = (self.payloads, parts::may_have_references(self.bytes)) else {
-            return Ok(None);
-        };
+    /// Returns the references of the record to the payload file.
+    pub(crate) fn references(&self) -> Result<Vec<parts::Reference>> {
+        if !parts::may_have_references(self.bytes) {
+            return Ok(Vec::new());
+        }
         if self.kind() == RecordKind::Source {
-            return Ok(Some((payloads, crate::session::piece_references(self))));
+            return Ok(piece_references(self));
         }
         let json = self.stored_json()?.unwrap_or("{}");
         let found = parts::references(json);
-        let references = found.into_iter().map(|(_, reference)| reference);
-        Ok(Some((payloads, references.collect())))
+        Ok(found.into_iter().map(|(_, reference)| reference).collect())
     }
 
     /// Returns the seq of the newest note before this record in its trail.
@@ -325,12 +334,32 @@ impl<'a> RecordRef<'a> {
     }
 }
 
+impl RecordRef<'_> {
+    /// Parses the compaction; `None` for other kinds of records.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) if the record is not a valid
+    /// compaction.
+    pub fn compaction(&self) -> Result<Option<StoredCompaction>> {
+        if self.kind() != RecordKind::Compaction {
+            return Ok(None);
+        }
+        serde_json::from_slice(self.bytes())
+            .map(Some)
+            .map_err(|error| {
+                let what = format!("cannot read the compaction of record {}", self.seq());
+                Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
+            })
+    }
+}
+
 /// A record that stands by itself.
 #[derive(Debug, Clone)]
 pub struct Record {
     bytes: Box<[u8]>,
     envelope: Envelope,
-    payloads: Option<Payloads>,
+    payloads: Option<Arc<dyn PayloadSource>>,
 }
 
 impl Record {

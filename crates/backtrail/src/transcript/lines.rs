@@ -8,9 +8,9 @@ use super::content::{Compacted, Content};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::{Text, write_fields};
+use crate::log::{PayloadWriter, move_out};
 use crate::message::{Message, parts};
 use crate::random::{OsRandomness, new_uuid};
-use crate::session::{PayloadWriter, move_out};
 use crate::time::Timestamp;
 use crate::trail::record::{Front, MAX_WRITTEN, Position, write_line};
 use crate::trail::sum::Sum;
@@ -212,7 +212,7 @@ impl Lines {
         let limit = MAX_WRITTEN as u64;
         if bytes > limit {
             let what = format!("the {kind} is too large to be recorded");
-            return Err(Error::invalid(what).because(Reason::TooLong { bytes, limit }));
+            return Err(Error::invalid(what).with_reason(Reason::TooLong { bytes, limit }));
         }
         self.position = Position {
             seq,
@@ -238,5 +238,5 @@ fn moment(ms: i64) -> Result<Timestamp> {
 
 fn unwritable(error: &serde_json::Error) -> Error {
     Error::invalid("the transcript cannot be written as JSON")
-        .because(Reason::Syntax(error.to_string()))
+        .with_reason(Reason::Syntax(error.to_string()))
 }

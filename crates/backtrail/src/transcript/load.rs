@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::{Json, Text};
 use crate::legacy::{At, Found as V1Found, Summary, Visit, derived_id, find_file, walk};
+use crate::log::{OPENING, lies_in_store};
 use crate::message::Message;
-use crate::session::{OPENING, lies_in_store};
 use crate::storage::{Storage, StorageFile, read_full};
 use crate::time::Timestamp;
 use crate::trail::ForkOrigin;
@@ -52,7 +52,7 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
         return Err(Error::new(ErrorKind::Corrupt, what)
             .at_path(&path)
             .at_line(Some(1))
-            .because(Reason::Unfinished));
+            .with_reason(Reason::Unfinished));
     };
     let in_store = lies_in_store(storage.as_ref(), &path)?;
     let refusal = loaded.refusal.or(in_store.then_some(Refusal::InStore));
@@ -328,7 +328,7 @@ impl Visit for Messages {
         if let V1Found::Message { json } = found {
             let mut message: Message = serde_json::from_str(json).map_err(|error| {
                 let what = format!("cannot read the message in line {}", at.line);
-                Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
+                Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
             })?;
             message.blocks.shrink_to_fit();
             self.0.push(message);

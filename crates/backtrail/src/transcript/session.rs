@@ -6,8 +6,9 @@ use super::Transcript;
 use super::content::{Compacted, CompactionSummary, Content};
 use super::lines::Lines;
 use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::log::{LogDir, PayloadWriter};
 use crate::message::StoredCompaction;
-use crate::session::{PayloadWriter, Session, SessionFiles, SessionOptions, SessionReader};
+use crate::session::{Session, SessionOptions, SessionReader};
 use crate::storage::append_all;
 use crate::store::Store;
 use crate::time::Timestamp;
@@ -97,7 +98,9 @@ impl Reading {
                 }
                 if !whole {
                     let what = "a message is not whole";
-                    return Err(Error::new(ErrorKind::Corrupt, what).because(Reason::NotARecord));
+                    return Err(
+                        Error::new(ErrorKind::Corrupt, what).with_reason(Reason::NotARecord)
+                    );
                 }
             }
             _ => {
@@ -158,7 +161,7 @@ impl Store {
 }
 
 /// Writes a transcript as a session's first trail.
-fn write(files: &SessionFiles, transcript: &Transcript) -> Result<()> {
+fn write(files: &LogDir, transcript: &Transcript) -> Result<()> {
     let path = files.trail_path(0);
     let mut lines = Lines::new();
     lines.payloads = Some(Arc::new(Mutex::new(PayloadWriter::new(files))));

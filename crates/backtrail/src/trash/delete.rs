@@ -4,7 +4,7 @@ use super::deleted::Deleted;
 use super::kin::Family;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::session::{AppendLock, SpeakerLock};
+use crate::log::{AppendLock, WriterLock};
 use crate::store::Store;
 use crate::workspace::{self, Workspace};
 
@@ -115,8 +115,8 @@ impl DeletePlan {
             let moved = move_to_trash(&store, &deletion.id);
             moved.map_err(|error| match done {
                 0 => error,
-                1 => error.said("one session is in the trash already"),
-                n => error.said(format!("{n} sessions are in the trash already")),
+                1 => error.with_note("one session is in the trash already"),
+                n => error.with_note(format!("{n} sessions are in the trash already")),
             })?;
         }
         Ok(())
@@ -124,10 +124,10 @@ impl DeletePlan {
 }
 
 /// Takes the right to speak in a session, so that nobody else does.
-pub(super) fn hold_session(store: &Store, id: &SessionId) -> Result<SpeakerLock> {
+pub(super) fn hold_session(store: &Store, id: &SessionId) -> Result<WriterLock> {
     let files = store.files(id);
     files.head()?;
-    let lock = SpeakerLock::take(&files, &store.holder())
+    let lock = WriterLock::take(&files, &store.holder())
         .map_err(|error| gone_meanwhile(store, id, error))?;
     refuse_active(store, id)?;
     Ok(lock)
@@ -143,7 +143,7 @@ pub(super) fn refuse_active(store: &Store, id: &SessionId) -> Result<()> {
             Ok(None) => continue,
             // Who is at work there is told all the same.
             Err(_) => {
-                let root = store.workspace_files(&workspace).dir().to_owned();
+                let root = store.workspace_files(&workspace).path().to_owned();
                 Workspace::new(store, workspace, root)
             }
         };
@@ -164,12 +164,14 @@ fn move_to_trash(store: &Store, id: &SessionId) -> Result<()> {
     let _guard = lock.hold()?;
     files.head()?;
     let storage = store.storage();
-    Deleted::now(store).write(storage, files.dir())?;
+    Deleted::now(store).write(storage, files.path())?;
     let to = files.deleted();
-    storage.rename_new(files.dir(), to.dir()).map_err(|error| {
-        let what = format!("cannot move session {id} to the trash");
-        Error::io(what, to.dir(), error)
-    })?;
+    storage
+        .rename_new(files.path(), to.path())
+        .map_err(|error| {
+            let what = format!("cannot move session {id} to the trash");
+            Error::io(what, to.path(), error)
+        })?;
     store.sync_dirs([store.trash_dir().as_path(), store.sessions_dir()])
 }
 

@@ -7,15 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::names::Names;
 use crate::error::{Error, Result};
-use crate::session::Holder;
-use crate::storage::{Storage, append_all, read_full};
+use crate::log::{DELETED, Holder, read_deleted};
+use crate::storage::{Storage, append_all};
 use crate::store::Store;
 use crate::time::Timestamp;
-
-/// The file's name in the directory that is deleted. In a session that is not, it
-/// means nothing: somebody was about to delete it, or restored it.
-pub(super) const DELETED: &str = "deleted";
-const MAX_FILE: usize = 256 << 10;
 
 /// When something was deleted, and by what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,11 +39,7 @@ impl Deleted {
     }
 
     pub(super) fn read_file(storage: &dyn Storage, path: &Path) -> Option<Self> {
-        let file = storage.open_read(path).ok()?;
-        let len = usize::try_from(file.len().ok()?).unwrap_or(MAX_FILE);
-        let mut bytes = vec![0; len.min(MAX_FILE)];
-        let n = read_full(file.as_ref(), &mut bytes, 0).ok()?;
-        serde_json::from_slice(&bytes[..n]).ok()
+        read_deleted(storage, path)
     }
 
     /// Writes the file into a directory, in the place of one that is there. Durable

@@ -4,11 +4,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::Named;
 use super::deleted::Deleted;
 use super::kin::Family;
-use super::{Named, TRAILS};
 use crate::error::{Error, Result, quoted};
 use crate::ids::SessionId;
+use crate::log::TRAILS;
 use crate::session::SessionReader;
 use crate::store::Store;
 use crate::time::Timestamp;
@@ -155,7 +156,7 @@ impl Family {
                 Trashed::Trails => {
                     let trails = store.files(&name.id).trails_in_trash();
                     let reader = SessionReader::new(store, kin.files.clone());
-                    reader.reads_in(&trails)?
+                    reader.log.reads_in(&trails)?
                 }
             };
             if reads {

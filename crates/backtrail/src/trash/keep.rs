@@ -9,14 +9,15 @@ use std::io;
 
 use super::deleted::Deleted;
 use crate::error::{Error, Result};
-use crate::session::{GONE_TRAILS, GoneTrail, GoneTrails, SessionFiles, SessionReader};
+use crate::log::{GONE_TRAILS, GoneTrail, GoneTrails, LogDir};
+use crate::session::SessionReader;
 use crate::storage::append_all;
 use crate::store::Store;
 
 /// Moves the trails of a session to the trash that are older than the newest `keep` and
 /// not needed for the context; returns how many. The caller speaks in the session and
 /// holds its short lock.
-pub(crate) fn let_go_of_trails(store: &Store, files: &SessionFiles, keep: u32) -> Result<u32> {
+pub(crate) fn let_go_of_trails(store: &Store, files: &LogDir, keep: u32) -> Result<u32> {
     let trails = trails_to_go(store, files, keep)?;
     if trails.is_empty() {
         return Ok(0);
@@ -40,18 +41,18 @@ pub(crate) fn let_go_of_trails(store: &Store, files: &SessionFiles, keep: u32) -
         let to = dir.join(crate::trail::file_name(gone.trail));
         storage.rename_new(&from, &to).map_err(failed)?;
     }
-    store.sync_dirs([dir.as_path(), files.dir()])?;
+    store.sync_dirs([dir.as_path(), files.path()])?;
     Ok(u32::try_from(trails.len()).unwrap_or(u32::MAX))
 }
 
 /// Finds the trails that may go.
-fn trails_to_go(store: &Store, files: &SessionFiles, keep: u32) -> Result<Vec<GoneTrail>> {
+fn trails_to_go(store: &Store, files: &LogDir, keep: u32) -> Result<Vec<GoneTrail>> {
     let reader = SessionReader::new(store, files.clone());
     let compaction = reader.newest_compaction()?;
     let Some(kept_from) = compaction.and_then(|(_, stored)| stored.keeps_from) else {
         return Ok(Vec::new());
     };
-    let Some(needed) = reader.own_trail_of(kept_from)? else {
+    let Some(needed) = reader.log.own_trail_of(kept_from)? else {
         return Ok(Vec::new());
     };
     let instructions = reader.instructions()?.said;
@@ -61,7 +62,7 @@ fn trails_to_go(store: &Store, files: &SessionFiles, keep: u32) -> Result<Vec<Go
     for trail in files.trails()? {
         let is_old = u64::from(trail) + u64::from(keep.max(1)) <= u64::from(head);
         if trail < needed && is_old {
-            trails.extend(reader.gone_trail(trail, instructed)?);
+            trails.extend(reader.log.gone_trail(trail, instructed)?);
         }
     }
     Ok(trails)
@@ -69,13 +70,13 @@ fn trails_to_go(store: &Store, files: &SessionFiles, keep: u32) -> Result<Vec<Go
 
 /// Writes down which trails go and what each of them continues. Durable when it
 /// returns.
-fn name_them(files: &SessionFiles, trails: &[GoneTrail]) -> Result<()> {
+fn name_them(files: &LogDir, trails: &[GoneTrail]) -> Result<()> {
     let mut gone = GoneTrails::read(files)?;
     let is_new = |known: &GoneTrail| !trails.iter().any(|trail| trail.trail == known.trail);
     gone.trails.retain(is_new);
     gone.trails.extend_from_slice(trails);
     let storage = files.storage();
-    let path = files.dir().join(GONE_TRAILS);
+    let path = files.path().join(GONE_TRAILS);
     let aside = path.with_extension("new");
     let failed = |error| Error::io("cannot say which trails go to the trash", &path, error);
     match storage.remove_file(&aside) {
@@ -87,5 +88,5 @@ fn name_them(files: &SessionFiles, trails: &[GoneTrail]) -> Result<()> {
     append_all(file.as_ref(), &bytes).map_err(failed)?;
     file.sync().map_err(failed)?;
     storage.replace(&aside, &path).map_err(failed)?;
-    super::sync(storage, files.dir())
+    super::sync(storage, files.path())
 }

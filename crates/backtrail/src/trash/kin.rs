@@ -3,7 +3,7 @@
 use super::delete::{Deletion, DeletionBecause};
 use crate::error::Result;
 use crate::ids::SessionId;
-use crate::session::{SessionFiles, first_opener};
+use crate::log::{LogDir, first_opener};
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 
@@ -11,7 +11,7 @@ use crate::trail::opener::{Because, Opener};
 #[derive(Debug)]
 pub(super) struct Kin {
     pub(super) id: SessionId,
-    pub(super) files: SessionFiles,
+    pub(super) files: LogDir,
     pub(super) is_deleted: bool,
     /// The session whose records it goes on from.
     pub(super) continues: Option<SessionId>,
@@ -82,7 +82,7 @@ impl Family {
 }
 
 impl Kin {
-    fn read(files: SessionFiles, is_deleted: bool) -> Self {
+    fn read(files: LogDir, is_deleted: bool) -> Self {
         let (opener, is_unreadable) = match first_opener(&files) {
             Ok(Some(opener)) => (Some(opener), false),
             _ => (None, true),

@@ -27,10 +27,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::session::{SessionFiles, is_absent, open_lock};
+use crate::log::{PURGED, TRAILS, TRASH, is_absent, open_lock};
 use crate::storage::{Storage, StorageFile};
-use crate::store::{SESSIONS, Store};
-use crate::time::Timestamp;
+use crate::store::Store;
 
 pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionBecause};
 pub use empty::{EmptyOptions, EmptyPlan, EmptyReport, Kept};
@@ -40,12 +39,6 @@ pub use purge::{PurgePlan, PurgeReport};
 
 pub(crate) use keep::let_go_of_trails;
 
-use deleted::Deleted;
-
-/// The trash's directory in the store.
-pub(crate) const TRASH: &str = "trash";
-/// What follows a session's id in the name of a directory of trails of it.
-pub(crate) const TRAILS: &str = ".trails";
 /// What is about to be removed, asked for by `trash empty`.
 const EMPTYING: &str = ".emptying";
 /// The trails of a session that are about to be removed.
@@ -54,8 +47,6 @@ const EMPTYING_TRAILS: &str = ".trails-emptying";
 const PURGING: &str = ".purging";
 /// What is not ours and was in a session that is purged.
 const LEFT: &str = ".left";
-/// A file that says that a session was purged.
-const PURGED: &str = ".purged";
 /// The same while it is written anew.
 const PURGED_NEW: &str = ".purged-new";
 const LOCK: &str = "lock";
@@ -213,40 +204,4 @@ fn sync(storage: &dyn Storage, dir: &Path) -> Result<()> {
     storage
         .sync_dir(dir)
         .map_err(|error| Error::io("cannot sync the directory", dir, error))
-}
-
-/// Says where a session is that is not among the others: in the trash, or purged.
-pub(crate) fn where_it_is(files: &SessionFiles) -> Option<Error> {
-    let id = files.id();
-    let dir = files.trash().join(id.as_str());
-    if files.storage().is_dir(&dir).ok()? {
-        let since = match Deleted::read(files.storage(), &dir) {
-            Some(deleted) => format!(" since {}", deleted.at),
-            None => String::new(),
-        };
-        let what = format!("session {id} is in the trash{since}");
-        return Some(Error::deleted(what, id).at_path(&dir));
-    }
-    if let Some(at) = purged_at(files).ok()? {
-        let when = at.map_or_else(String::new, |at| format!(" at {at}"));
-        let what = format!("session {id} was purged{when}");
-        return Some(Error::purged(what, id));
-    }
-    let home = files.trash().with_file_name(SESSIONS).join(id.as_str());
-    if files.dir() == dir && files.storage().is_dir(&home).ok()? {
-        let what = format!("session {id} is not in the trash any more");
-        return Some(Error::restored(what, id).at_path(&home));
-    }
-    None
-}
-
-/// Returns whether a session was purged, and when, where that can be read.
-pub(crate) fn purged_at(files: &SessionFiles) -> Result<Option<Option<Timestamp>>> {
-    let path = files.trash().join(format!("{}{PURGED}", files.id()));
-    let there = files.storage().exists(&path);
-    if !there.map_err(|error| Error::io("cannot look into the trash", &path, error))? {
-        return Ok(None);
-    }
-    let said = Deleted::read_file(files.storage(), &path);
-    Ok(Some(said.map(|said| said.at)))
 }

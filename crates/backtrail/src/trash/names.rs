@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::json::{Fields, Json};
+use crate::log::{Editor, LogDir, LogReader, Rewritten, fields_of};
 use crate::message::parts::PayloadHash;
-use crate::session::{Editor, Rewritten, SessionFiles, SessionReader, fields_of};
+
 use crate::trail::{RecordKind, RecordRef};
 
 /// The titles and tags that a session ever had, by their hashes: as long as forks have
@@ -21,7 +22,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(files: &SessionFiles) -> Result<Self> {
+    pub(super) fn of(files: &LogDir) -> Result<Self> {
         let mut names = Self::default();
         each_record(files, |record| {
             let (title, tags) = said_in(record);
@@ -36,7 +37,7 @@ impl Names {
     }
 
     /// Returns which of them a fork has inherited.
-    pub(super) fn inherited_by(&self, files: &SessionFiles) -> Result<Inherited> {
+    pub(super) fn inherited_by(&self, files: &LogDir) -> Result<Inherited> {
         let mut inherited = Inherited::default();
         each_record(files, |record| inherited.look(self, record))?;
         Ok(inherited)
@@ -47,9 +48,9 @@ fn hash(word: &str) -> PayloadHash {
     PayloadHash::of(word.as_bytes())
 }
 
-fn each_record(files: &SessionFiles, mut look: impl FnMut(&RecordRef<'_>)) -> Result<()> {
+fn each_record(files: &LogDir, mut look: impl FnMut(&RecordRef<'_>)) -> Result<()> {
     for trail in files.trails()? {
-        let mut reader = SessionReader::trail_of(files, trail)?;
+        let mut reader = LogReader::trail_of(files, trail)?;
         while let Some(record) = reader.next_record()? {
             look(&record);
         }

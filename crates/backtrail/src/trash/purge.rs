@@ -15,10 +15,11 @@ use super::delete::{DeleteScope, Deletion, DeletionBecause, hold_session, refuse
 use super::deleted::Deleted;
 use super::kin::Family;
 use super::names::Names;
-use super::{LEFT, Named, PURGED, PURGED_NEW, PURGING, TRAILS};
+use super::{LEFT, Named, PURGED_NEW, PURGING};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
-use crate::session::{AppendLock, SessionFiles, rewrite_only_trail};
+use crate::log::{AppendLock, LogDir, rewrite_only_trail};
+use crate::log::{PURGED, TRAILS};
 use crate::store::Store;
 use crate::workspace::{self, StillHeld, Workspace};
 
@@ -103,7 +104,7 @@ impl Store {
     }
 
     /// Returns the files of a session wherever it is.
-    fn files_anywhere(&self, id: &SessionId) -> Result<SessionFiles> {
+    fn files_anywhere(&self, id: &SessionId) -> Result<LogDir> {
         let files = self.files(id);
         match files.head() {
             Ok(_) => Ok(files),
@@ -162,9 +163,9 @@ impl Store {
         now.write_file(storage, &said)?;
         super::sync(storage, &trash)?;
         let to = trash.join(format!("{id}{PURGING}"));
-        storage.rename_new(files.dir(), &to).map_err(|error| {
+        storage.rename_new(files.path(), &to).map_err(|error| {
             let what = format!("cannot purge session {id}");
-            Error::io(what, files.dir(), error)
+            Error::io(what, files.path(), error)
         })?;
         self.sync_dirs([trash.as_path(), self.sessions_dir()])?;
         Ok(to)
@@ -179,7 +180,7 @@ impl Store {
                 Ok(None) => {}
                 Err(_) => {
                     let files = self.workspace_files(&workspace);
-                    report.unread.push(files.dir().to_owned());
+                    report.unread.push(files.path().to_owned());
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{EMPTYING, EMPTYING_TRAILS, Named, TrashName, Trashed};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::session::{is_absent, is_session_file};
+use crate::log::{is_absent, is_session_file};
 use crate::store::Store;
 
 /// What was removed of a directory.

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::deleted::DELETED;
 use super::{TrashName, Trashed};
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::is_absent;
+use crate::log::DELETED;
+use crate::log::is_absent;
 use crate::store::Store;
 use crate::trail::trail_number;
 
@@ -26,21 +26,21 @@ impl Store {
     fn restore_session(&self, name: &TrashName) -> Result<()> {
         let files = self.files(&name.id);
         let from = files.deleted();
-        let renamed = self.storage().rename_new(from.dir(), files.dir());
+        let renamed = self.storage().rename_new(from.path(), files.path());
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
                 let what = format!(
                     "session {} cannot be restored: there is another one of that name",
                     name.id
                 );
-                Error::invalid(what).at_path(files.dir())
+                Error::invalid(what).at_path(files.path())
             }
             io::ErrorKind::NotFound => not_there(name),
-            _ => Error::io("cannot restore the session", from.dir(), error),
+            _ => Error::io("cannot restore the session", from.path(), error),
         })?;
         self.sync_dirs([self.sessions_dir(), self.trash_dir().as_path()])?;
         // It means nothing any more.
-        self.storage().remove_file(&files.dir().join(DELETED)).ok();
+        self.storage().remove_file(&files.path().join(DELETED)).ok();
         Ok(())
     }
 
@@ -48,7 +48,7 @@ impl Store {
     fn restore_trails(&self, name: &TrashName) -> Result<()> {
         let files = self.files(&name.id);
         files.head().map_err(|error| match error.in_trash() {
-            Some(_) => error.said("restore it first"),
+            Some(_) => error.with_note("restore it first"),
             None => error,
         })?;
         let dir = files.trails_in_trash();
@@ -62,7 +62,7 @@ impl Store {
             let from = dir.join(crate::trail::file_name(trail));
             self.storage().rename_new(&from, &to).map_err(failed)?;
         }
-        self.sync_dirs([files.dir(), &dir])?;
+        self.sync_dirs([files.path(), &dir])?;
         let removed = self.remove_session_dir(&dir)?;
         match removed.left.first() {
             Some(left) => {

@@ -11,28 +11,62 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::checkpoint::Checkpoint;
+use super::about::{About, prompt};
+use super::checkpoint::{Checkpoint, SessionPlace};
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
-use crate::session::{AppendLock, Holder};
+use crate::log::{AppendLock, Holder};
 use crate::storage::{StorageFile, append_all, read_full};
+use crate::store::Store;
 
 const PREFIX: &str = "active-";
-/// The longest file that says who works.
-const MAX_WORD: usize = 8 << 10;
+/// The longest file that is read.
+const MAX_FILE: usize = 8 << 10;
 
 /// A turn or run that is under way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Activity {
     /// The checkpoint that it began with.
     pub checkpoint: CheckpointId,
     /// Its session.
     pub session: Option<SessionId>,
-    /// What it is about.
+    /// The command of a run, or the beginning of a turn's prompt.
     pub about: Option<String>,
-    /// Whose process it is.
+    /// The process.
     pub holder: Holder,
+}
+
+/// The content of its file.
+#[derive(Debug, Serialize, Deserialize)]
+struct ActivityFile {
+    checkpoint: CheckpointId,
+    session: Option<SessionId>,
+    about: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prompt: Option<SessionPlace>,
+    holder: Holder,
+}
+
+impl ActivityFile {
+    fn read(file: &dyn StorageFile) -> Option<Self> {
+        let mut bytes = vec![0; MAX_FILE];
+        let len = read_full(file, &mut bytes, 0).ok()?;
+        serde_json::from_slice(&bytes[..len]).ok()
+    }
+
+    fn into_activity(self, store: &Store) -> Activity {
+        let prompt = || match prompt(store, self.prompt.as_ref()?)? {
+            About::Text(text) => Some(text),
+            About::SessionDeleted => None,
+        };
+        Activity {
+            about: self.about.or_else(prompt),
+            checkpoint: self.checkpoint,
+            session: self.session,
+            holder: self.holder,
+        }
+    }
 }
 
 /// Says that a turn or run is under way, until it is dropped. It keeps nobody
@@ -48,11 +82,12 @@ impl Workspace {
     /// Says that a turn or run is under way that began with a checkpoint.
     pub fn activate(&self, start: &Checkpoint) -> Result<Active> {
         let name = format!("{PREFIX}{}", start.id());
-        let path = self.files().dir().join(name);
-        let activity = Activity {
+        let path = self.files().path().join(name);
+        let activity = ActivityFile {
             checkpoint: start.id(),
             session: start.session().map(|place| place.id.clone()),
-            about: start.about().map(ToOwned::to_owned),
+            about: start.about.clone(),
+            prompt: start.prompt.clone(),
             holder: self.store().holder(),
         };
         let failed = |error| self.failed("cannot say that something is under way", error);
@@ -85,15 +120,15 @@ impl Workspace {
         let Some(lock) = AppendLock::open_existing(self.files())? else {
             return Ok(Vec::new());
         };
-        let _guard = lock.hold()?;
-        let names = storage.list(self.files().dir());
+        let guard = lock.hold()?;
+        let names = storage.list(self.files().path());
         let names = names.map_err(|error| self.failed("cannot look who is at work", error))?;
         let mut all = Vec::new();
         for name in names {
             if !name.to_string_lossy().starts_with(PREFIX) {
                 continue;
             }
-            let path = self.files().dir().join(name);
+            let path = self.files().path().join(name);
             let Ok(file) = storage.open_read(&path) else {
                 continue;
             };
@@ -102,19 +137,17 @@ impl Workspace {
                 if sweeps {
                     storage.remove_file(&path).ok();
                 }
-            } else if let Some(activity) = read_word(file.as_ref()) {
+            } else if let Some(activity) = ActivityFile::read(file.as_ref()) {
                 all.push(activity);
             }
         }
-        all.sort_by_key(|activity: &Activity| activity.holder.since);
-        Ok(all)
+        drop(guard);
+        all.sort_by_key(|activity: &ActivityFile| activity.holder.since);
+        let all = all.into_iter();
+        Ok(all
+            .map(|activity| activity.into_activity(self.store()))
+            .collect())
     }
-}
-
-fn read_word(file: &dyn StorageFile) -> Option<Activity> {
-    let mut word = vec![0; MAX_WORD];
-    let len = read_full(file, &mut word, 0).ok()?;
-    serde_json::from_slice(&word[..len]).ok()
 }
 
 impl Drop for Active {

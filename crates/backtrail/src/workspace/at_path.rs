@@ -19,7 +19,7 @@ use crate::snapshot::name::{names_of, os_str};
 use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::sys::{self, Root, Seen, TRIES};
-use crate::snapshot::{Kind, Snapshot, shown};
+use crate::snapshot::{FileKind, Snapshot, shown};
 
 /// The mode of what has none of its own in a snapshot of one path.
 const ANY: u32 = 0o755;
@@ -36,7 +36,7 @@ pub(super) struct Glance {
 }
 
 impl Glance {
-    pub(super) fn kind(&self) -> Option<Kind> {
+    pub(super) fn kind(&self) -> Option<FileKind> {
         self.found.as_ref().map(|(_, seen)| seen.kind)
     }
 
@@ -101,9 +101,9 @@ pub(super) fn glance(root: &Path, path: &Path) -> Result<Glance> {
             return Ok(glance);
         }
         let through = match seen.kind {
-            Kind::Dir if seen.dev == handle.dev => None,
-            Kind::Dir => Some("another file system"),
-            Kind::Link => Some("a link"),
+            FileKind::Dir if seen.dev == handle.dev => None,
+            FileKind::Dir => Some("another file system"),
+            FileKind::Link => Some("a link"),
             // Nothing can be in it.
             _ => return Ok(glance),
         };
@@ -128,16 +128,16 @@ pub(super) fn node_at(root: &Path, path: &Path) -> Result<(Glance, Option<Node>)
         };
         let name = path.file_name().unwrap_or_default();
         let node = match seen.kind {
-            Kind::Dir => Some(Node::Dir(Dir {
+            FileKind::Dir => Some(Node::Dir(Dir {
                 mode: seen.stamp.mode,
                 listing: ObjectId::of(b""),
                 totals: Totals::default(),
             })),
-            Kind::Link => sys::link_target(dir, name).ok().map(|target| Node::Link {
+            FileKind::Link => sys::link_target(dir, name).ok().map(|target| Node::Link {
                 target,
                 ignored: true,
             }),
-            Kind::File => read_file(dir, name)
+            FileKind::File => read_file(dir, name)
                 .map_err(|error| Error::io("cannot read the file", &root.join(path), error))?,
             _ => return Ok((glance, None)),
         };
@@ -160,7 +160,7 @@ fn read_file(dir: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<Option<Node>> 
         fd => fd?,
     };
     let before = sys::seen(&fd)?;
-    if before.kind != Kind::File {
+    if before.kind != FileKind::File {
         return Ok(None);
     }
     let mut file = File::from(fd);

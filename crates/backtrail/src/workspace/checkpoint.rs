@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
 use crate::session::Stats;
-use crate::snapshot::{Diff, LeftOutEntry, Snapshot};
+use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
 
 /// The state of a workspace at a moment, and why it was kept.
@@ -24,7 +24,10 @@ pub struct Checkpoint {
     pub(super) session: Option<SessionPlace>,
     pub(super) of: Option<CheckpointId>,
     pub(super) label: Option<String>,
+    /// A command, or what a step did; in a turn of an earlier version the prompt.
     pub(super) about: Option<String>,
+    /// The message that a turn began with, or that the text ends with.
+    pub(super) prompt: Option<SessionPlace>,
     pub(super) snapshot: ObjectId,
     pub(super) files: u64,
     pub(super) bytes: u64,
@@ -127,7 +130,7 @@ pub struct NotCaptured {
     /// How many entries.
     pub count: u64,
     /// The first few of them.
-    pub first: Vec<LeftOutEntry>,
+    pub first: Vec<SkippedEntry>,
 }
 
 impl Checkpoint {
@@ -165,12 +168,6 @@ impl Checkpoint {
     /// Returns the name that the caller gave it.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
-    }
-
-    /// Returns what the turn or run was about: the beginning of the prompt, or
-    /// the command.
-    pub fn about(&self) -> Option<&str> {
-        self.about.as_deref()
     }
 
     /// Returns the name of the snapshot.

@@ -5,7 +5,7 @@ use super::checkpoint::Checkpoint;
 use super::stored::Stored;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
-use crate::session::Records;
+use crate::log::Records;
 use crate::trail::{DamageReport, RecordKind};
 
 /// The checkpoints of a workspace, one after the other.

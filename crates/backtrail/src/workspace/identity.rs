@@ -16,10 +16,9 @@ use super::remote::{self, Remote};
 use super::{FormerRoot, Workspace};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::WorkspaceId;
+use crate::log::{AppendLock, LogDir, end_of_line, is_absent, present_at};
 use crate::random::new_uuid;
-use crate::session::{
-    AppendLock, Note, SessionFiles, append_note, end_of_line, is_absent, present_at,
-};
+use crate::session::{Note, append_note};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Because, Opener};
@@ -137,7 +136,7 @@ pub(super) fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>
     let present = files.with_head(|head| present(store, &files, head))?;
     let workspace = present.workspace.ok_or_else(|| {
         let what = format!("which directory workspace {id} is cannot be read any more");
-        Error::new(ErrorKind::Corrupt, what).at_path(files.dir())
+        Error::new(ErrorKind::Corrupt, what).at_path(files.path())
     })?;
     Ok(Some(Known {
         id,
@@ -148,8 +147,8 @@ pub(super) fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>
 
 /// Refuses a workspace without a trail in which something was kept once: a crash while
 /// it is made leaves no such thing.
-pub(crate) fn must_be_new(files: &SessionFiles) -> Result<()> {
-    let path = files.dir().join(SNAPSHOT);
+pub(crate) fn must_be_new(files: &LogDir) -> Result<()> {
+    let path = files.path().join(SNAPSHOT);
     let was_used = files.storage().exists(&path);
     match was_used.map_err(|error| Error::io("cannot look at the workspace", &path, error))? {
         false => Ok(()),
@@ -159,12 +158,12 @@ pub(crate) fn must_be_new(files: &SessionFiles) -> Result<()> {
                  back from a copy, or remove the directory",
                 files.id()
             );
-            Err(Error::new(ErrorKind::Corrupt, what).at_path(files.dir()))
+            Err(Error::new(ErrorKind::Corrupt, what).at_path(files.path()))
         }
     }
 }
 
-fn present(store: &Store, files: &SessionFiles, head: u32) -> Result<Present> {
+fn present(store: &Store, files: &LogDir, head: u32) -> Result<Present> {
     let end = end_of_line(store, files, head)?;
     present_at(store, files, end.trail, &end.position)
 }
@@ -341,8 +340,8 @@ pub(super) fn create(store: &Store, place: Place) -> Result<Workspace> {
     let files = store.workspace_files(&id);
     store
         .storage()
-        .create_dir(files.dir())
-        .map_err(|error| Error::io("cannot create the workspace", files.dir(), error))?;
+        .create_dir(files.path())
+        .map_err(|error| Error::io("cannot create the workspace", files.path(), error))?;
     let opener = files.opener(0, Because::Start, store.now());
     let said = WorkspaceRef {
         remote: remote::remote_of(&place.root),

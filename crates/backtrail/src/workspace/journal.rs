@@ -9,13 +9,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
+use super::about::Description;
 use super::checkpoint::{NotCaptured, SessionPlace, Why};
 use super::stored::{CHECKPOINT, Stored};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::write_fields;
+use crate::log::{Entry, append_entries};
 use crate::objects::ObjectId;
-use crate::session::{Entry, append_entries};
 use crate::snapshot::Totals;
 use crate::time::Timestamp;
 use crate::trail::opener::Spot;
@@ -56,6 +57,9 @@ pub(crate) struct Begun {
     /// What it does, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<String>,
+    /// The message that those words end with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prompt: Option<SessionPlace>,
     /// What it took back where it kept what others did to the same paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) merge: Option<BegunMerge>,
@@ -64,7 +68,8 @@ pub(crate) struct Begun {
 /// What a merge took back: what some did after one checkpoint and up to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BegunMerge {
-    pub(crate) whose: MergedWork,
+    #[serde(rename = "whose")]
+    pub(crate) authors: MergedWork,
     pub(crate) since: CheckpointId,
     /// Up to the end where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,6 +146,14 @@ impl Begun {
         self.of_session.as_ref().or(moved)
     }
 
+    /// Returns what it does, as it is said on the trail.
+    pub(crate) fn description(&self) -> Description {
+        Description {
+            text: self.about.clone(),
+            prompt: self.prompt.clone(),
+        }
+    }
+
     /// Reads the record of a step.
     pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
         serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
@@ -151,7 +164,7 @@ pub(super) fn body(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     write_fields(&mut body, value).map_err(|error| {
         let reason = Reason::Syntax(error.to_string());
-        Error::invalid("cannot write the record").because(reason)
+        Error::invalid("cannot write the record").with_reason(reason)
     })?;
     Ok(body)
 }
@@ -179,6 +192,7 @@ impl Workspace {
             of: None,
             label: None,
             about: begun.about.clone(),
+            prompt: begun.prompt.clone(),
             snapshot: ending.snapshot,
             files: ending.totals.files,
             bytes: ending.totals.bytes,
@@ -237,7 +251,7 @@ impl Workspace {
             "record {seq} of the workspace says that files were being moved, and cannot be read"
         );
         Error::new(ErrorKind::Corrupt, what)
-            .because(reason)
-            .at_path(self.files().dir())
+            .with_reason(reason)
+            .at_path(self.files().path())
     }
 }

@@ -15,7 +15,7 @@ use super::checkpoint::Checkpoint;
 use super::journal::body;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::CheckpointId;
-use crate::session::append_entry;
+use crate::log::append_entry;
 use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 

@@ -10,7 +10,7 @@ use super::making::not_captured;
 use crate::error::Result;
 use crate::objects::ObjectId;
 use crate::snapshot::node::write_empty;
-use crate::snapshot::scan::{Limits, Progress, ScanOptions, Sink, scan};
+use crate::snapshot::scan::{Progress, ScanOptions, Sink, SnapshotLimits, scan};
 use crate::snapshot::{Diff, Snapshot};
 use crate::time::Timestamp;
 
@@ -45,7 +45,7 @@ impl Workspace {
         // What was captured last is looked at as long as nothing else was kept.
         options.keep = true;
         let cache = self.load_cache();
-        let scanned = scan(self.root(), &options, &cache, Sink::Look, scan_time())?;
+        let scanned = scan(self.root(), &options, &cache, Sink::HashOnly, scan_time())?;
         let not_captured = not_captured(&scanned);
         let found = (scanned.id, scanned.root);
         let present = Snapshot::present(self.root(), found, scanned.nodes, self.objects());
@@ -66,7 +66,7 @@ impl Workspace {
 
     pub(crate) fn scan_options(
         &self,
-        limits: Option<Limits>,
+        limits: Option<SnapshotLimits>,
         progress: Option<Arc<dyn Progress>>,
     ) -> ScanOptions {
         let store = self.store();

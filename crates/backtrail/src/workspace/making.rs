@@ -3,30 +3,30 @@
 use std::sync::Arc;
 
 use super::Workspace;
+use super::about::first_line;
 use super::checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
 use super::look::scan_time;
 use super::stored::{CHECKPOINT, Stored};
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
+use crate::log::{AppendGuard, AppendLock, append_entry};
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
 use crate::random::new_uuid;
-use crate::session::{AppendGuard, AppendLock, Session, SessionOptions, append_entry};
+use crate::session::{Session, SessionOptions};
 use crate::snapshot::entry::Totals;
 use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::{
-    Limits, Progress, ScanOptions, ScanProgress, Scanned, Sink, StatCache, scan,
+    Progress, ScanOptions, ScanProgress, Scanned, Sink, SnapshotLimits, StatCache, scan,
 };
-use crate::snapshot::{LeftOutEntry, Snapshot};
+use crate::snapshot::{SkippedEntry, Snapshot};
 use crate::store::{Keeping, Store};
 
 /// The lock that snapshots of one workspace take turns by.
 pub(super) const SNAPSHOT: &str = "snapshot.lock";
 /// The longest label.
 const MAX_LABEL: usize = 200;
-/// How much of what a turn or run was about is kept.
-const MAX_ABOUT: usize = 200;
 
 /// How a checkpoint is made.
 #[derive(Debug, Clone)]
@@ -37,6 +37,7 @@ pub struct CheckpointOptions {
     of: Option<CheckpointId>,
     label: Option<String>,
     about: Option<String>,
+    prompt: Option<SessionPlace>,
     limited: bool,
     progress: Option<Arc<dyn Progress>>,
 }
@@ -57,6 +58,7 @@ impl CheckpointOptions {
             of: None,
             label: None,
             about: None,
+            prompt: None,
             limited: true,
             progress: None,
         }
@@ -98,10 +100,17 @@ impl CheckpointOptions {
         self
     }
 
-    /// Says what the turn or run is about; a long text is cut.
+    /// Sets what a run is about: the command. Only the first line is kept, cut at 200 bytes.
     #[must_use]
     pub fn about(mut self, about: &str) -> Self {
-        self.about = beginning(about);
+        self.about = first_line(about);
+        self
+    }
+
+    /// Sets the message that the turn begins with.
+    #[must_use]
+    pub(crate) fn prompt(mut self, place: SessionPlace) -> Self {
+        self.prompt = Some(place);
         self
     }
 
@@ -123,7 +132,7 @@ impl CheckpointOptions {
     /// `{"type":"checkpoint","label":"…"}`, where the label may be missing.
     pub fn from_json(line: &str) -> Result<Self> {
         let read = read_object(line).and_then(read_request);
-        let refused = |reason| Error::invalid("this line cannot be recorded").because(reason);
+        let refused = |reason| Error::invalid("this line cannot be recorded").with_reason(reason);
         let options = read.map_err(refused)?;
         options.check()?;
         Ok(options)
@@ -149,16 +158,6 @@ fn read_request(mut fields: Fields) -> Result<CheckpointOptions, Reason> {
             ..CheckpointOptions::new()
         }),
     }
-}
-
-/// Returns the first line of a text, cut at a length; `None` where there is none.
-fn beginning(text: &str) -> Option<String> {
-    let line = text.lines().find(|line| !line.trim().is_empty())?.trim();
-    let mut end = line.len().min(MAX_ABOUT);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    Some(line[..end].to_owned())
 }
 
 /// Refuses a label that could not be used as a point.
@@ -285,6 +284,7 @@ impl Workspace {
             of: options.of,
             label: options.label,
             about: options.about,
+            prompt: options.prompt,
             snapshot: state.id,
             files: state.totals.files,
             bytes: state.totals.bytes,
@@ -312,7 +312,7 @@ impl Workspace {
         }
         // Only what comes as a surprise is refused: who has a first snapshot has
         // decided.
-        let limits = (options.limited && before.is_none()).then(Limits::default);
+        let limits = (options.limited && before.is_none()).then(SnapshotLimits::default);
         let mut scan_options = self.scan_options(limits, options.progress.clone());
         // What a turn or run does to what was captured is seen to its end, whatever
         // it writes into the rules.
@@ -383,7 +383,7 @@ impl Workspace {
     /// Opens a snapshot by its name.
     pub(crate) fn open_snapshot(&self, id: &ObjectId) -> Result<Snapshot> {
         match &self.0.read {
-            Some(source) => Snapshot::of(Arc::clone(source) as _, *id),
+            Some(source) => Snapshot::open(Arc::clone(source) as _, *id),
             None => Snapshot::stored(self.objects(), *id),
         }
     }
@@ -473,11 +473,11 @@ impl From<Scanned> for State {
 
 /// Returns what a scan saw and did not capture.
 pub(super) fn not_captured(scanned: &Scanned) -> NotCaptured {
-    let first = scanned.left_out.iter();
+    let first = scanned.skipped.iter();
     NotCaptured {
-        count: scanned.root.totals.left_out,
+        count: scanned.root.totals.skipped,
         first: first
-            .filter_map(|(path, left_out)| LeftOutEntry::new(path.clone(), left_out))
+            .filter_map(|(path, skipped)| SkippedEntry::new(path.clone(), skipped))
             .collect(),
     }
 }

@@ -15,15 +15,15 @@ use super::Workspace;
 use super::at_path::{Glance, glance, node_at, one_path, unstable};
 use super::journal::body;
 use crate::error::{Error, ErrorKind, Result};
+use crate::hex::{path_of, to_hex};
+use crate::log::append_entry;
 use crate::objects::ObjectId;
-use crate::restore::capture;
-use crate::session::append_entry;
+use crate::rewind::capture;
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
-use crate::snapshot::{Change, ChangeKind, Diff, Kind, TextDiff, shown};
+use crate::snapshot::{Change, ChangeKind, Diff, FileKind, TextDiff, shown};
 use crate::time::Timestamp;
 use crate::trail::RecordKind;
-use crate::trail::present::{path_of, to_hex};
 
 const MARK: &str = "mark";
 const MARKS_CLEARED: &str = "marks_cleared";
@@ -223,13 +223,15 @@ impl Workspace {
         seen.must_lead_there(path)?;
         match seen.kind() {
             None => return Ok((seen, None)),
-            Some(Kind::Dir) => return Err(refused(path, "is a directory; mark the files in it")),
-            Some(Kind::File) if seen.len() > options.cap => {
+            Some(FileKind::Dir) => {
+                return Err(refused(path, "is a directory; mark the files in it"));
+            }
+            Some(FileKind::File) if seen.len() > options.cap => {
                 let (len, cap) = (seen.len(), options.cap);
                 let why = format!("has {len} bytes, and no state over the cap of {cap} is kept");
                 return Err(refused(path, &why));
             }
-            Some(Kind::File | Kind::Link) => {}
+            Some(FileKind::File | FileKind::Link) => {}
             Some(_) => return Err(refused(path, "is neither a file nor a link")),
         }
         match capture(self.root(), path, &options, writer)? {
@@ -259,13 +261,13 @@ impl Workspace {
             return Err(Error::new(ErrorKind::NotFound, what).at_path(path));
         };
         let snapshot = last.snapshot()?;
-        if let Some(reason) = snapshot.left_out_reason(path)? {
+        if let Some(reason) = snapshot.skipped_reason(path)? {
             let why = format!("was not captured ({reason}); mark it before it is edited");
             return Err(refused(path, &why));
         }
         if snapshot
             .entry(path)?
-            .is_some_and(|state| state.kind == Kind::Dir)
+            .is_some_and(|state| state.kind == FileKind::Dir)
         {
             return Err(refused(path, "is a directory; ask for the files in it"));
         }

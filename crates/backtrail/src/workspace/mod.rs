@@ -9,6 +9,7 @@
 //! look at the directory to the checkpoint's record, and the short lock of the
 //! trail. Neither is held while an agent or a command runs.
 
+mod about;
 mod active;
 mod at_path;
 mod cache;
@@ -40,12 +41,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::ids::{SessionId, WorkspaceId};
+use crate::log::{LogDir, LogReader, TrailRecords};
 use crate::objects::Objects;
-use crate::session::{SessionFiles, SessionInfo, SessionReader};
-use crate::snapshot::remembered::Remembered;
+use crate::session::SessionInfo;
+use crate::snapshot::node_cache::CachedNodes;
 use crate::store::Store;
 use crate::trail::present::WorkspaceRef;
 
+pub use about::About;
 pub use active::{Active, Activity};
 pub use checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
 pub use checkpoints::Checkpoints;
@@ -61,6 +64,7 @@ pub use remote::remote_of;
 pub use run::Run;
 pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
 
+pub(crate) use about::Description;
 pub(crate) use held::still_held;
 pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
 pub(crate) use mend::{give_up, mend};
@@ -92,11 +96,11 @@ pub struct Workspace(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Store,
-    files: SessionFiles,
+    files: LogDir,
     id: WorkspaceId,
     root: PathBuf,
     /// What was read of snapshots, where that is kept.
-    read: Option<Arc<Remembered>>,
+    read: Option<Arc<CachedNodes>>,
     let_go: Mutex<let_go::Known>,
 }
 
@@ -123,7 +127,9 @@ impl Workspace {
             store: store.clone(),
             id: id.clone(),
             root: root.clone(),
-            read: Some(Arc::new(Remembered::new(Arc::new(store.objects().clone())))),
+            read: Some(Arc::new(CachedNodes::new(Arc::new(
+                store.objects().clone(),
+            )))),
             let_go: Mutex::default(),
         }))
     }
@@ -180,7 +186,7 @@ impl Workspace {
         }
     }
 
-    pub(crate) fn files(&self) -> &SessionFiles {
+    pub(crate) fn files(&self) -> &LogDir {
         &self.0.files
     }
 
@@ -189,12 +195,25 @@ impl Workspace {
     }
 
     /// Returns its trail to read from.
-    fn trail(&self) -> SessionReader {
-        SessionReader::new(&self.0.store, self.0.files.clone())
+    fn trail(&self) -> LogReader {
+        LogReader::new(&self.0.store, self.0.files.clone())
     }
 
     /// Makes an error of a failure of the machine in its directory in the store.
     fn failed(&self, doing: &str, error: std::io::Error) -> Error {
-        Error::io(doing, self.0.files.dir(), error)
+        Error::io(doing, self.0.files.path(), error)
+    }
+}
+
+impl Workspace {
+    /// Reads the records of one of the workspace's trails, from byte `from` on; see
+    /// [`SessionReader::trail_records`](crate::SessionReader::trail_records).
+    pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
+        TrailRecords::open(self.files(), trail, from)
+    }
+
+    /// Returns whether the last record before byte `end` of a trail has this sum.
+    pub fn trail_has(&self, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
+        TrailRecords::is_there(self.files(), trail, end, sum)
     }
 }

@@ -1,29 +1,29 @@
-//! A session that is purged, as far as a workspace knows of it.
+//! Purging a session from a workspace.
 //!
-//! Its file states are let go of, and its words leave the trail: what its turns and
-//! commands were about, the labels of its checkpoints, and what rewinds say of them.
-//! Which checkpoints there were stays, by their ids and times.
+//! The files of its checkpoints are dropped, and its text leaves the trail: commands,
+//! labels, the names of files that only its checkpoints skipped, and prompts that earlier
+//! versions copied. The checkpoints themselves stay. Where none of that text is on the
+//! trail, the trail is not rewritten.
 
 use std::collections::HashSet;
-
-use serde_json::json;
+use std::path::PathBuf;
 
 use super::Workspace;
-use super::checkpoint::Why;
+use super::checkpoint::{NotCaptured, Why};
 use super::journal::Begun;
 use super::let_go::LetGoBecause;
 use super::stored::Stored;
 use crate::error::{ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
-use crate::session::{Editor, Rewritten, fields_of, rewrite_line};
+use crate::log::{Editor, Rewritten, fields_of, rewrite_line};
 use crate::trail::{Damage, RecordKind, RecordRef};
 
 impl Workspace {
-    /// Removes a session's words and lets go of its file states. Done twice, the second
-    /// time changes nothing.
+    /// Removes a session's text and drops the files of its checkpoints. A second call
+    /// changes nothing.
     pub(crate) fn purge_session(&self, session: &SessionId) -> Result<PurgedHere> {
-        // Its ids stay when its words are gone, so an interrupted purge comes by again.
+        // The ids stay when the text is gone, so an interrupted purge is found again.
         if self.traces_of(session)?.is_empty() {
             return Ok(PurgedHere::default());
         }
@@ -31,8 +31,7 @@ impl Workspace {
         let _turn = lock.wait(None)?;
         self.recover_locked(None)?;
         self.must_be_whole()?;
-        // Others may have come meanwhile. Who is at work is looked at, too: what dead
-        // processes left there is swept away.
+        // This also removes the activity files of dead processes.
         self.active()?;
         let traces = self.traces_of(session)?;
         let quoted = self.quoting(&traces)?;
@@ -49,8 +48,7 @@ impl Workspace {
         })
     }
 
-    /// Refuses a trail with damage on it: written anew it would look whole, and nobody
-    /// would know what is missing.
+    /// Refuses a damaged trail: a rewritten one would look whole and hide what is missing.
     fn must_be_whole(&self) -> Result<()> {
         let mut records = self.trail().records()?;
         while records.next()?.is_some() {}
@@ -58,7 +56,7 @@ impl Workspace {
         let len = self.files().open_read(head)?.len();
         let len = len.map_err(|error| self.failed("cannot read the trail", error))?;
         let path = self.files().trail_path(head);
-        // What a power cut left of the last record nobody was told of.
+        // The rest of a last record that a power cut left was never reported as written.
         let is_last = |damage: &Damage| {
             let end = damage.byte + damage.bytes;
             damage.reason == Reason::Unfinished || damage.file == path && end + 1 >= len
@@ -70,14 +68,13 @@ impl Workspace {
         }
     }
 
-    /// Returns the checkpoints of others whose words have those of the session in them.
-    /// They stay: whoever made them said so himself.
+    /// Returns the checkpoints of others whose own text quotes the session. They stay.
     fn quoting(&self, traces: &Traces) -> Result<Vec<CheckpointId>> {
         let mut quoting = Vec::new();
         for checkpoint in self.checkpoints()? {
             let checkpoint = checkpoint?;
-            let about = checkpoint.about().unwrap_or_default();
-            if !traces.is_to_lose(checkpoint.id()) && traces.quotes(about, UNMISTAKABLE) {
+            let text = checkpoint.about.as_deref().unwrap_or_default();
+            if !traces.loses_text(checkpoint.id()) && traces.quotes(text, UNMISTAKABLE) {
                 quoting.push(checkpoint.id());
             }
         }
@@ -92,7 +89,7 @@ impl Workspace {
             records => records?,
         };
         while let Some(record) = records.next()? {
-            traces.look(&record);
+            traces.add(&record);
         }
         Ok(traces)
     }
@@ -103,17 +100,19 @@ pub(super) struct Traces {
     session: SessionId,
     /// Its checkpoints.
     pub(super) own: HashSet<CheckpointId>,
-    /// Steps that moved files and speak of its work.
+    /// Steps that moved files and describe its work.
     steps: HashSet<CheckpointId>,
-    /// Steps that take such steps back, or bring them forward, and quote them.
+    /// Steps that undo or redo such steps, and quote them.
     quoting: HashSet<CheckpointId>,
-    /// What its turns and commands were about, and the labels of its checkpoints.
-    words: HashSet<String>,
+    /// Its commands, labels and copied prompts.
+    texts: HashSet<String>,
+    /// The skipped files that checkpoints of others name.
+    known_files: HashSet<PathBuf>,
 }
 
-/// The shortest words that are looked for within what is no record any more.
-const TELLING: usize = 4;
-/// The shortest words that nobody else says by chance.
+/// The shortest text that is searched for in damaged bytes.
+const SEARCHED: usize = 4;
+/// The shortest text that others do not write by chance.
 const UNMISTAKABLE: usize = 12;
 
 /// What a purge did to a workspace's trail.
@@ -121,7 +120,7 @@ const UNMISTAKABLE: usize = 12;
 pub(crate) struct PurgedHere {
     /// How many checkpoints the session had.
     pub(crate) checkpoints: u64,
-    /// The checkpoints of others whose words have those of the session in them.
+    /// The checkpoints of others that quote the session.
     pub(crate) quoted: Vec<CheckpointId>,
 }
 
@@ -132,7 +131,8 @@ impl Traces {
             own: HashSet::new(),
             steps: HashSet::new(),
             quoting: HashSet::new(),
-            words: HashSet::new(),
+            texts: HashSet::new(),
+            known_files: HashSet::new(),
         }
     }
 
@@ -140,22 +140,18 @@ impl Traces {
         self.own.is_empty() && self.steps.is_empty()
     }
 
-    fn look(&mut self, record: &RecordRef<'_>) {
+    fn add(&mut self, record: &RecordRef<'_>) {
         match record.kind() {
             RecordKind::Checkpoint | RecordKind::Done => {
-                if let Ok(stored) = Stored::read(record)
-                    && self.is_own(&stored)
-                {
-                    self.own.insert(stored.id);
-                    self.words.extend(stored.about);
-                    self.words.extend(stored.label);
+                if let Ok(stored) = Stored::read(record) {
+                    self.add_checkpoint(stored);
                 }
             }
             RecordKind::Rewind => {
                 if let Ok(begun) = Begun::read(record) {
                     if self.is_about(&begun) {
                         self.steps.insert(begun.id);
-                    } else if begun.step.is_some_and(|step| self.is_to_lose(step)) {
+                    } else if begun.step.is_some_and(|step| self.loses_text(step)) {
                         self.quoting.insert(begun.id);
                     }
                 }
@@ -164,9 +160,20 @@ impl Traces {
         }
     }
 
+    fn add_checkpoint(&mut self, stored: Stored) {
+        if self.is_own(&stored) {
+            self.own.insert(stored.id);
+            self.texts.extend(stored.about);
+            self.texts.extend(stored.label);
+        } else {
+            let skipped = stored.not_captured.first.into_iter();
+            self.known_files.extend(skipped.map(|entry| entry.path));
+        }
+    }
+
     fn is_own(&self, stored: &Stored) -> bool {
         let of = stored.of.is_some_and(|start| self.own.contains(&start));
-        // What brings its work forward again has it.
+        // A redo of its work has it.
         let again = stored.why == Why::Redo && self.steps.contains(&stored.id);
         match &stored.session {
             Some(place) => place.id == self.session,
@@ -183,65 +190,66 @@ impl Traces {
         sessions.contains(&Some(&self.session)) || named.any(|id| self.own.contains(&id))
     }
 
-    /// Returns whether a text has words of the session in it, of that length or longer.
+    /// Returns whether a text quotes the session, in that many bytes or more.
     fn quotes(&self, text: &str, len: usize) -> bool {
-        let mut words = self.words.iter().filter(|words| words.len() >= len);
-        words.any(|words| text.contains(words.as_str()))
+        let mut texts = self.texts.iter().filter(|own| own.len() >= len);
+        texts.any(|own| text.contains(own.as_str()))
     }
 
-    /// Returns whether a checkpoint or a step is to lose its words.
-    fn is_to_lose(&self, id: CheckpointId) -> bool {
+    /// Returns whether a checkpoint or a step loses its text.
+    fn loses_text(&self, id: CheckpointId) -> bool {
         let all = [&self.own, &self.steps, &self.quoting];
         all.iter().any(|ids| ids.contains(&id))
     }
 
-    fn loses_words(&self, record: &RecordRef<'_>) -> bool {
-        let id = match record.kind() {
-            RecordKind::Checkpoint | RecordKind::Done => Stored::read(record).map(|it| it.id),
-            RecordKind::Rewind => Begun::read(record).map(|it| it.id),
-            _ => return false,
-        };
-        // Whoever cannot tell what it says cannot leave it.
-        id.map_or(true, |id| self.is_to_lose(id))
+    /// Returns the fields of a record without the text; `None` where it has none.
+    fn without_text(&self, fields: &Fields, is_own: bool) -> Result<Option<Fields>> {
+        let mut rest = Fields::default();
+        let mut is_changed = false;
+        for (name, value) in fields.iter() {
+            match name {
+                // With a prompt, the text is only what comes before it.
+                "about" if fields.get("prompt").is_none() => is_changed = true,
+                "label" if is_own => is_changed = true,
+                "not_captured" if is_own => {
+                    let mut skipped: NotCaptured = value.parse().unwrap_or_default();
+                    let count = skipped.first.len();
+                    skipped
+                        .first
+                        .retain(|it| self.known_files.contains(&it.path));
+                    is_changed |= skipped.first.len() < count;
+                    rest.push(name, Json::from_value(&skipped)?);
+                }
+                _ => rest.push(name, value.clone()),
+            }
+        }
+        Ok(is_changed.then_some(rest))
     }
 }
 
 impl Editor for Traces {
     fn edit(&self, record: &RecordRef<'_>) -> Result<Rewritten> {
-        if !self.loses_words(record) {
+        let id = match record.kind() {
+            RecordKind::Checkpoint | RecordKind::Done => Stored::read(record).map(|it| it.id),
+            RecordKind::Rewind => Begun::read(record).map(|it| it.id),
+            _ => return Ok(Rewritten::AsItIs),
+        };
+        // A record that cannot be read may have anything in it.
+        if id.as_ref().is_ok_and(|id| !self.loses_text(*id)) {
             return Ok(Rewritten::AsItIs);
         }
         let Ok(fields) = fields_of(record) else {
             return Ok(Rewritten::AsItIs);
         };
-        let own = matches!(Stored::read(record), Ok(stored) if self.own.contains(&stored.id));
-        Ok(Rewritten::Fields(without_words(&fields, own)?))
+        let is_own = id.is_ok_and(|id| self.own.contains(&id));
+        Ok(match self.without_text(&fields, is_own)? {
+            Some(fields) => Rewritten::Fields(fields),
+            None => Rewritten::AsItIs,
+        })
     }
 
     fn may_stay(&self, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
-        !text.contains(self.session.as_str()) && !self.quotes(&text, TELLING)
+        !text.contains(self.session.as_str()) && !self.quotes(&text, SEARCHED)
     }
-}
-
-/// Returns the fields of a record without the words in it.
-fn without_words(fields: &Fields, own: bool) -> Result<Fields> {
-    let mut rest = Fields::default();
-    for (name, value) in fields.iter() {
-        match name {
-            "about" => {}
-            "label" if own => {}
-            "not_captured" if own => {
-                let count = value
-                    .parse::<super::NotCaptured>()
-                    .map_or(0, |all| all.count);
-                rest.push(
-                    name,
-                    Json::from_value(&json!({"count": count, "first": []}))?,
-                );
-            }
-            _ => rest.push(name, value.clone()),
-        }
-    }
-    Ok(rest)
 }

@@ -137,7 +137,7 @@ impl Workspace {
     /// branches that the session has left do not count.
     fn at_record(&self, session: &SessionId, seq: u64) -> Result<Moment> {
         let place = self.place_of(session, seq)?;
-        let line = self.store().read_session(session)?.line()?;
+        let line = self.store().read_session(session)?.log.line()?;
         let found = self.find_back(|checkpoint| {
             checkpoint.session().is_some_and(|place| {
                 // A run ends before its record is there.
@@ -185,7 +185,7 @@ impl Workspace {
                 let found = self
                     .store()
                     .read_session(&session)
-                    .and_then(|reader| reader.records_by_id(text));
+                    .and_then(|reader| reader.log.records_by_id(text));
                 for (seq, id) in found.unwrap_or_default() {
                     records.push((session.clone(), seq, id));
                 }

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::hex::{path_of, to_hex};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::write_fields;
+use crate::log::append_entry;
 use crate::random::new_uuid;
-use crate::session::append_entry;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::present::{path_of, to_hex};
 use crate::trail::{RecordKind, RecordRef};
 
 /// A command that ran: what it was, not what it printed.
@@ -118,7 +118,7 @@ impl RecordRef<'_> {
         }
         let body = serde_json::from_slice::<Body>(self.bytes()).map_err(|error| {
             let what = format!("cannot read the run of record {}", self.seq());
-            Error::new(ErrorKind::Corrupt, what).because(Reason::Syntax(error.to_string()))
+            Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
         })?;
         Ok(Some(body.into()))
     }
@@ -130,7 +130,7 @@ pub(crate) fn append_run(store: &Store, session: &SessionId, run: &Run) -> Resul
         new_uuid(store.random()).map_err(|error| Error::machine("cannot make an id", error))?;
     let mut body = Vec::new();
     write_fields(&mut body, &run.body(store.now(), id)).map_err(|error| {
-        Error::invalid("cannot record the run").because(Reason::Syntax(error.to_string()))
+        Error::invalid("cannot record the run").with_reason(Reason::Syntax(error.to_string()))
     })?;
     append_entry(store, &store.files(session), RUN, &body)
 }

@@ -28,6 +28,8 @@ pub(crate) struct Stored {
     pub(crate) label: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prompt: Option<SessionPlace>,
     pub(crate) snapshot: ObjectId,
     pub(crate) files: u64,
     pub(crate) bytes: u64,
@@ -46,7 +48,7 @@ impl Stored {
         let mut body = Vec::new();
         write_fields(&mut body, self).map_err(|error| {
             let reason = Reason::Syntax(error.to_string());
-            Error::invalid("cannot write the checkpoint").because(reason)
+            Error::invalid("cannot write the checkpoint").with_reason(reason)
         })?;
         Ok(body)
     }
@@ -62,6 +64,7 @@ impl Stored {
             of: self.of,
             label: self.label,
             about: self.about,
+            prompt: self.prompt,
             snapshot: self.snapshot,
             files: self.files,
             bytes: self.bytes,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::{Workspace, identity};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
+use crate::log::VerifyReport;
 use crate::objects::{Depth, ObjectId};
-use crate::session::VerifyReport;
-use crate::snapshot::{Missing, missing_of};
+use crate::snapshot::{Missing, find_missing};
 use crate::store::Store;
 
 /// How much is checked, and who is told how far it is.
@@ -151,7 +151,7 @@ pub(crate) fn verify(store: &Store, options: &VerifyOptions) -> Result<Snapshots
             }
             Err(error) => {
                 report.workspaces += 1;
-                let trail = store.workspace_files(&id).dir().to_owned();
+                let trail = store.workspace_files(&id).path().to_owned();
                 report.incomplete.push(Incomplete { trail, error });
             }
         }
@@ -219,7 +219,7 @@ impl Workspace {
                 report.let_go += 1;
                 continue;
             }
-            let missing = missing_of(self.objects(), &checkpoint.snapshot_id(), whole)?;
+            let missing = find_missing(self.objects(), &checkpoint.snapshot_id(), whole)?;
             // Its files may have been let go, and removed, while we looked.
             if !missing.is_empty() && checkpoint.let_go()?.is_none() {
                 lost.add(checkpoint.id(), missing);
@@ -232,7 +232,7 @@ impl Workspace {
                 checkpoints.flawed()
             );
             report.incomplete.push(Incomplete {
-                trail: self.files().dir().to_owned(),
+                trail: self.files().path().to_owned(),
                 error: Error::new(ErrorKind::Corrupt, what),
             });
         }

@@ -110,10 +110,10 @@ fn texts_but_lost(reader: &backtrail::SessionReader, lost: Lost) -> Vec<String> 
     texts
 }
 
-/// A13: past its limit a trail goes on in a new one, every record is kept and
+/// A13: past its limit a trail continues in a new one, every record is kept and
 /// keeps its number, and a rotated trail is never touched again.
 #[test]
-fn a13_a_trail_past_its_limit_goes_on_in_a_new_file_and_nothing_is_lost() {
+fn a13_a_trail_past_its_limit_continues_in_a_new_file_and_nothing_is_lost() {
     let memory = MemoryStorage::new();
     let store = store_on(&memory, 1_000);
     let session = store
@@ -148,7 +148,7 @@ fn a13_a_trail_past_its_limit_goes_on_in_a_new_file_and_nothing_is_lost() {
 
 /// A file whose newlines were taken out is one line with a thousand records.
 #[test]
-fn a_trail_without_its_newlines_is_read_all_the_same() {
+fn a_trail_without_its_newlines_is_read_anyway() {
     let memory = MemoryStorage::new();
     let store = store_on(&memory, StoreOptions::DEFAULT_ROTATION);
     let session = store.create_session(SessionOptions::new()).unwrap();
@@ -173,7 +173,7 @@ fn a_trail_without_its_newlines_is_read_all_the_same() {
 }
 
 /// F19: what power took from the end of a trail may have been acknowledged, so
-/// its numbers are given to nobody else, and nobody claims to know.
+/// its numbers are not given to another record.
 #[test]
 fn f19_numbers_of_a_blanked_end_are_not_given_again() {
     let memory = MemoryStorage::new();
@@ -304,7 +304,7 @@ fn one_unreadable_session_hides_no_other() {
 
 /// A trail is what its opener says it is, not what its file is called.
 #[test]
-fn a_file_under_the_wrong_number_is_told() {
+fn a_file_under_the_wrong_number_is_reported() {
     let memory = MemoryStorage::new();
     let store = store_on(&memory, StoreOptions::DEFAULT_ROTATION);
     let session = store.create_session(SessionOptions::new()).unwrap();

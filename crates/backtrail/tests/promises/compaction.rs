@@ -1,5 +1,5 @@
 //! Compaction: a summary takes the place of what was said in the context, and
-//! nowhere else; it parts no call from its result, it can be taken back, and
+//! nowhere else; it parts no call from its result, it can be undone, and
 //! nothing is lost or counted twice by it (A11, F6, F20, F25).
 
 mod context;

@@ -545,7 +545,7 @@ fn closing_waits_for_what_was_handed_in_and_ends_every_clone() {
 }
 
 #[test]
-fn f4_a_second_speaker_is_told_who_the_first_is() {
+fn f4_a_second_writer_learns_who_the_first_is() {
     let store = store_on(MemoryStorage::new(), Durability::Record);
     let session = begin(&store);
     let id = session.id().clone();
@@ -554,7 +554,7 @@ fn f4_a_second_speaker_is_told_who_the_first_is() {
     let holder = error.holder().unwrap();
     assert_eq!(holder.pid, std::process::id());
     assert_eq!(holder.program.as_deref(), Some("the test"));
-    let speaker = session.reader().speaker().unwrap().flatten();
+    let speaker = session.reader().writer().unwrap().flatten();
     assert_eq!(speaker.as_ref(), Some(holder));
     let plan = store.repair_plan(&id).unwrap();
     assert_eq!(plan.apply().unwrap_err().kind(), ErrorKind::Locked);
@@ -573,7 +573,7 @@ fn f4_the_lock_is_free_once_the_session_is_closed_or_its_last_clone_dropped() {
     let second = store.open_session(&id).unwrap();
     let clone = second.clone();
     second.close().unwrap();
-    assert_eq!(clone.reader().speaker().unwrap(), None);
+    assert_eq!(clone.reader().writer().unwrap(), None);
     let third = store.open_session(&id).unwrap();
     drop(clone);
     let error = store.open_session(&id).unwrap_err();
@@ -583,7 +583,7 @@ fn f4_the_lock_is_free_once_the_session_is_closed_or_its_last_clone_dropped() {
 }
 
 #[test]
-fn notes_of_others_are_taken_in_and_do_not_count_as_said() {
+fn notes_of_others_are_read_and_do_not_count_as_messages() {
     let store = store_on(MemoryStorage::new(), Durability::Record);
     let session = begin(&store);
     let note = |title: &str| store.note(session.id(), &Note::new().title(title));
@@ -773,7 +773,7 @@ fn a_line_that_is_finished_while_it_is_read_is_there_or_not_but_never_damage() {
     }
 }
 
-/// Takes back half a line once somebody has learnt how long the file is.
+/// Removes half a line once a reader has learnt how long the file is.
 #[derive(Debug)]
 struct Retractor {
     armed: AtomicBool,
@@ -789,10 +789,10 @@ impl Watcher for Retractor {
     }
 }
 
-/// A writer on a full disk takes back what it wrote of a line. Who reads from
+/// A writer on a full disk removes what it wrote of a line. Who reads from
 /// the end may have set out from there.
 #[test]
-fn f22_a_line_that_is_taken_back_while_it_is_read_is_no_error() {
+fn f22_a_line_that_is_removed_while_it_is_read_is_not_an_error() {
     let memory = MemoryStorage::new();
     let session = begin(&store_on(memory.clone(), Durability::Record));
     session.append(said("one")).unwrap();

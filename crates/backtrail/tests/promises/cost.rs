@@ -276,3 +276,32 @@ fn f11_listing_reads_the_ends_of_sessions_and_not_what_lies_between() {
     let (read, _) = disk.counts.take();
     assert!(read < 6 * 150_000, "{read} bytes read of 3 sessions");
 }
+
+/// A row of the log shows the prompt of a turn: one record, found by bisection.
+#[test]
+fn what_a_row_of_the_log_reads_does_not_grow_with_the_session() {
+    let read = |records: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Counting::new();
+        let store = disk.store(1 << 40);
+        let workspace = store.workspace(dir.path()).unwrap();
+        let options = SessionOptions::new().workspace(&workspace);
+        let session = store.create_session(options).unwrap();
+        let text = "something that is neither short nor long".repeat(5);
+        for _ in 0..2 {
+            let batch = (0..records).map(|_| Message::user_text(text.as_str()));
+            assert!(session.append_batch(batch).iter().all(Result::is_ok));
+            let turn = session.begin_turn(Message::user_text("look")).unwrap();
+            turn.end().unwrap();
+        }
+        let log = workspace.log().unwrap();
+        disk.counts.take();
+        for entry in &log {
+            let about = entry.before().unwrap().about().unwrap();
+            assert_eq!(about.text(), Some("look"));
+        }
+        disk.counts.take().0
+    };
+    let (short, long) = (read(100), read(10_000));
+    assert!(long < short + (256 << 10), "{short} and {long} bytes");
+}

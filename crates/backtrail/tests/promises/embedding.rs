@@ -1,4 +1,5 @@
-//! The Rust of docs/embedding.md, compiled and run, and its table of old names.
+//! The Rust of docs/embedding.md, compiled and run; its table of errors, and the crate's table of
+//! old names.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,6 +18,7 @@ use serde_json::json;
 const MANUAL: &str = include_str!("../../../../docs/embedding.md");
 const SOURCE: &str = include_str!("embedding.rs");
 const CRATE: &str = include_str!("../../src/lib.rs");
+const ERRORS: &str = include_str!("../../src/error.rs");
 
 fn log(line: &str) {
     assert!(!line.is_empty());
@@ -104,6 +106,31 @@ fn plain(store: &Store, path: &Path) -> Result<Session> {
     Ok(session)
 }
 
+async fn hand_in(session: &Session) -> Result<u64> {
+    let commit = session.append_deferred(Message::user_text("and now?"));
+    let seq = commit.await?;
+    Ok(seq)
+}
+
+/// Polls a future on this thread until it is ready, as a runtime would.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut future = std::pin::pin!(future);
+    loop {
+        let mut context = std::task::Context::from_waker(&waker);
+        match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(output) => return output,
+            std::task::Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
 fn model(context: &Context) -> Result<Message> {
     assert!(context.as_json().contains("write a poem"));
     let call = ToolUse::new("t1", "write", &json!({"path": "poem.txt"}))?;
@@ -180,6 +207,7 @@ fn what_the_manual_shows_works() {
     assert_eq!(compact(&session, "They looked.", seq).unwrap(), 4);
     let fork = move_about(&session).unwrap();
     assert_eq!((fork.last_seq(), session.last_seq()), (2, 2));
+    assert_eq!(block_on(hand_in(&fork)).unwrap(), 3);
     let id = session.id().clone();
     session.close().unwrap();
     fork.close().unwrap();
@@ -222,7 +250,7 @@ fn every_line_of_rust_in_the_manual_is_one_that_was_run() {
     }
 }
 
-/// Returns the rows of the table of old names, without links.
+/// Returns the rows of the table of old names.
 fn names(text: &str) -> Vec<String> {
     let rows = text.lines().map(|line| line.trim_start_matches("//! "));
     let rows = rows.filter(|line| line.starts_with("| A") || line.starts_with("| B"));
@@ -231,8 +259,8 @@ fn names(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_old_names_are_the_same_in_the_manual_and_in_the_crate() {
-    let rows = names(MANUAL);
+fn the_crate_says_what_each_old_name_is_called_now() {
+    let rows = names(CRATE);
     let expected = (1..=15)
         .map(|n| format!("A{n}"))
         .chain((1..=7).map(|n| format!("B{n}")));
@@ -240,5 +268,19 @@ fn the_old_names_are_the_same_in_the_manual_and_in_the_crate() {
         assert!(row.starts_with(&format!("| {number} |")), "{number}: {row}");
     }
     assert_eq!(rows.len(), 22);
-    assert_eq!(names(CRATE), rows);
+}
+
+#[test]
+fn every_kind_of_error_is_in_the_manual() {
+    let kinds = ERRORS.split("pub enum ErrorKind {").nth(1).unwrap();
+    let kinds = kinds.split("\n}").next().unwrap().lines();
+    let kinds: Vec<&str> = kinds
+        .map(str::trim)
+        .filter(|line| line.ends_with(',') && !line.starts_with("//"))
+        .map(|line| line.trim_end_matches(','))
+        .collect();
+    assert!(kinds.len() > 8);
+    for kind in kinds {
+        assert!(MANUAL.contains(&format!("\n| `{kind}` |")), "{kind}");
+    }
 }

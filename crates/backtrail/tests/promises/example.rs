@@ -118,7 +118,7 @@ fn undisturbed() -> Place {
 
 // F25
 #[test]
-fn f25_an_agent_that_is_killed_in_a_tool_call_goes_on_and_says_nothing_twice() {
+fn f25_an_agent_that_is_killed_in_a_tool_call_continues_and_says_nothing_twice() {
     let whole = undisturbed();
     let place = Place::new();
     place.kill(&["--die-in-tool"]);
@@ -169,7 +169,7 @@ fn an_agent_that_is_killed_after_any_record_ends_in_the_same_conversation() {
 }
 
 #[test]
-fn an_agent_that_is_killed_after_every_record_gets_there_all_the_same() {
+fn an_agent_that_is_killed_after_every_record_gets_there_anyway() {
     let whole = undisturbed();
     let place = Place::new();
     for n in 1..=whole.conversation().0.len() {

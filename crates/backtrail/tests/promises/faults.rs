@@ -1,7 +1,7 @@
 //! Whatever goes wrong with the disk, nothing acknowledged is lost, nothing is
-//! shown that was not said, and the session goes on (F1, F3, F5, F22).
+//! shown that was not said, and the session continues (F1, F3, F5, F22).
 //!
-//! A speaker goes through a session's whole life on a disk whose nth operation
+//! A writer goes through a session's whole life on a disk whose nth operation
 //! fails, tears or stops the machine, for every n until the fault is no longer
 //! reached. Each time the next process must find what the diary says.
 
@@ -42,8 +42,8 @@ pub(crate) const STOPS: [Fault; 5] = [
     },
 ];
 
-/// A session's life: it begins, is spoken in and noted about through several
-/// rotations, closed, found with a torn tail, and spoken in again.
+/// A session's life: it begins, is written to and noted about through several
+/// rotations, closed, found with a torn tail, and written to again.
 fn live(speaker: &mut Speaker) {
     speaker.say();
     speaker.note();
@@ -90,7 +90,7 @@ pub(crate) fn at_every_operation(
     }
 }
 
-/// Checks what a process finds that goes on after an error.
+/// Checks what a process finds that continues after an error.
 pub(crate) fn check_after_error(speaker: &mut Speaker, fault: Fault) -> Checked {
     speaker.leave();
     for error in &speaker.errors {
@@ -353,7 +353,7 @@ fn well_begun(durability: Durability) -> Speaker {
     speaker
 }
 
-/// Whoever goes on after a failed sync may be told "durable" of what the disk
+/// Whoever continues after a failed sync may be told "durable" of what the disk
 /// has long since dropped.
 #[test]
 fn f22_after_a_failed_sync_nothing_is_acknowledged_until_the_session_is_opened_again() {
@@ -407,7 +407,7 @@ fn f22_a_failed_sync_in_a_rotation_stops_acknowledgements_whatever_the_durabilit
 /// A second try with `expect` learns that the first one's record is there. To
 /// the caller that is an acknowledgement.
 #[test]
-fn what_a_reopened_session_has_taken_in_outlives_the_next_power_cut() {
+fn what_a_reopened_session_has_read_outlives_the_next_power_cut() {
     let mut speaker = well_begun(Durability::Record);
     let crash = Fault::Crash { when: When::Before };
     say_with(&mut speaker, "sync 0", crash);
@@ -452,7 +452,7 @@ fn a_repair_makes_durable_what_it_builds_on() {
 }
 
 /// F22: the error says that the disk is full, the part of a line that fitted is
-/// taken back, and when there is space again the same handle goes on.
+/// removed, and when there is space again the same handle continues.
 #[test]
 fn f22_a_full_disk_is_an_error_that_takes_nothing_with_it() {
     for durability in EVERY_DURABILITY {
@@ -484,10 +484,10 @@ fn big(text: &str) -> Draft {
     Message::user_text(text.repeat(40)).into()
 }
 
-/// Even where the part that fitted cannot be taken back, it is set aside once
+/// Even where the part that fitted cannot be removed, it is set aside once
 /// there is space, and never glued to the next record (F1).
 #[test]
-fn f1_f22_a_part_that_cannot_be_taken_back_is_set_aside() {
+fn f1_f22_a_part_that_cannot_be_removed_is_set_aside() {
     for durability in EVERY_DURABILITY {
         let mut speaker = well_begun(durability);
         let session = speaker.session().unwrap();

@@ -62,7 +62,7 @@ fn write_it_today() -> [String; 2] {
         .reasoning(3)
         .cache_creation_1h(1);
     let answer = Message::assistant([
-        Block::thinking("Let me look.", Some("EqoB")),
+        Block::signed_thinking("Let me look.", "EqoB"),
         Block::text("I look."),
         Block::from(call),
     ]);
@@ -98,7 +98,7 @@ fn write_it_today() -> [String; 2] {
 }
 
 #[test]
-fn the_same_script_writes_the_same_bytes_as_ever() {
+fn the_same_script_writes_the_same_bytes_as_before() {
     let today = write_it_today();
     for (trail, (today, then)) in today.iter().zip(VERSION_2).enumerate() {
         let lines = today.lines().zip(then.lines()).enumerate();
@@ -113,7 +113,7 @@ fn the_same_script_writes_the_same_bytes_as_ever() {
 }
 
 #[test]
-fn a_session_of_version_2_is_read_and_goes_on() {
+fn a_session_of_version_2_is_read_and_continues() {
     let lab = Lab::new();
     let opener = VERSION_2[0].lines().next().unwrap();
     let (_, rest) = opener.split_once("\"session_id\":\"").unwrap();
@@ -183,7 +183,7 @@ fn every_line_is_json_with_small_fields_first_and_sums_that_link() {
             let what = format!("trail {trail}, line {}", n + 1);
             assert!(line.ends_with(b"\"}\n"), "{what}");
             let text = std::str::from_utf8(trim_newline(line)).unwrap();
-            // Numbers that no `f64` holds are JSON all the same.
+            // Numbers that no `f64` holds are JSON anyway.
             serde_json::from_str::<Box<serde_json::value::RawValue>>(text).unwrap();
             let keys = keys(text);
             let front: &[&str] = match keys[1].as_str() {
@@ -222,7 +222,7 @@ fn keys(line: &str) -> Vec<String> {
     fields.iter().map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Writes the fixture anew. Only for a new format version: the old files stay.
+/// Writes the fixture again. Only for a new format version: the old files stay.
 #[test]
 #[ignore = "fixtures are written once"]
 fn write_the_fixture() {
@@ -231,7 +231,7 @@ fn write_the_fixture() {
     }
 }
 
-/// Moves, compactions, payloads, forks, sub-agents and what was taken in, as the
+/// Moves, compactions, payloads, forks, sub-agents and what was imported, as the
 /// first engine that knew them wrote them: every file of the store, one after the
 /// other.
 const MOVES: &str = include_str!("fixtures/version-2-moves.txt");
@@ -299,7 +299,7 @@ fn move_about_today() -> String {
 }
 
 #[test]
-fn the_same_moves_write_the_same_bytes_as_ever() {
+fn the_same_moves_write_the_same_bytes_as_before() {
     let today = move_about_today();
     for (n, (today, then)) in today.lines().zip(MOVES.lines()).enumerate() {
         assert_eq!(today, then, "line {}", n + 1);

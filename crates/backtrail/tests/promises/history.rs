@@ -83,7 +83,7 @@ fn b2_prompts_answers_and_tool_calls_come_in_order_together_and_apart() {
         assistant([call("t1"), Block::text("Let me look."), call("t2")]),
         tool([ok("t2", "two")]),
         user([failed("t1", "one")]),
-        assistant([Block::thinking("hm", None), call("t3")]),
+        assistant([Block::thinking("hm"), call("t3")]),
         user([Block::text("and"), Block::text("there?")]),
         assistant([Block::text("Done.")]),
     ]);
@@ -152,7 +152,7 @@ fn b2_a_prompt_ends_the_wait_for_a_result_but_may_bring_it_along() {
 }
 
 #[test]
-fn b2_what_is_said_without_words_is_told_as_what_it_is() {
+fn b2_messages_without_text_are_shown_as_what_they_are() {
     let image = Block::image("image/png", "aGk=").unwrap();
     let session = session_of([
         user([image]),
@@ -226,7 +226,7 @@ fn damaged_at_the_end(messages: Vec<Message>) -> SessionReader {
 }
 
 #[test]
-fn b2_a_history_is_given_out_as_it_is_read_and_tells_what_it_passed_over() {
+fn b2_a_history_is_returned_as_it_is_read_and_reports_what_it_skipped() {
     let mut messages = Vec::new();
     for n in 0..1_000 {
         let id = format!("t{n}");
@@ -323,7 +323,7 @@ fn b2_nothing_waits_longer_than_it_must() {
 }
 
 #[test]
-fn an_error_of_the_disk_is_told_once_and_ends_the_history() {
+fn an_error_of_the_disk_is_reported_once_and_ends_the_history() {
     let disk = FaultyStorage::new(MemoryStorage::new()).counting(Count::All);
     let store = StoreOptions::new()
         .storage(disk.clone())
@@ -449,7 +449,7 @@ fn any_block() -> impl Strategy<Value = Block> {
         id.clone().prop_map(call),
         (id.clone(), "[a-z]{0,3}").prop_map(|(id, output)| ok(id, &output)),
         (id, "[a-z]{0,3}").prop_map(|(id, output)| failed(id, &output)),
-        Just(Block::thinking("hm", None)),
+        Just(Block::thinking("hm")),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! What the tests of crash safety share: a speaker that writes down all it
+//! What the tests of crash safety share: a writer that writes down all it
 //! says, and the check that a store holds what the diary says it must.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use backtrail_testkit::{FaultyStorage, Loss, ManualClock, MemoryStorage, SeededR
 
 /// Where stores are kept; directories above it are missing at first, too.
 pub(crate) const ROOT: &str = "/home/u/store";
-/// A trail is full after two or three records of the speaker's.
+/// A trail is full after two or three records of the writer's.
 const ROTATION: u64 = 800;
 
 pub(crate) const EVERY_DURABILITY: [Durability; 3] =
@@ -151,7 +151,7 @@ fn check_files(reader: &SessionReader, flaws: Flaws) -> Checked {
 }
 
 /// Reads a history through every door and checks that they agree; returns it,
-/// and whether damage was passed over.
+/// and whether damage was skipped.
 pub(crate) fn history(reader: &SessionReader) -> Checked<(Vec<(u64, Said)>, bool)> {
     let mut history = Vec::new();
     let mut records = reader.records().map_err(|e| told("records", &e))?;
@@ -266,7 +266,7 @@ pub(crate) fn check_store(store: &Store, diaries: &[Diary], kept: Kept, flaws: F
     Ok(())
 }
 
-/// Somebody who speaks in a store, comes back after errors as an agent would,
+/// Somebody who is writing to a store, comes back after errors as an agent would,
 /// and keeps a diary.
 #[derive(Debug)]
 pub(crate) struct Speaker {
@@ -309,7 +309,7 @@ impl Speaker {
         Self { rotation, ..self }
     }
 
-    /// Returns a speaker who goes on with the same diaries on another disk.
+    /// Returns a writer who continues with the same diaries on another disk.
     pub(crate) fn moved_to(&self, memory: MemoryStorage) -> Self {
         Self {
             diaries: self.diaries.clone(),
@@ -365,7 +365,7 @@ impl Speaker {
         }
     }
 
-    /// Says one more thing. After a second failure the session is opened anew.
+    /// Says one more thing. After a second failure the session is opened again.
     pub(crate) fn say(&mut self) {
         let Some(session) = self.session() else {
             return;

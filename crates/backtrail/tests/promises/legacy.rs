@@ -258,7 +258,7 @@ fn what_version_1_cannot_hold_is_turned_into_text_or_left_out_and_told() {
     answer.output = Json::new(r#"[{"type":"text"}]"#).unwrap();
     let messages = [
         Message::assistant([
-            Block::thinking("hm", None),
+            Block::thinking("hm"),
             Block::text("a\u{1}\"\\\n😀"),
             call.into(),
         ])
@@ -374,7 +374,7 @@ fn json() -> impl Strategy<Value = Json> {
 fn block() -> impl Strategy<Value = Block> {
     prop_oneof![
         text().prop_map(Block::text),
-        text().prop_map(|text| Block::thinking(text, Some("sig"))),
+        text().prop_map(|text| Block::signed_thinking(text, "sig")),
         (text(), text(), json()).prop_map(|(id, name, input)| {
             Block::from(ToolUse {
                 id: id.into(),
@@ -493,7 +493,10 @@ fn samples() -> Option<Vec<PathBuf>> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples/claw-code");
     #[expect(clippy::disallowed_methods, reason = "a test looks for its samples")]
     let Ok(entries) = std::fs::read_dir(&dir) else {
-        eprintln!("SKIPPED: there are no samples in {}", dir.display());
+        eprintln!(
+            "SKIPPED: needs the samples; there are none in {}",
+            dir.display()
+        );
         return None;
     };
     Some(entries.map(|entry| entry.unwrap().path()).collect())

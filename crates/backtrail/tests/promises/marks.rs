@@ -16,7 +16,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use backtrail::{
-    ChangeKind, CheckpointOptions, ErrorKind, FileChange, Kind, Point, Rewind, Store, StoreOptions,
+    ChangeKind, CheckpointOptions, ErrorKind, FileChange, FileKind, Point, Rewind, Store,
+    StoreOptions,
 };
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage};
 
@@ -118,7 +119,7 @@ fn b6_absence_links_modes_and_kinds_are_states_too() {
     assert_eq!(kind("dir/run").change().kind, ChangeKind::Mode);
     let became = kind("becomes");
     assert_eq!(became.change().kind, ChangeKind::Kind);
-    assert_eq!(became.change().after.as_ref().unwrap().kind, Kind::Dir);
+    assert_eq!(became.change().after.as_ref().unwrap().kind, FileKind::Dir);
     assert_eq!(before(&became).as_deref(), Some("a file\n"));
     fs::remove_dir_all(lab.path("dir")).unwrap();
     assert_eq!(kind("dir/run").change().kind, ChangeKind::Deleted);
@@ -269,11 +270,11 @@ fn b6_what_cannot_be_kept_is_refused_by_name() {
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     match made.is_ok_and(|status| status.success()) {
         true => refused("pipe", "is neither a file nor a link"),
-        false => eprintln!("skipped: no named pipe can be made here"),
+        false => eprintln!("SKIPPED: needs mkfifo; no named pipe was marked"),
     }
     assert!(lab.workspace.marked().unwrap().is_empty());
     if is_root() {
-        eprintln!("skipped: no mode keeps root from anything");
+        eprintln!("SKIPPED: needs a user other than root; no mode stops root");
         return;
     }
     lab.write("shut", "x");
@@ -440,7 +441,7 @@ fn b6_whatever_is_done_every_change_is_told_from_the_first_state() {
                     .before
                     .iter()
                     .chain(&change.change().after)
-                    .any(|state| state.kind == Kind::Dir)
+                    .any(|state| state.kind == FileKind::Dir)
                 {
                     found.push((path, before(&change), after(&change)));
                 }

@@ -4,7 +4,7 @@
 //! After every operation the engine must agree with it: the history in every
 //! direction, the numbers, the steps, what each move and compaction answers, and
 //! what is known of the session (A11, A12, A13, B2, F1, F3, F5, F6, F22). A life
-//! is told by its seed; the one that a failing test tells is made shorter first.
+//! is identified by its seed; a failing test makes it shorter first.
 
 mod boundary;
 mod chance;

@@ -2,8 +2,8 @@
 //! cut off in whatever order, the diary of what was acknowledged and what was
 //! attempted tells what may be read (F1, F3, F5, F22).
 //!
-//! The model is the speaker's diary: a list of texts, each with the number it
-//! was acknowledged with. A failing life is told by its seed.
+//! The model is the writer's diary: a list of texts, each with the number it
+//! was acknowledged with. A failing life is identified by its seed.
 
 use backtrail::{Durability, Randomness};
 use backtrail_testkit::{Fault, Loss, SeededRandomness, When};

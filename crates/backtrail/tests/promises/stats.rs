@@ -213,7 +213,7 @@ fn b1_an_estimate_counts_text_and_no_media() {
     let asked = [Block::text("1234"), image];
     let input = serde_json::json!({"a": 1});
     let said = [
-        Block::thinking("12345678", Some("a long signature")),
+        Block::signed_thinking("12345678", "a long signature"),
         Block::text("1234"),
         call("t1", &input),
     ];

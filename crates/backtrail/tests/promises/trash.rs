@@ -6,6 +6,7 @@ mod faults;
 mod keep;
 mod life;
 mod others;
+mod prompts;
 mod purge;
 mod several;
 mod spared;

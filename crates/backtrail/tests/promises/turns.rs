@@ -91,7 +91,7 @@ fn a_turn_keeps_the_files_before_it_after_each_tool_and_at_its_end() {
     assert_eq!(content(start), "before");
     assert_eq!(content(first), "first");
     assert_eq!(content(second), "second");
-    assert_eq!(start.about(), Some("change"));
+    assert_eq!(start.about().unwrap().text(), Some("change"));
     assert_eq!(start.begun_by(), None);
     for later in [first, second, last] {
         assert_eq!(later.begun_by(), Some(start.id()));
@@ -318,7 +318,7 @@ fn a_turn_whose_process_was_killed_has_no_end_and_nobody_is_at_work() {
     assert_eq!(reasons(&desk), [Why::TurnStart]);
     let log = desk.workspace.log().unwrap();
     assert_eq!((log.len(), log[0].ended()), (1, false));
-    assert_eq!(log[0].after().about(), Some("doomed"));
+    assert_eq!(log[0].after().about().unwrap().text(), Some("doomed"));
     // What it left is seen against what it began with, and another turn goes on.
     let before = desk.workspace.snapshot(&Point::turns_back(1)).unwrap();
     let changes = desk.workspace.changes_since(&before).unwrap();

@@ -1,4 +1,4 @@
-//! A command line that is not finished: what may stand in the place of its last word.
+//! Completions of the last word of a command line.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use clap::{Arg, Command};
 use super::values::Values;
 use crate::text::one_line;
 
-/// Something that may stand there, and what it is.
+/// A completion and its description.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
     pub(super) value: String,
@@ -15,8 +15,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Makes a candidate of texts that came from anywhere; `None` where the value could
-    /// not be typed.
+    /// Makes a candidate of any texts; `None` if the value cannot be typed.
     pub(super) fn new(value: &str, what: &str) -> Option<Self> {
         let typed = !value.is_empty() && !value.contains(char::is_control);
         typed.then(|| Self {
@@ -25,7 +24,7 @@ impl Candidate {
         })
     }
 
-    /// Makes a word that tells the shell to complete something itself.
+    /// Makes a word that tells the shell to complete files or commands itself.
     pub(super) fn shells(what: &str) -> Self {
         Self {
             value: format!(":{what}"),
@@ -43,31 +42,31 @@ impl fmt::Display for Candidate {
     }
 }
 
-/// Returns what may stand in the place of the last word.
+/// Returns the completions of the last word.
 pub(super) fn candidates(command: &Command, words: &[String]) -> Vec<Candidate> {
     let Some((current, before)) = words.split_last() else {
         return Vec::new();
     };
-    let mut line = Line::new(command);
+    let mut line = CommandLine::new(command);
     before.iter().for_each(|word| line.take(word));
     line.complete(current)
 }
 
-/// What the words so far mean.
-struct Line<'a> {
+/// The meaning of the words so far.
+struct CommandLine<'a> {
     command: &'a Command,
     /// The verbs so far.
     verbs: Vec<&'a str>,
     /// The option whose value comes next.
     waiting: Option<&'a Arg>,
-    /// How many words stood on their own since the last verb.
+    /// How many positional arguments came since the last verb.
     own: usize,
-    /// Whether `--` came: no option follows.
+    /// Whether `--` came: no options follow.
     ended: bool,
     store: Option<String>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> CommandLine<'a> {
     fn new(command: &'a Command) -> Self {
         Self {
             command,
@@ -81,7 +80,7 @@ impl<'a> Line<'a> {
 
     fn take(&mut self, word: &str) {
         if word == "=" && self.waiting.is_some() {
-            // bash takes `--option=value` for three words.
+            // bash splits `--option=value` into three words.
             return;
         }
         if let Some(option) = self.waiting.take() {
@@ -118,7 +117,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Takes `-n`, `-n5` or several in one.
+    /// Takes `-n`, `-n5` or several in one word.
     fn take_short(&mut self, letters: &str) {
         for (at, letter) in letters.char_indices() {
             let mut options = self.command.get_arguments();
@@ -172,7 +171,7 @@ impl<'a> Line<'a> {
         found
     }
 
-    /// Returns the argument that the next word on its own is.
+    /// Returns the next positional argument.
     fn argument(&self) -> Option<&'a Arg> {
         let all = || {
             self.command
@@ -261,11 +260,11 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Returns every verb, wherever it is asked for.
+    /// Returns every verb.
     fn all_verbs(&self, current: &str) -> Vec<Candidate> {
         let mut whole = <crate::args::Args as clap::CommandFactory>::command();
         whole.build();
-        Line::new(&whole).verbs_like(current)
+        CommandLine::new(&whole).verbs_like(current)
     }
 }
 

@@ -1,7 +1,7 @@
-//! What a store has that can be named on a command line.
+//! Completions from the store.
 //!
-//! It must be quick in a store of many thousands of sessions, and is asked by a key: ids
-//! come from the names of directories, and only a few sessions are looked into.
+//! They must be quick with many thousands of sessions: ids come from the names of directories,
+//! and only a few sessions are read.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -12,14 +12,14 @@ use super::line::Candidate;
 use crate::home::{store_dir, workspace_root};
 use crate::when;
 
-/// So many sessions are looked into for their titles.
+/// The most sessions that are read for their titles.
 const TITLED: usize = 30;
-/// So many are offered where nothing was typed yet, and the newest of them.
+/// The most sessions that are offered before anything is typed.
 const NEWEST: usize = 30;
-/// So many checkpoints are offered.
+/// The most checkpoints that are offered.
 const CHECKPOINTS: usize = 200;
 
-/// What fits a word that is not finished.
+/// The completions of a word.
 pub(super) struct Values<'a> {
     current: &'a str,
     dir: Option<PathBuf>,
@@ -34,7 +34,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Opens the store; that makes nothing.
+    /// Opens the store without creating it.
     fn store(&self) -> Option<Store> {
         Store::open(self.dir.clone()?).ok()
     }
@@ -78,10 +78,9 @@ impl<'a> Values<'a> {
         {
             let at = when::brief(checkpoint.at());
             let id = checkpoint.id().prefix(8);
-            let about = checkpoint
-                .label()
-                .or(checkpoint.about())
-                .unwrap_or_default();
+            let label = checkpoint.label().map(ToOwned::to_owned);
+            let about = || checkpoint.about().map(|about| about.to_string());
+            let about = label.or_else(about).unwrap_or_default();
             let what = format!("{}, {at}: {about}", checkpoint.why());
             found.extend(Candidate::new(&id, &what).filter(|_| self.fits(&id)));
             if let Some(label) = checkpoint.label().filter(|label| self.fits(label)) {
@@ -100,29 +99,30 @@ impl<'a> Values<'a> {
     }
 
     pub(super) fn agents(&self) -> Vec<Candidate> {
-        self.said(|info| info.agent.into_iter().collect())
+        self.facts(|info| info.agent.into_iter().collect())
     }
 
     pub(super) fn models(&self) -> Vec<Candidate> {
-        self.said(|info| info.model.into_iter().collect())
+        self.facts(|info| info.model.into_iter().collect())
     }
 
     pub(super) fn tags(&self) -> Vec<Candidate> {
-        self.said(|info| info.tags)
+        self.facts(|info| info.tags)
     }
 
-    /// Returns what the newest sessions say of themselves.
-    fn said(&self, what: impl Fn(SessionInfo) -> Vec<String>) -> Vec<Candidate> {
+    /// Returns facts about the newest sessions.
+    fn facts(&self, what: impl Fn(SessionInfo) -> Vec<String>) -> Vec<Candidate> {
         let Some(store) = self.store() else {
             return Vec::new();
         };
         let ids = newest(self.all_ids(), 10 * NEWEST);
         let infos = ids.iter().filter_map(|id| info(&store, id));
-        let mut said: Vec<String> = infos.flat_map(what).collect();
-        said.sort_unstable();
-        said.dedup();
-        said.retain(|text| self.fits(text));
-        said.iter()
+        let mut facts: Vec<String> = infos.flat_map(what).collect();
+        facts.sort_unstable();
+        facts.dedup();
+        facts.retain(|text| self.fits(text));
+        facts
+            .iter()
             .filter_map(|text| Candidate::new(text, ""))
             .collect()
     }
@@ -148,8 +148,7 @@ impl<'a> Values<'a> {
         store.find_workspace(&root).ok().flatten()
     }
 
-    /// Returns the sessions that begin with what was typed; the newest where that is
-    /// nothing.
+    /// Returns the sessions that match what was typed; the newest if that is nothing.
     fn session_ids(&self) -> Vec<String> {
         let mut ids = self.all_ids();
         ids.retain(|(id, _)| self.fits(id));
@@ -179,8 +178,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Returns the names of the newest directories, newest first; all of them by name where
-/// they are no more than `most`.
+/// Returns the names of the newest directories, newest first; all of them by name if there are
+/// at most `most`.
 fn newest(mut all: Vec<(String, PathBuf)>, most: usize) -> Vec<String> {
     if all.len() > most {
         let changed = |path: &PathBuf| path.metadata().and_then(|it| it.modified()).ok();

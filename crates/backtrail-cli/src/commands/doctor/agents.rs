@@ -1,4 +1,4 @@
-//! Whether the agents on this machine delete their own history, and when.
+//! Whether and when the agents on this machine delete their own history.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use crate::home::tilde;
 use crate::text::count;
 use crate::ui::Ui;
 
-/// What is kept longer than this is as good as kept.
+/// In days: a longer limit is as good as none.
 const LONG: u64 = 3650;
 
 pub(super) fn checks(ui: &Ui) -> Vec<Check> {
@@ -43,19 +43,19 @@ fn check(agent: &Retention, now: SystemTime, ui: &Ui) -> Check {
         }
         Limit::Never => Check::warning(
             "agents",
-            format!("{title} writes no sessions at all: cleanupPeriodDays is 0"),
+            format!("{title} saves no sessions: cleanupPeriodDays is 0"),
             format!("set it to a number of days in {setting}"),
         ),
-        Limit::Unknown(why) => Check::warning(
+        Limit::Unknown(reason) => Check::warning(
             "agents",
-            format!("whether {title} deletes sessions cannot be told from {setting}: {why}"),
-            format!("mend {setting}"),
+            format!("cannot find out whether {title} deletes sessions: {setting}: {reason}"),
+            format!("fix {setting}"),
         ),
         _ => Check::fine("agents", format!("{title} keeps its sessions")),
     }
 }
 
-/// Says how old the oldest session is.
+/// Returns how old the oldest session is.
 fn oldest(agent: &Retention, now: SystemTime) -> String {
     let Some(days) = agent.oldest_days(now) else {
         return String::new();

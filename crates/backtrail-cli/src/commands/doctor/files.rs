@@ -1,5 +1,5 @@
-//! What the files of a store show without being read: who may read them, who holds a
-//! lock, what was left behind, and how much room there is.
+//! What the files of a store show without being read: permissions, locks, leftovers, and
+//! free space.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,22 +11,22 @@ use crate::shell::quote;
 use crate::text::{count, size, visible_path};
 use crate::ui::Ui;
 
-/// Less free space than this is little.
+/// Less free space than this is a problem.
 const LITTLE: u64 = 512 << 20;
-/// How many files are named at most.
+/// The most files that are named.
 const NAMED: usize = 3;
 
-/// What was seen.
+/// The files of a store.
 #[derive(Default)]
 pub(super) struct Files {
     bytes: u64,
     derived: u64,
-    /// Who else may read or write them.
+    /// Those that other users may read or write.
     open: Vec<PathBuf>,
     unreadable: Vec<PathBuf>,
-    /// What nobody finished.
+    /// Leftovers of interrupted work.
     left: Vec<PathBuf>,
-    /// What is damaged of derived data.
+    /// Damaged derived files.
     damaged: Vec<PathBuf>,
     /// By device and inode.
     locks: BTreeMap<(u64, u64), PathBuf>,
@@ -108,10 +108,10 @@ impl Files {
             return Check::found("permissions", what, hint);
         }
         match self.open.len() as u64 {
-            0 => Check::fine("permissions", "nobody else may read the store"),
+            0 => Check::fine("permissions", "only you can read the store"),
             n => {
                 let what = format!(
-                    "others may read {}: {}",
+                    "other users can read {}: {}",
                     count(n, "file").replace("files", "files or directories"),
                     named(&self.open, dir)
                 );
@@ -121,7 +121,7 @@ impl Files {
         }
     }
 
-    /// Whoever holds a lock is at work: that is no finding.
+    /// A held lock is not a problem: somebody is at work.
     fn locks(&self, dir: &Path) -> Check {
         let held: Vec<String> = held_locks()
             .into_iter()
@@ -131,7 +131,7 @@ impl Files {
         Check::fine(
             "locks",
             match held.as_slice() {
-                [] => "nobody holds one".to_owned(),
+                [] => "none held".to_owned(),
                 held => format!("held: {}", held.join(", ")),
             },
         )
@@ -143,7 +143,7 @@ impl Files {
             return Check::found("derived", what, format!("{} rebuild", ui.program()));
         }
         match self.derived {
-            0 => Check::fine("derived", "none; it is made when something is asked"),
+            0 => Check::fine("derived", "none yet; built on the first query"),
             bytes => Check::fine("derived", size(bytes)),
         }
     }
@@ -152,15 +152,15 @@ impl Files {
         if self.left.is_empty() {
             return Check::fine("leftovers", "none");
         }
-        let what = format!("left behind: {}", named(&self.left, dir));
+        let what = format!("leftovers of interrupted work: {}", named(&self.left, dir));
         let in_trash = self
             .left
             .iter()
             .any(|path| path.starts_with(dir.join("trash")));
         let hint = match in_trash {
-            true => format!("finish it: {} trash empty", ui.program()),
+            true => format!("{} trash empty", ui.program()),
             false => format!(
-                "harmless, and removed by the next one who writes there; see: {} verify",
+                "harmless; removed by the next write there; see: {} verify",
                 ui.program()
             ),
         };
@@ -172,22 +172,22 @@ impl Files {
         match rustix::fs::statvfs(dir) {
             Ok(disk) => {
                 let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-                let what = format!("the store has {used}, {} are free", size(free));
+                let what = format!("store {used}, {} free", size(free));
                 match free < LITTLE {
                     true => Check::found(
                         "disk",
                         what,
-                        format!("see what can be let go: {} gc --dry-run", ui.program()),
+                        format!("see what can be freed: {} gc --dry-run", ui.program()),
                     ),
                     false => Check::fine("disk", what),
                 }
             }
-            Err(_) => Check::fine("disk", format!("the store has {used}")),
+            Err(_) => Check::fine("disk", format!("store {used}")),
         }
     }
 }
 
-/// Tells whether a name is that of something that was begun and not finished.
+/// Returns whether a name is that of unfinished work.
 fn is_left(name: &str) -> bool {
     let begun = [".emptying", ".trails-emptying", ".purging", ".purged-new"];
     matches!(name, "new-trail" | "gone-trails-new")
@@ -195,7 +195,7 @@ fn is_left(name: &str) -> bool {
         || name.contains(".aside")
 }
 
-/// Tells whether a file that is named as a database is none.
+/// Returns whether a file is named as a database but is not one.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command may look at the store"
@@ -210,11 +210,11 @@ fn is_damaged_database(path: &Path, name: &str) -> bool {
     let mut begin = [0; 16];
     let read =
         std::fs::File::open(path).and_then(|mut file| std::io::Read::read(&mut file, &mut begin));
-    // One that was just made is empty.
+    // A new one is empty.
     !matches!(read, Ok(0)) && begin != *b"SQLite format 3\0"
 }
 
-/// Returns which files are locked, and by whom, where the system tells.
+/// Returns which files are locked by which process, if the system has a list.
 #[expect(clippy::disallowed_methods, reason = "the system's own list of locks")]
 fn held_locks() -> Vec<((u64, u64), u32)> {
     let text = std::fs::read_to_string("/proc/locks").unwrap_or_default();
@@ -225,7 +225,7 @@ fn held_locks() -> Vec<((u64, u64), u32)> {
 fn held_lock(line: &str) -> Option<((u64, u64), u32)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "FLOCK")?;
-    // One that waits for a lock holds none.
+    // This one waits for a lock.
     if words.contains(&"->") {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What the trails of a store show at a glance.
+//! Whether sessions and workspaces can be read.
 
 use backtrail::Store;
 
@@ -29,11 +29,11 @@ fn sessions(store: &Store, ui: &Ui) -> Vec<Check> {
         .into_iter()
         .filter_map(|(id, info)| match info {
             Ok(info) if info.created_at.is_some() => None,
-            Ok(_) => Some((id, "how it began cannot be read".to_owned())),
+            Ok(_) => Some((id, "its beginning cannot be read".to_owned())),
             Err(error) => Some((id, full_text(&error))),
         })
-        .map(|(id, why)| {
-            let what = format!("{}: {}", short(&id), one_line(&why, 200));
+        .map(|(id, reason)| {
+            let what = format!("{}: {}", short(&id), one_line(&reason, 200));
             let hint = format!("{} verify {}", ui.program(), short(&id));
             Check::found("sessions", what, hint)
         })
@@ -63,16 +63,16 @@ fn workspaces(store: &Store, ui: &Ui) -> Vec<Check> {
             continue;
         }
         if workspace.is_moving().unwrap_or(false) {
-            let what = format!("files of {root} are being moved, or were when it was interrupted");
+            let what = format!("a rewind of {root} is running or was interrupted");
             let hint = format!("finish it: {} status --workspace {word}", ui.program());
             found.push(Check::found("unfinished", what, hint));
         }
         for stray in workspace.strays().unwrap_or_default() {
-            let what = format!("{} holds files of a move that nobody knows", tilde(&stray));
+            let what = format!("{} has files of an unknown rewind", tilde(&stray));
             found.push(Check::found(
                 "unfinished",
                 what,
-                "look into it, take out what is yours, and remove it",
+                "move out what is yours, then remove it",
             ));
         }
     }

@@ -7,7 +7,7 @@ use backtrail::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::{Span, ToSpan, Zoned};
 
-/// A moment as it was typed: a day or a month begins and ends, anything else is an instant.
+/// A moment as typed: a day or a month has a start and an end, anything else is an instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Moment {
     typed: String,
@@ -16,12 +16,11 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Returns when it begins.
     pub(crate) fn start(&self) -> Timestamp {
         self.start
     }
 
-    /// Returns when it is over: the first moment that no longer belongs to it.
+    /// Returns the first moment after it.
     pub(crate) fn end(&self) -> Timestamp {
         self.end
     }
@@ -33,7 +32,7 @@ impl fmt::Display for Moment {
     }
 }
 
-/// What a wrong moment is answered with.
+/// The error for a wrong moment.
 const EXAMPLES: &str = "write it as 2026-11-01, 2026-11, \"2026-11-01 14:30\", 14:30, today, \
                         yesterday, 3d, 2w or \"3 days ago\"";
 
@@ -54,7 +53,7 @@ fn timestamp(at: &Zoned) -> Option<Timestamp> {
     Timestamp::from_millis(at.timestamp().as_millisecond())
 }
 
-/// Reads a moment, as seen from now; returns where it begins and where it is over.
+/// Parses a moment; returns its start and its end.
 fn read(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     let lower = text.to_lowercase();
     let day = |date: Date| span(now, date, 1.day());
@@ -71,7 +70,7 @@ fn read(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
         .or_else(|| date_and_time(text, now))
 }
 
-/// Reads `3d`, `3 days`, `3 days ago`.
+/// Parses `3d`, `3 days`, `3 days ago`.
 fn ago(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     let text = text.strip_suffix("ago").unwrap_or(text).trim();
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
@@ -91,7 +90,7 @@ fn ago(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     Some(instant(now.checked_sub(back.ok()?).ok()?))
 }
 
-/// Reads `2026-11`.
+/// Parses `2026-11`.
 fn month(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     let (year, month) = text.split_once('-')?;
     if (year.len(), month.len()) != (4, 2) {
@@ -101,7 +100,7 @@ fn month(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     span(now, first, 1.month())
 }
 
-/// Reads `14:30`, which is today's.
+/// Parses `14:30`, which is today's.
 fn time_of_day(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     let time = whole::<Time>(text, 8).filter(|_| text.contains(':'))?;
     let at = now
@@ -111,7 +110,7 @@ fn time_of_day(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     Some(instant(at.ok()?))
 }
 
-/// Reads `2026-11-01 14:30`, here or with the offset that is written.
+/// Parses `2026-11-01 14:30`, here or with the offset that is written.
 fn date_and_time(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     if !text.contains(':') {
         return None;
@@ -124,12 +123,12 @@ fn date_and_time(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     Some(instant(at.to_zoned(zone.clone()).ok()?))
 }
 
-/// Parses a text that is no longer than what is wanted: parsers take more than that.
+/// Parses a text of limited length: the parsers accept more than we want.
 fn whole<T: FromStr>(text: &str, longest: usize) -> Option<T> {
     text.parse().ok().filter(|_| text.len() <= longest)
 }
 
-/// Returns a day or a month, from its beginning to its end here.
+/// Returns the start and end of a day or a month.
 fn span(now: &Zoned, first: Date, length: Span) -> Option<(Zoned, Zoned)> {
     let zone = now.time_zone();
     let start = first.to_zoned(zone.clone()).ok()?;
@@ -141,7 +140,7 @@ fn span(now: &Zoned, first: Date, length: Span) -> Option<(Zoned, Zoned)> {
     Some((start, after))
 }
 
-/// Returns an instant: it belongs to what ends with it, so a moment later is its end.
+/// Returns an instant; it ends one millisecond later, so that --until includes it.
 fn instant(at: Zoned) -> (Zoned, Zoned) {
     let after = at
         .checked_add(1.millisecond())
@@ -168,7 +167,7 @@ mod tests {
             ("Yesterday", "2026-11-15 00:00:00", "2026-11-16 00:00:00"),
             ("2026-11-01", "2026-11-01 00:00:00", "2026-11-02 00:00:00"),
             ("2026-02", "2026-02-01 00:00:00", "2026-03-01 00:00:00"),
-            // The day on which clocks go back has 25 hours.
+            // The day on which the clocks go back has 25 hours.
             ("2026-10-25", "2026-10-25 00:00:00", "2026-10-26 00:00:00"),
             ("now", "2026-11-16 09:30:00", "2026-11-16 09:30:00"),
             ("14:05", "2026-11-16 14:05:00", "2026-11-16 14:05:00"),
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused() {
+    fn anything_else_is_refused() {
         for text in [
             "",
             "soon",

@@ -249,7 +249,7 @@ impl Told {
             "lost_session": self.lost,
             "files": self.files,
             "bytes": self.bytes,
-            "not_captured": self.not_captured_json,
+            "skipped": self.not_captured_json,
             "git": self.has_git,
         });
         if let Some(forked) = forked {

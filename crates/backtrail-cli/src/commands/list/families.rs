@@ -1,4 +1,4 @@
-//! Families of sessions: what was forked from what, and whose sub-agents they are.
+//! Families of sessions: forks and sub-agents with the session they come from.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{HashMap, HashSet};
@@ -6,22 +6,22 @@ use std::collections::{HashMap, HashSet};
 use backtrail_index::{SessionRow, Spending};
 
 use super::Sort;
-use super::table::Line;
+use super::table::SessionLine;
 
 /// Sessions that come from one another.
 pub(super) struct Family {
     rows: Vec<SessionRow>,
-    /// Which of them stands for all.
+    /// The one that represents the family.
     head: usize,
     spending: Spending,
 }
 
-/// Makes a family of each session.
+/// Makes every session a family of its own.
 pub(super) fn alone(rows: Vec<SessionRow>) -> Vec<Family> {
     rows.into_iter().map(|row| Family::new(vec![row])).collect()
 }
 
-/// Brings together what belongs together.
+/// Groups sessions by family.
 pub(super) fn gather(rows: Vec<SessionRow>) -> Vec<Family> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut families: Vec<Vec<SessionRow>> = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn gather(rows: Vec<SessionRow>) -> Vec<Family> {
     families.into_iter().map(Family::new).collect()
 }
 
-/// Sorts families by what is told of them in the table.
+/// Sorts families by what the table shows of them.
 pub(super) fn sort(families: &mut [Family], by: Sort) {
     families.sort_by(|a, b| {
         let newest = |family: &Family| Reverse(family.head().updated_at);
@@ -50,7 +50,7 @@ pub(super) fn sort(families: &mut [Family], by: Sort) {
 
 fn compare(a: &Family, b: &Family, by: Sort) -> Ordering {
     let title = |family: &Family| {
-        let title = words_of(family.head()).map(str::to_lowercase);
+        let title = title_of(family.head()).map(str::to_lowercase);
         (title.is_none(), title)
     };
     match by {
@@ -63,8 +63,8 @@ fn compare(a: &Family, b: &Family, by: Sort) -> Ordering {
     }
 }
 
-/// Returns the title of a session, else how its user began.
-pub(super) fn words_of(row: &SessionRow) -> Option<&str> {
+/// Returns the title of a session, else the beginning of its first prompt.
+pub(super) fn title_of(row: &SessionRow) -> Option<&str> {
     row.title.as_deref().or(row.begins.as_deref())
 }
 
@@ -72,7 +72,7 @@ impl Family {
     fn new(rows: Vec<SessionRow>) -> Self {
         let mut spending = Spending::default();
         rows.iter().for_each(|row| spending.add(&row.spending));
-        // A sub-agent may be the last that spoke, but it is not whom the person spoke to.
+        // A sub-agent may be the last active one, but the user did not talk to it.
         let newest = |(_, row): &(usize, &SessionRow)| {
             let is_readable = row.error.is_none();
             (is_readable, row.family.spawned_by.is_none(), row.updated_at)
@@ -86,7 +86,7 @@ impl Family {
         }
     }
 
-    /// Returns the session that stands for all: the newest that is no sub-agent's.
+    /// Returns the session that represents the family: the newest that is not a sub-agent.
     pub(super) fn head(&self) -> &SessionRow {
         &self.rows[self.head]
     }
@@ -95,8 +95,8 @@ impl Family {
         self.rows.iter().any(|row| row.pinned)
     }
 
-    /// Returns one line for all.
-    pub(super) fn folded(&self) -> Line<'_> {
+    /// Returns one line for the family.
+    pub(super) fn folded(&self) -> SessionLine<'_> {
         let others = || {
             let rows = self.rows.iter().enumerate();
             rows.filter(|(place, _)| *place != self.head)
@@ -105,7 +105,7 @@ impl Family {
         let sub_agents = others()
             .filter(|row| row.family.spawned_by.is_some())
             .count();
-        Line {
+        SessionLine {
             row: self.head(),
             depth: 0,
             pinned: self.is_pinned(),
@@ -116,8 +116,8 @@ impl Family {
         }
     }
 
-    /// Returns a line for each, below the one that it comes from.
-    pub(super) fn tree(&self) -> Vec<Line<'_>> {
+    /// Returns a line for each session, below the one that it comes from.
+    pub(super) fn tree(&self) -> Vec<SessionLine<'_>> {
         let ids: HashMap<&str, usize> = {
             let rows = self.rows.iter().enumerate();
             rows.map(|(place, row)| (row.id.as_str(), place)).collect()
@@ -128,7 +128,7 @@ impl Family {
             children.entry(parent).or_default().push(place);
         }
         for places in children.values_mut() {
-            // The last of a stack comes first.
+            // The last pushed is the first popped.
             places.sort_by_key(|place| Reverse((self.rows[*place].created_at, *place)));
         }
         let beginnings = children.remove(&None).unwrap_or_default();
@@ -137,14 +137,14 @@ impl Family {
         let mut lines = Vec::new();
         while let Some((place, depth)) = left.pop() {
             if seen.insert(place) {
-                lines.push(Line::of(&self.rows[place], depth));
+                lines.push(SessionLine::of(&self.rows[place], depth));
                 let below = children.remove(&Some(place)).unwrap_or_default();
                 left.extend(below.into_iter().map(|it| (it, depth + 1)));
             }
         }
-        // What comes from itself, by damage, is not hidden.
+        // A session that damage made its own ancestor is not hidden.
         let rest = (0..self.rows.len()).filter(|place| !seen.contains(place));
-        lines.extend(rest.map(|place| Line::of(&self.rows[place], 0)));
+        lines.extend(rest.map(|place| SessionLine::of(&self.rows[place], 0)));
         lines
     }
 }

@@ -33,7 +33,7 @@ fn drawn(rows: Vec<SessionRow>, width: Option<usize>, unfolded: bool) -> String 
     let ids = ids(&rows);
     let mut families = families::gather(rows);
     families::sort(&mut families, Sort::Updated);
-    let lines: Vec<Line<'_>> = match unfolded {
+    let lines: Vec<SessionLine<'_>> = match unfolded {
         true => families.iter().flat_map(|family| family.tree()).collect(),
         false => families.iter().map(|family| family.folded()).collect(),
     };

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use backtrail::Diff;
-use unicode_width::UnicodeWidthStr;
 
 use crate::commands::diff::{Lines, lines_of};
+use crate::layout::{Cell, Column, Span, Table, styled};
 use crate::text::{count, one_line, visible};
 use crate::ui::{BOLD, DIM, Ui};
 
@@ -60,36 +60,30 @@ pub(in crate::commands) fn change(diff: &Diff) -> backtrail::Result<String> {
     })
 }
 
-/// What stands between two columns.
-const GAP: usize = 2;
 /// The narrowest column for what it was about, and the widest.
 const ABOUT: (usize, usize) = (8, 50);
 
 /// Prints lines in columns, as wide as the terminal allows.
 pub(in crate::commands) fn print_rows(rows: &[Row], ui: &Ui) -> std::io::Result<()> {
-    let widest = |text: fn(&Row) -> &str| {
-        let widths = rows.iter().map(|row| text(row).chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let at = widest(|row| &row.at);
-    let kind = widest(|row| &row.kind);
-    let change = widest(|row| &row.change);
-    let id = widest(|row| &row.id);
-    let others = at + kind + change + id + 4 * GAP;
-    let room = ui
-        .width()
-        .map_or(ABOUT.1, |width| width.saturating_sub(others));
-    let room = room.clamp(ABOUT.0, ABOUT.1);
-    let abouts: Vec<String> = rows.iter().map(|row| row.about(room)).collect();
-    let about = abouts.iter().map(|about| about.width()).max().unwrap_or(0);
+    let mut table = Table::new([
+        Column::text("").style(DIM),
+        Column::text("").style(BOLD),
+        Column::text("").between(ABOUT.0, ABOUT.1),
+        Column::text(""),
+        Column::text("").style(DIM),
+    ]);
+    for row in rows {
+        table.push([
+            row.at.as_str().into(),
+            row.kind.as_str().into(),
+            Cell::Fit(Box::new(|width| vec![Span::plain(&row.about(width))])),
+            row.change.as_str().into(),
+            row.id.as_str().into(),
+        ]);
+    }
     let mut out = ui.out();
-    for (row, text) in rows.iter().zip(&abouts) {
-        let pad = " ".repeat(about.saturating_sub(text.width()));
-        writeln!(
-            out,
-            "{DIM}{:<at$}{DIM:#}  {BOLD}{:<kind$}{BOLD:#}  {text}{pad}  {:<change$}  {DIM}{}{DIM:#}",
-            row.at, row.kind, row.change, row.id
-        )?;
+    for line in table.lines(ui.width()) {
+        writeln!(out, "{}", styled(&line))?;
     }
     out.flush()
 }

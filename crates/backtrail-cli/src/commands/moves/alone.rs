@@ -112,7 +112,7 @@ impl Alone<'_> {
         }
         self.print(&outcome)?;
         self.ui
-            .take_back(&format!("{} {}", back(verb), short(self.id)));
+            .to_reverse(&format!("{} {}", back(verb), short(self.id)));
         Ok(Answer::Done)
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::layout::{Line, Span, pad_end, styled, wrap_words};
 use crate::text::{grouped, one_line, visible_path};
 
 /// How many names are given before the rest is a number.
@@ -71,29 +72,20 @@ pub(super) fn shortened(text: &str, width: usize) -> String {
     }
 }
 
-/// Writes a list: labels in one column, words in the other, wrapped where the
-/// terminal ends. A word is never cut.
+/// Lays out a list: labels in one column, words in the other, wrapped to the width. A word
+/// is never cut.
 pub(super) fn lines(items: &[Item], width: Option<usize>) -> Vec<String> {
     let labels = items.iter().map(|item| item.label.width());
     let column = labels.max().unwrap_or(0) + 4;
-    let width = width.unwrap_or(usize::MAX);
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(column));
     let mut lines = Vec::new();
     for item in items {
-        let mut line = format!("  {}", item.label);
-        line += &" ".repeat(column - line.width());
-        let mut is_first = true;
-        for word in &item.words {
-            if !is_first && line.width() + 1 + word.width() > width {
-                lines.push(std::mem::replace(&mut line, " ".repeat(column)));
-                is_first = true;
-            }
-            if !is_first {
-                line.push(' ');
-            }
-            line.push_str(word);
-            is_first = false;
+        let words: Vec<Line> = item.words.iter().map(|it| vec![Span::plain(it)]).collect();
+        let mut before = pad_end(&format!("  {}", item.label), column);
+        for line in wrap_words(&words, room) {
+            lines.push(format!("{before}{}", styled(&line)));
+            before = " ".repeat(column);
         }
-        lines.push(line);
     }
     lines
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use backtrail::{
-    ChangedBy, ChatMove, Checkpoint, CheckpointId, Conflict, Kept, KeptBecause, Merge, Move,
+    About, ChangedBy, ChatMove, Checkpoint, CheckpointId, Conflict, Kept, KeptBecause, Merge, Move,
     NotRestored, PlannedChange, PlannedKind, RewindPlan, RewindReport, SessionId, Step, Timestamp,
     ToolUse, Verb, Why, Workspace,
 };
@@ -317,20 +317,16 @@ impl Target {
         // The last checkpoint of a turn need not repeat what the turn is about.
         let start = || {
             let start = workspace.checkpoint_by_id(checkpoint.begun_by()?);
-            Some(start.ok()??.about()?.to_owned())
+            start.ok()??.about()
         };
-        let about = checkpoint.about().map(ToOwned::to_owned).or_else(start);
+        let about = checkpoint.about().or_else(start);
+        let about = about.as_ref().and_then(About::text);
         let id = checkpoint.id();
         let place = checkpoint.session();
         Self {
             id,
             at: checkpoint.at(),
-            words: target_words(
-                checkpoint.why(),
-                checkpoint.label(),
-                about.as_deref(),
-                &id.prefix(8),
-            ),
+            words: target_words(checkpoint.why(), checkpoint.label(), about, &id.prefix(8)),
             place: place.map(|place| (place.id.clone(), place.seq)),
         }
     }

@@ -1,5 +1,5 @@
-//! The command that is run: our own streams, terminal and process group, and its
-//! exit code.
+//! The child process: it has our streams, terminal and process group, and sets our exit
+//! code.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,9 +14,9 @@ use super::signals::{News, Signals, stop_too};
 use crate::error::CommandError;
 use crate::shell::quote;
 
-/// We failed, not the command.
+/// Backtrail failed, not the command.
 pub(crate) const FAILED: u8 = 125;
-/// The command was found, and cannot be executed.
+/// The command cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
 /// The command was not found.
 const NOT_FOUND: u8 = 127;
@@ -28,10 +28,10 @@ pub(super) enum Ended {
     Signal(i32),
 }
 
-/// A command that was not started, or was lost sight of.
+/// A command that was not started, or could not be waited for.
 #[derive(Debug)]
 pub(super) struct NotRun {
-    /// What we exit with.
+    /// Our exit code.
     pub(super) code: u8,
     pub(super) error: Box<CommandError>,
 }
@@ -54,31 +54,31 @@ impl Ended {
         }
     }
 
-    /// Says how it ended: `with code 3`, `by signal 9`.
-    pub(super) fn words(self) -> String {
+    /// Returns `exited with code 3` or `was killed by signal 9`.
+    pub(super) fn describe(self) -> String {
         match self {
-            Self::Code(code) => format!("with code {code}"),
-            Self::Signal(signal) => format!("by signal {signal}"),
+            Self::Code(code) => format!("exited with code {code}"),
+            Self::Signal(signal) => format!("was killed by signal {signal}"),
         }
     }
 
     fn new(status: ExitStatus) -> Self {
         match status.signal() {
             Some(signal) => Self::Signal(signal),
-            // The system itself keeps no more than eight bits.
+            // The system keeps eight bits.
             None => Self::Code((status.code().unwrap_or(0) & 0xff) as u8),
         }
     }
 }
 
-/// Runs a command to its end. From here on Ctrl-C is the command's; afterwards a
-/// single one does not end us.
+/// Runs a command to its end. Ctrl-C reaches the command; afterwards a single one does not
+/// end us.
 pub(super) fn run(argv: &[OsString], env: &[(&str, &OsStr)]) -> Result<Ended, NotRun> {
     let Some((program, args)) = argv.split_first() else {
         return Err(lost(&io::ErrorKind::InvalidInput.into()));
     };
     let mut signals = Signals::take_over().map_err(|error| lost(&error))?;
-    signals.heed_early();
+    signals.obey_pending();
     let started = Command::new(program)
         .args(args)
         .envs(env.iter().copied())
@@ -86,16 +86,16 @@ pub(super) fn run(argv: &[OsString], env: &[(&str, &OsStr)]) -> Result<Ended, No
     let mut child = match started {
         Ok(child) => child,
         Err(error) => {
-            signals.let_go();
+            signals.release();
             return Err(not_started(program, &error));
         }
     };
     let status = wait(&mut child, &mut signals).map_err(|error| lost(&error))?;
-    signals.let_go();
+    signals.release();
     Ok(Ended::new(status))
 }
 
-/// What a command does at the moment.
+/// The state of a running command.
 enum State {
     Running,
     Stopped,
@@ -104,8 +104,8 @@ enum State {
 
 fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatus> {
     let pid = Pid::from_child(child);
-    // Whether we stopped already for the stop that is seen: whoever lets us go on
-    // lets the command go on, a moment later perhaps.
+    // Whether we have stopped for this stop already: what continues us also continues the
+    // command, perhaps a moment later.
     let mut answered = false;
     loop {
         match look(pid)? {
@@ -120,8 +120,8 @@ fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatus> {
     }
 }
 
-/// Looks without taking the news away: until the command is waited for, its id
-/// cannot be another process's, and a signal that is handed on cannot go astray.
+/// Reads the state without reaping the process: until then its id is not reused, and a
+/// signal that we forward cannot reach another process.
 fn look(pid: Pid) -> io::Result<State> {
     let options = WaitIdOptions::EXITED
         | WaitIdOptions::STOPPED
@@ -135,50 +135,52 @@ fn look(pid: Pid) -> io::Result<State> {
 }
 
 fn lost(error: &io::Error) -> NotRun {
-    let error = CommandError::io("cannot look after the command", None, error);
+    let error = CommandError::io("cannot wait for the command", None, error);
     NotRun::new(FAILED, error)
 }
 
-/// Says why a command did not start, with the exit code that a shell has for it.
+/// Returns the error for a command that did not start, with a shell's exit code for it.
 fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
     let name = quote(&program.to_string_lossy());
     let path = Path::new(program);
     let is_path = program.as_encoded_bytes().contains(&b'/');
-    let not_executable = |why: &str| {
-        let what = format!("cannot run {name}: {why}");
+    let not_executable = |reason: &str| {
+        let what = format!("cannot run {name}: {reason}");
         (NOT_EXECUTABLE, CommandError::invalid(what))
     };
     let (code, error) = match Errno::from_io_error(error) {
         Some(Errno::NOENT) if (is_path && path.exists()) || (!is_path && is_in_path(path)) => {
-            let what = format!("cannot run {name}: the interpreter it asks for is not there");
-            let hint = "its first line, or its ELF header, names a program that does not exist";
+            let what = format!("cannot run {name}: its interpreter does not exist");
+            let hint = "check its first line (#!) or its ELF interpreter";
             (NOT_FOUND, CommandError::not_found(what).hint(hint))
         }
         Some(Errno::NOENT) if is_path => {
-            let what = format!("cannot run {name}: there is no such file");
+            let what = format!("cannot run {name}: no such file");
             (NOT_FOUND, CommandError::not_found(what))
         }
-        // A directory of PATH that may not be looked into holds nothing for us.
+        // An unreadable directory of PATH counts as empty.
         Some(Errno::NOENT | Errno::ACCESS) if !is_path && !is_in_path(path) => {
-            let what = format!("cannot run {name}: there is no such command");
-            let hint = "a command is looked for in the directories of PATH, \
-                        and is no function or alias of your shell";
+            let what = format!("cannot run {name}: command not found");
+            let hint = "shell functions and aliases cannot be run; use sh -c '…'";
             (NOT_FOUND, CommandError::not_found(what).hint(hint))
         }
-        Some(Errno::ACCESS) if is_path && path.is_dir() => not_executable("it is a directory"),
+        Some(Errno::ACCESS) if is_path && path.is_dir() => not_executable("is a directory"),
         Some(Errno::ACCESS) => {
-            let (code, error) = not_executable("it is not executable");
+            let (code, error) = not_executable("not executable");
             match is_path {
-                true => (code, error.hint(format!("allow it: chmod +x {name}"))),
+                true => (
+                    code,
+                    error.hint(format!("make it executable: chmod +x {name}")),
+                ),
                 false => (code, error),
             }
         }
         Some(Errno::NOEXEC) => {
-            let (code, error) = not_executable("it is no program, and has no #! line");
-            let hint = format!("if it is a script, name its shell: backtrail run -- sh {name}");
+            let (code, error) = not_executable("not an executable and no #! line");
+            let hint = format!("if it is a shell script: backtrail run -- sh {name}");
             (code, error.hint(hint))
         }
-        // The system is short of something; the command may be fine.
+        // The system is out of resources; the command may be fine.
         Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
             let what = format!("cannot run {name}");
             (FAILED, CommandError::io(what, None, error))
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_that_is_short_of_something_is_not_the_commands_fault() {
+    fn a_lack_of_resources_is_not_the_commands_fault() {
         let short = io::Error::from(Errno::AGAIN);
         assert_eq!(not_started(OsStr::new("ls"), &short).code, FAILED);
         let too_long = io::Error::from(Errno::TOOBIG);

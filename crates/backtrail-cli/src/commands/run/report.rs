@@ -1,4 +1,4 @@
-//! What happened, as a file that other programs read.
+//! The report of a run, as JSON for other programs.
 
 use std::io;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::commands::checkpoint::{checkpoint_json, not_captured_json};
 use crate::error::{CommandError, Result};
 use crate::text::path_json;
 
-/// Refuses a place that no report can be written to. Nothing is made or changed.
+/// Refuses a path that no report can be written to. Creates and changes nothing.
 pub(super) fn check(path: &Path) -> Result<()> {
     let refused = |error: io::Error| {
-        let what = "the report cannot be written";
-        CommandError::io(what, Some(path), &error).hint("name another place: --report FILE")
+        let what = "cannot write the report";
+        CommandError::io(what, Some(path), &error).hint("choose another file: --report FILE")
     };
-    // What is there may be a pipe: to open it would wait for its reader.
+    // It may be a pipe: opening it would wait for its reader.
     let is_dir = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     match access(path, Access::WRITE_OK) {
         _ if is_dir => Err(refused(io::ErrorKind::IsADirectory.into())),
@@ -33,7 +33,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
 }
 
-/// Writes the report, replacing what is there.
+/// Writes the report over what is there.
 pub(super) fn write(
     path: &Path,
     begun: &Begun,
@@ -44,7 +44,7 @@ pub(super) fn write(
     let report = report(begun, run, end, changes);
     #[expect(
         clippy::disallowed_methods,
-        reason = "the report is the person's own file"
+        reason = "the report is the user's own file"
     )]
     let written = std::fs::write(path, format!("{report}\n"));
     written.map_err(|error| CommandError::io("cannot write the report", Some(path), &error))
@@ -68,6 +68,6 @@ fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&D
         "before": start.map(checkpoint_json),
         "after": end.map(checkpoint_json),
         "changes": changes.map(Diff::changes),
-        "not_captured": end.map(|end| not_captured_json(end.not_captured())),
+        "skipped": end.map(|end| not_captured_json(end.not_captured())),
     })
 }

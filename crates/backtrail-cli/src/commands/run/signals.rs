@@ -1,10 +1,9 @@
-//! The signals that reach us while a command runs.
+//! The signals that we get while a command runs.
 //!
-//! The command is in our process group, so what the terminal sends (Ctrl-C,
-//! Ctrl-\, Ctrl-Z) reaches it without us; we only have to outlive it. What a
-//! process sends to us alone is meant for the command and handed on. Our handlers
-//! end with exec: the command starts with the dispositions that we were started
-//! with.
+//! The command is in our process group, so signals from the terminal (Ctrl-C, Ctrl-\,
+//! Ctrl-Z) reach it without us; we only have to outlive it. A signal that a process sends to
+//! us alone is meant for the command and is forwarded. Our handlers do not survive exec: the
+//! command starts with the dispositions that we were started with.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,8 +20,8 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::emulate_default_handler;
 use signal_hook::low_level::siginfo::{Cause, Chld, Origin};
 
-/// What would end or stop us, and shall only end or stop the command.
-const HANDED_ON: [i32; 5] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP];
+/// The signals that must end or stop the command, not us.
+const FORWARDED: [i32; 5] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP];
 
 /// Keeps us alive while a command runs.
 #[derive(Debug)]
@@ -30,38 +29,37 @@ pub(super) struct Signals {
     waiting: SignalsInfo<WithOrigin>,
 }
 
-/// What was heard of the command.
+/// News of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
     /// Something may have changed.
     Any,
-    /// It was stopped, and goes on (or did, for a moment).
+    /// It was stopped and continues, or did for a moment.
     Continued,
 }
 
 impl Signals {
-    /// Takes over the signals. One that is ignored stays ignored, in the command
-    /// too, as `nohup` wants it.
+    /// Takes over the signals. Ignored ones stay ignored, in the command too, as `nohup`
+    /// expects.
     pub(super) fn take_over() -> io::Result<Self> {
         let ignored = ignored_signals();
-        let ours = HANDED_ON.into_iter().filter(|n| !ignored.contains(*n));
+        let ours = FORWARDED.into_iter().filter(|n| !ignored.contains(*n));
         let waiting = SignalsInfo::new(ours.chain([SIGCHLD]))?;
         Ok(Self { waiting })
     }
 
-    /// Does what a signal asks for that came before there was a command: it ends us,
-    /// and nothing is started.
-    pub(super) fn heed_early(&mut self) {
+    /// Obeys a signal that came before the command was started: it ends us.
+    pub(super) fn obey_pending(&mut self) {
         for origin in self.waiting.pending() {
             if origin.signal != SIGCHLD {
-                // It can only fail for signals that have no default.
+                // Fails only for signals without a default action.
                 emulate_default_handler(origin.signal).ok();
             }
         }
     }
 
-    /// Waits for a signal, one about the command's state among them, and hands on
-    /// what came to us alone.
+    /// Waits for a signal, also one about the command's state, and forwards those that were
+    /// sent to us alone.
     pub(super) fn wait(&mut self, command: Pid) -> News {
         let mut news = News::Any;
         for origin in self.waiting.wait() {
@@ -74,17 +72,16 @@ impl Signals {
         news
     }
 
-    /// Lets go of the signals when the command has ended. The first Ctrl-C after
-    /// that was most likely still meant for the command; a second one ends us, as
-    /// Ctrl-\ does at once. To be told to terminate, or that the terminal is gone,
-    /// is no reason to leave the work half done.
-    pub(super) fn let_go(self) {
+    /// Releases the signals when the command has ended. The first Ctrl-C after that was most
+    /// likely still meant for the command; a second one ends us, as Ctrl-\ does at once.
+    /// SIGTERM and SIGHUP are no reason to leave the work half done.
+    pub(super) fn release(self) {
         drop(self);
         let ignored = ignored_signals();
         let again = Arc::new(AtomicBool::new(false));
-        // Where one cannot be registered, the signal is held off until the end.
+        // If registering fails, the signal stays blocked until we exit.
         if !ignored.contains(SIGINT) {
-            // In this order: what the first Ctrl-C sets, the second one finds.
+            // In this order: the first Ctrl-C sets the flag that the second one finds.
             flag::register_conditional_default(SIGINT, Arc::clone(&again)).ok();
             flag::register(SIGINT, again).ok();
         }
@@ -94,13 +91,12 @@ impl Signals {
     }
 }
 
-/// Returns whether the command did not get a signal that we got.
+/// Returns whether we got a signal that the command did not get.
 fn is_ours_alone(origin: &Origin, command: Pid) -> bool {
     match origin.process {
-        // A command that signals its whole group knows already.
+        // The command signalled its whole group.
         Some(sender) => sender.pid != command.as_raw_nonzero().get(),
-        // From the terminal: what is typed reaches the whole group, but that it is
-        // gone is said to the leader of the session only.
+        // From the terminal: keys reach the whole group, a hangup only the session leader.
         None => origin.signal == SIGHUP,
     }
 }
@@ -112,56 +108,54 @@ fn send(command: Pid, signal: i32) {
     }
 }
 
-/// Stops us because the command is stopped, so that the shell gets its terminal
-/// back; returns once somebody lets us go on.
-///
-/// Returns `false` at once where nobody is there to do that.
+/// Stops us because the command is stopped, so that the shell gets its terminal back.
+/// Returns once we are continued, or `false` at once without job control.
 pub(super) fn stop_too(command: Pid) -> bool {
     if !has_job_control() {
         return false;
     }
     let terminal = Terminal::note();
-    // Not the signal that stopped the command: that one we handle.
+    // Not the signal that stopped the command: we handle that one.
     if kill_process(getpid(), Signal::STOP).is_err() {
         return false;
     }
     if let Some(terminal) = terminal {
         terminal.give_back();
     }
-    // A shell lets a whole group go on. To do it once more for one of our own group
-    // could undo the next stop; one that has a group of its own waits for us.
+    // A shell continues a whole group. Continuing a command of our own group once more could
+    // undo its next stop; one in another group waits for us.
     if getpgid(Some(command)).is_ok_and(|group| group != getpgrp()) {
         kill_process(command, Signal::CONT).ok();
     }
     true
 }
 
-/// The terminal, and the process group that a stopped command had it for: one of
-/// its own, as an interactive shell has. The shell around us knows ours only.
+/// The terminal, and the process group that had it when the command stopped: the command's
+/// own, as in an interactive shell. The shell around us knows only our group.
 struct Terminal {
     tty: OwnedFd,
     group: Pid,
 }
 
 impl Terminal {
-    /// Returns `None` where the terminal is our group's own, or nobody's.
+    /// Returns `None` if the terminal belongs to our group or to none.
     fn note() -> Option<Self> {
         let tty = open("/dev/tty", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()?;
         let group = tcgetpgrp(&tty).ok()?;
         (group != getpgrp()).then_some(Self { tty, group })
     }
 
-    /// Gives the terminal back, unless we go on in the background.
+    /// Gives the terminal back, unless we continue in the background.
     fn give_back(self) {
         if tcgetpgrp(&self.tty).is_ok_and(|group| group == getpgrp()) {
-            // The group may be gone; then the terminal stays with us.
+            // If the group is gone, the terminal stays with us.
             tcsetpgrp(&self.tty, self.group).ok();
         }
     }
 }
 
-/// Returns whether our parent looks after us as a job: it is in our session, but
-/// not in our process group.
+/// Returns whether our parent controls us as a job: it is in our session, but not in our
+/// process group.
 fn has_job_control() -> bool {
     let parent = getppid();
     let same_session = matches!((getsid(parent), getsid(None)), (Ok(a), Ok(b)) if a == b);
@@ -178,8 +172,7 @@ impl Ignored {
         self.0 >> (signal - 1) & 1 == 1
     }
 
-    /// Reads what the system tells of a process; nothing is ignored where it does
-    /// not say so.
+    /// Parses `/proc/self/status`; without the field, nothing is ignored.
     fn parse(status: &str) -> Self {
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -187,9 +180,9 @@ impl Ignored {
     }
 }
 
-/// Returns the signals that we ignore, by our parent's wish.
+/// Returns the signals that our parent made us ignore.
 fn ignored_signals() -> Ignored {
-    #[expect(clippy::disallowed_methods, reason = "no file of the store")]
+    #[expect(clippy::disallowed_methods, reason = "not a file of the store")]
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     Ignored::parse(&status)
 }

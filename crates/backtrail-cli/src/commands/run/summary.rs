@@ -1,27 +1,27 @@
-//! What a run did, in at most four lines.
+//! The summary of a run, in at most four lines.
 
 use std::path::Path;
 use std::time::Duration;
 
-use backtrail::{Checkpoint, Diff, Kind, LeftOutEntry, LeftOutReason};
+use backtrail::{Checkpoint, Diff, FileKind, SkippedEntry, SkippedReason};
 use unicode_width::UnicodeWidthStr;
 
-use super::words::Named;
+use super::messages::Suggestions;
 use crate::home::tilde;
 use crate::text::{grouped, one_line, size, visible_path};
 use crate::ui::DIM;
 
-/// At most this many entries that were not captured are named.
+/// At most this many skipped entries are named.
 const NAMED: usize = 3;
 
-/// What there is to tell when a command has ended.
+/// What a run did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Summary {
-    /// The workspace, as a person writes it.
+    /// The workspace, from `~` if it is in the home directory.
     pub(super) place: String,
     pub(super) changes: Changes,
     pub(super) not_captured: NotCaptured,
-    /// What was captured before the command and is not after it.
+    /// What was protected before the command and no longer is.
     pub(super) lost: Vec<Entry>,
     pub(super) took: Duration,
 }
@@ -33,24 +33,24 @@ pub(super) struct Changes {
     pub(super) added: u64,
     pub(super) deleted: u64,
     pub(super) renamed: u64,
-    /// Their permissions alone.
+    /// Only their permissions.
     pub(super) mode: u64,
 }
 
-/// What was seen and not captured.
+/// What the checkpoint skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct NotCaptured {
     pub(super) count: u64,
-    /// The first few of them, those worth knowing first.
+    /// A few of them, the most important first.
     pub(super) first: Vec<Entry>,
 }
 
-/// One that was not captured.
+/// A skipped file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Relative to the workspace; a directory ends in `/`.
     pub(super) path: String,
-    pub(super) reason: LeftOutReason,
+    pub(super) reason: SkippedReason,
     pub(super) bytes: u64,
 }
 
@@ -59,28 +59,34 @@ impl Changes {
         self.edited + self.added + self.deleted + self.renamed + self.mode
     }
 
-    /// Writes what the total is made of: `9 edited, 4 new, 1 deleted`.
+    /// Returns the parts of the total: `9 edited, 4 new, 1 deleted`.
     fn parts(self) -> String {
         let parts = [
             (self.edited, "edited"),
             (self.added, "new"),
             (self.deleted, "deleted"),
             (self.renamed, "renamed"),
-            (self.mode, "in mode only"),
+            (
+                self.mode,
+                if self.mode == 1 {
+                    "mode change"
+                } else {
+                    "mode changes"
+                },
+            ),
         ];
         let parts = parts.into_iter().filter(|(n, _)| *n > 0);
         let parts: Vec<String> = parts
-            .map(|(n, how)| format!("{} {how}", grouped(n)))
+            .map(|(n, what)| format!("{} {what}", grouped(n)))
             .collect();
         parts.join(", ")
     }
 }
 
 impl Summary {
-    /// Puts together what a run did.
     pub(super) fn new(root: &Path, changes: &Diff, end: &Checkpoint, took: Duration) -> Self {
         let counts = changes.counts();
-        let left_out = end.not_captured();
+        let skipped = end.not_captured();
         Self {
             place: tilde(root),
             changes: Changes {
@@ -91,8 +97,8 @@ impl Summary {
                 mode: counts.modes,
             },
             not_captured: NotCaptured {
-                count: left_out.count,
-                first: left_out.first.iter().map(Entry::from).collect(),
+                count: skipped.count,
+                first: skipped.first.iter().map(Entry::from).collect(),
             },
             lost: changes
                 .no_longer_captured()
@@ -103,37 +109,36 @@ impl Summary {
         }
     }
 
-    /// Writes the lines, dim except for their numbers, so that none is wider than
-    /// `width`.
-    pub(super) fn lines(&self, named: &Named<'_>, width: Option<usize>) -> Vec<String> {
+    /// Returns lines of at most `width` columns, dim except for their numbers.
+    pub(super) fn lines(&self, suggest: &Suggestions<'_>, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         let mut lines = vec![self.headline(width)];
         let lost = name(
-            "no longer captured",
+            "no longer protected",
             self.lost.len() as u64,
             &self.lost,
             width,
         );
         if self.changes.total() > 0 {
-            let ways_on = ways_on(named, width);
-            // Four lines are enough; what was lost sight of matters more.
-            let room = lost.is_none() || ways_on.len() == 1;
+            let next = next_commands(suggest, width);
+            // Four lines are enough; what lost its protection matters more.
+            let room = lost.is_none() || next.len() == 1;
             lines.extend(lost);
-            lines.extend(self.left_out(width).filter(|_| room));
-            lines.extend(ways_on);
+            lines.extend(self.skipped(width).filter(|_| room));
+            lines.extend(next);
         } else {
             lines.extend(lost);
         }
         lines.iter().map(|line| dim_but_numbers(line)).collect()
     }
 
-    /// Says what changed, in fewer words where they do not fit.
+    /// Returns what changed, shorter where it does not fit.
     fn headline(&self, width: usize) -> String {
         let took = duration(self.took);
         let total = self.changes.total();
         let place = one_line(&self.place, 200);
         let (what, parts) = match total {
-            0 => ("nothing changed".to_owned(), self.silence()),
+            0 => ("no changes".to_owned(), self.silence()),
             1 => ("1 file changed".to_owned(), self.changes.parts()),
             n => (
                 format!("{} files changed", grouped(n)),
@@ -154,26 +159,28 @@ impl Summary {
         fitting.map_or_else(|| one_line(&candidates[3], width), String::clone)
     }
 
-    /// Says with the one line that nothing changed what that does not cover.
+    /// Returns what "no changes" does not cover.
     fn silence(&self) -> String {
-        match self.not_captured.count {
-            0 => String::new(),
-            n => format!("{} not captured", grouped(n)),
+        let NotCaptured { count, first } = &self.not_captured;
+        match (count, first.as_slice()) {
+            (0, _) => String::new(),
+            (1, [only]) => format!("not protected: {}", one_line(&only.path, 40)),
+            (n, _) => format!("{} not protected", entries(*n)),
         }
     }
 
-    fn left_out(&self, width: usize) -> Option<String> {
+    fn skipped(&self, width: usize) -> Option<String> {
         let NotCaptured { count, first } = &self.not_captured;
-        name("not captured", *count, first, width)
+        name("not protected", *count, first, width)
     }
 }
 
-/// Names entries, as many as there is room for; `None` where there are none.
+/// Names as many entries as fit; `None` if there are none.
 fn name(what: &str, count: u64, first: &[Entry], width: usize) -> Option<String> {
     if count == 0 {
         return None;
     }
-    let names: Vec<String> = first.iter().take(NAMED).map(Entry::words).collect();
+    let names: Vec<String> = first.iter().take(NAMED).map(Entry::describe).collect();
     let lines = (1..=names.len()).rev().map(|named| {
         let more = match count.saturating_sub(named as u64) {
             0 => String::new(),
@@ -187,9 +194,9 @@ fn name(what: &str, count: u64, first: &[Entry], width: usize) -> Option<String>
     Some(fitting.unwrap_or_else(|| format!("  {}", one_line(&short, width.saturating_sub(2)))))
 }
 
-impl From<&LeftOutEntry> for Entry {
-    fn from(entry: &LeftOutEntry) -> Self {
-        let slash = if entry.kind == Kind::Dir { "/" } else { "" };
+impl From<&SkippedEntry> for Entry {
+    fn from(entry: &SkippedEntry) -> Self {
+        let slash = if entry.kind == FileKind::Dir { "/" } else { "" };
         Self {
             path: format!("{}{slash}", visible_path(&entry.path)),
             reason: entry.reason,
@@ -199,16 +206,16 @@ impl From<&LeftOutEntry> for Entry {
 }
 
 impl Entry {
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let path = one_line(&self.path, 60);
         match self.reason {
-            LeftOutReason::TooLarge => format!("{path} ({}, {})", size(self.bytes), self.reason),
+            SkippedReason::TooLarge => format!("{path} ({}, {})", size(self.bytes), self.reason),
             reason => format!("{path} ({reason})"),
         }
     }
 }
 
-/// Writes a count of entries.
+/// Returns a count of entries.
 fn entries(n: u64) -> String {
     match n {
         1 => "1 entry".to_owned(),
@@ -216,18 +223,18 @@ fn entries(n: u64) -> String {
     }
 }
 
-/// Names the commands that go on from here: on one line, or on two where one is
-/// too narrow. They are never cut; a half of a command is none.
-fn ways_on(named: &Named<'_>, width: usize) -> Vec<String> {
-    let (look, back) = (named.verb("diff"), named.verb("undo"));
-    let one = format!("  look: {look}      take back: {back}");
+/// Suggests the next commands: on one line, or on two where one is too narrow. They are never
+/// cut: half a command is useless.
+fn next_commands(suggest: &Suggestions<'_>, width: usize) -> Vec<String> {
+    let (look, undo) = (suggest.verb("diff"), suggest.verb("undo"));
+    let one = format!("  look: {look}      undo: {undo}");
     if one.width() <= width {
         return vec![one];
     }
-    vec![format!("  look: {look}"), format!("  take back: {back}")]
+    vec![format!("  look: {look}"), format!("  undo: {undo}")]
 }
 
-/// Returns the last name of a path, with a sign that more was before it.
+/// Returns the last component of a path, after an ellipsis.
 fn last_part(place: &str) -> String {
     match place.rsplit_once('/') {
         Some((before, name)) if !before.is_empty() && !name.is_empty() => format!("…/{name}"),
@@ -235,15 +242,15 @@ fn last_part(place: &str) -> String {
     }
 }
 
-/// Says that a command ran without a checkpoint before it.
+/// Returns the summary of a command that ran without a checkpoint.
 pub(super) fn unprotected(took: Duration) -> String {
     let took = duration(took);
     dim_but_numbers(&format!(
-        "backtrail: what the command changed is not known (no checkpoint before it), {took}"
+        "backtrail: changes unknown (no checkpoint before the command), {took}"
     ))
 }
 
-/// Writes a length of time as one says it: `0.4 s`, `31 s`, `2 min 31 s`, `3 h 5 min`.
+/// Returns a duration for people: `0.4 s`, `31 s`, `2 min 31 s`, `3 h 5 min`.
 pub(super) fn duration(took: Duration) -> String {
     let tenths = (took.as_millis() + 50) / 100;
     if tenths < 100 {
@@ -257,8 +264,7 @@ pub(super) fn duration(took: Duration) -> String {
     }
 }
 
-/// Dims a line except for its numbers: those that stand as words of their own, not
-/// the digits of a name.
+/// Dims a line except for its numbers; digits within a name are not numbers.
 fn dim_but_numbers(line: &str) -> String {
     let mut out = DIM.render().to_string();
     for word in line.split_inclusive(' ') {

@@ -12,8 +12,8 @@ fn summary() -> Summary {
         not_captured: NotCaptured {
             count: 2,
             first: vec![
-                entry("target/", LeftOutReason::Ignored, 0),
-                entry("data/dump.sql", LeftOutReason::TooLarge, 1_288_490_189),
+                entry("target/", SkippedReason::Ignored, 0),
+                entry("data/dump.sql", SkippedReason::TooLarge, 1_288_490_189),
             ],
         },
         lost: Vec::new(),
@@ -21,7 +21,7 @@ fn summary() -> Summary {
     }
 }
 
-fn entry(path: &str, reason: LeftOutReason, bytes: u64) -> Entry {
+fn entry(path: &str, reason: SkippedReason, bytes: u64) -> Entry {
     Entry {
         path: path.to_owned(),
         reason,
@@ -29,9 +29,9 @@ fn entry(path: &str, reason: LeftOutReason, bytes: u64) -> Entry {
     }
 }
 
-fn named(program: &str) -> Named<'_> {
+fn named(program: &str) -> Suggestions<'_> {
     let workspace = String::new();
-    Named { program, workspace }
+    Suggestions { program, workspace }
 }
 
 /// Returns the lines as they look without colours.
@@ -48,8 +48,8 @@ fn three_lines_tell_what_changed_what_was_not_captured_and_how_to_go_on() {
         plain(&summary(), None),
         [
             "backtrail: 14 files changed in ~/src/shop (9 edited, 4 new, 1 deleted), 2 min 31 s",
-            "  not captured: target/ (ignored), data/dump.sql (1.2 GiB, over the cap)",
-            "  look: backtrail diff      take back: backtrail undo",
+            "  not protected: target/ (ignored), data/dump.sql (1.2 GiB, over the cap)",
+            "  look: backtrail diff      undo: backtrail undo",
         ]
     );
 }
@@ -62,7 +62,7 @@ fn nothing_changed_is_one_line() {
     summary.took = Duration::from_millis(420);
     assert_eq!(
         plain(&summary, None),
-        ["backtrail: nothing changed in ~/src/shop, 0.4 s"]
+        ["backtrail: no changes in ~/src/shop, 0.4 s"]
     );
 }
 
@@ -73,7 +73,7 @@ fn nothing_changed_says_that_not_all_was_captured() {
     summary.changes = Changes::default();
     assert_eq!(
         plain(&summary, Some(80)),
-        ["backtrail: nothing changed in ~/src/shop (2 not captured), 2 min 31 s"]
+        ["backtrail: no changes in ~/src/shop (2 entries not protected), 2 min 31 s"]
     );
 }
 
@@ -88,7 +88,7 @@ fn counts_are_in_words_and_only_those_that_there_are() {
     let line = &plain(&summary, None)[0];
     assert_eq!(
         line,
-        "backtrail: 1 file changed in ~/src/shop (1 in mode only), 2 min 31 s"
+        "backtrail: 1 file changed in ~/src/shop (1 mode change), 2 min 31 s"
     );
     summary.changes = Changes {
         added: 12_000,
@@ -105,18 +105,18 @@ fn counts_are_in_words_and_only_those_that_there_are() {
 #[test]
 fn at_most_three_names_are_told_and_how_many_more_there_are() {
     let mut summary = summary();
-    let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, LeftOutReason::Special, 0));
+    let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, SkippedReason::Special, 0));
     summary.not_captured = NotCaptured {
         count: 1_234,
         first: names.to_vec(),
     };
     assert_eq!(
         plain(&summary, None)[1],
-        "  not captured: a (not a file), b (not a file), c (not a file) and 1,231 more"
+        "  not protected: a (not a file), b (not a file), c (not a file) and 1,231 more"
     );
     // Names may be fewer than there are entries, or none at all.
     summary.not_captured.first.clear();
-    assert_eq!(plain(&summary, None)[1], "  not captured: 1,234 entries");
+    assert_eq!(plain(&summary, None)[1], "  not protected: 1,234 entries");
 }
 
 #[test]
@@ -146,10 +146,10 @@ fn a_narrow_terminal_gets_shorter_lines_and_no_more_than_four() {
         assert_eq!(lines.iter().find(wide), None, "at {width}: {lines:#?}");
     }
     let lines = plain(&summary(), Some(45));
-    assert_eq!(lines[1], "  not captured: target/ (ignored) and 1 more");
+    assert_eq!(lines[1], "  not protected: target/ (ignored) and 1 more");
     assert_eq!(lines[2], "  look: backtrail diff");
-    assert_eq!(lines[3], "  take back: backtrail undo");
-    assert_eq!(plain(&summary(), Some(30))[1], "  not captured: 2 entries");
+    assert_eq!(lines[3], "  undo: backtrail undo");
+    assert_eq!(plain(&summary(), Some(30))[1], "  not protected: 2 entries");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_is_named_means_the_same_store() {
 
 #[test]
 fn what_is_named_means_the_same_workspace() {
-    let named = Named {
+    let named = Suggestions {
         program: "backtrail",
         workspace: " --workspace ../ws".to_owned(),
     };
@@ -231,12 +231,12 @@ fn a_length_of_time_reads_as_one_says_it() {
 #[test]
 fn what_was_lost_sight_of_is_named_first_and_within_four_lines() {
     let mut summary = summary();
-    summary.lost = vec![entry("src/", LeftOutReason::Unreadable, 0)];
+    summary.lost = vec![entry("src/", SkippedReason::Unreadable, 0)];
     for width in [None, Some(100), Some(40)] {
         let lines = plain(&summary, width);
         assert!(lines.len() <= 4, "{lines:?}");
         assert!(
-            lines[1].starts_with("  no longer captured: src/"),
+            lines[1].starts_with("  no longer protected: src/"),
             "{lines:?}"
         );
     }

@@ -1,4 +1,4 @@
-//! What can be said where nothing was found.
+//! Hints for when nothing is found.
 
 use backtrail_index::{Index, Result, SearchQuery};
 
@@ -6,13 +6,13 @@ use super::Args;
 use crate::shell::quote;
 use crate::text::{count, one_line};
 
-/// Each of more words than this is not looked for alone.
+/// More words than this are not searched for one by one.
 const WORDS: usize = 6;
 
-/// Says that nothing was found, and what would be if less was asked for.
+/// Returns that nothing was found, and what a wider search would find.
 pub(super) fn nothing(args: &Args, query: &SearchQuery, index: &Index) -> Result<Vec<String>> {
     let shown = one_line(&query.words, 60);
-    let mut hints = vec![format!("nothing was found: {shown}")];
+    let mut hints = vec![format!("nothing found: {shown}")];
     let filters = args.filter_words();
     if !filters.is_empty() {
         let mut wider = SearchQuery::new(query.words.clone());
@@ -24,7 +24,7 @@ pub(super) fn nothing(args: &Args, query: &SearchQuery, index: &Index) -> Result
         }
     }
     if args.phrase {
-        hints.push("--phrase wants the words in this order, next to each other".to_owned());
+        hints.push("--phrase matches the words only in this order, next to each other".to_owned());
         return Ok(hints);
     }
     let Some(words) = plain(&query.words) else {
@@ -36,7 +36,7 @@ pub(super) fn nothing(args: &Args, query: &SearchQuery, index: &Index) -> Result
             let total = found(index, query, &start)?;
             if total > 0 {
                 let start = quote(&start);
-                hints.push(format!("{} with {start}", count(total, "message")));
+                hints.push(format!("{} match {start}", count(total, "message")));
             }
         }
         words => {
@@ -45,20 +45,15 @@ pub(super) fn nothing(args: &Args, query: &SearchQuery, index: &Index) -> Result
                 let total = found(index, query, word)?;
                 totals.push(format!("{} {total}", one_line(word, 30)));
             }
-            hints.push(format!(
-                "how many messages have each: {}",
-                totals.join(", ")
-            ));
+            hints.push(format!("messages with each word: {}", totals.join(", ")));
             let any = quote(&words.join(" or "));
-            hints.push(format!(
-                "those that have any of them: backtrail search {any}"
-            ));
+            hints.push(format!("to match any of them: backtrail search {any}"));
         }
     }
     Ok(hints)
 }
 
-/// Returns how many messages fit other words.
+/// Returns how many messages match other words.
 fn found(index: &Index, query: &SearchQuery, words: &str) -> Result<u64> {
     let mut other = query.clone();
     other.words = words.to_owned();
@@ -66,7 +61,7 @@ fn found(index: &Index, query: &SearchQuery, words: &str) -> Result<u64> {
     Ok(index.search(&other)?.total)
 }
 
-/// Returns the words of a query that is nothing but words.
+/// Returns the words of a query without operators.
 fn plain(words: &str) -> Option<Vec<&str>> {
     let is_plain = |word: &&str| {
         let is_operator = ["and", "or", "not"]
@@ -86,7 +81,7 @@ mod tests {
     use super::plain;
 
     #[test]
-    fn only_plain_words_are_looked_for_alone() {
+    fn only_plain_words_are_searched_for_one_by_one() {
         assert_eq!(plain("half  cent"), Some(vec!["half", "cent"]));
         assert_eq!(plain("src/foo.rs"), Some(vec!["src/foo.rs"]));
         for query in [

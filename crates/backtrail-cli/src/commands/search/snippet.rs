@@ -1,28 +1,32 @@
-//! A piece of a message, with the words that were looked for in bold.
+//! A piece of a message, with the matching words in bold.
 
+use anstyle::Style;
 use backtrail_index::Snippet;
-use unicode_width::UnicodeWidthChar;
 
+use crate::layout::{Line, Span, cut, styled, wrap};
 use crate::text::clean;
 use crate::ui::BOLD;
 
-/// A snippet takes no more lines than this.
+/// The most lines of a snippet.
 const LINES: usize = 3;
 
-/// A character, and whether it belongs to what was looked for.
-type Marked = (char, bool);
-
-/// Draws a snippet in lines that are no wider than a terminal; one where there is none.
+/// Draws a snippet in lines of at most `width` columns; in one line without a width.
 pub(super) fn lines(snippet: &Snippet, width: Option<usize>) -> Vec<String> {
     let text = flat(snippet);
-    let lines = match width {
-        Some(width) => wrap(&text, width),
-        None => vec![text],
+    let Some(width) = width else {
+        return vec![styled(&text)];
     };
+    let mut lines = wrap(&text, width);
+    if lines.len() > LINES {
+        lines.truncate(LINES);
+        let last = &mut lines[LINES - 1];
+        last.push(Span::plain("…"));
+        *last = cut(last, width);
+    }
     lines.iter().map(|line| styled(line)).collect()
 }
 
-/// Returns where the words are, in characters.
+/// Returns where the matching words are, in characters.
 pub(super) fn characters(snippet: &Snippet) -> Vec<[usize; 2]> {
     let count = |end: usize| snippet.text.get(..end).map(|text| text.chars().count());
     let marks = snippet.marks.iter();
@@ -31,97 +35,39 @@ pub(super) fn characters(snippet: &Snippet) -> Vec<[usize; 2]> {
         .collect()
 }
 
-/// Makes one clean line of a snippet.
-fn flat(snippet: &Snippet) -> Vec<Marked> {
-    let mut flat: Vec<Marked> = Vec::new();
-    let mut push = |text: &str, marked: bool| {
+/// Makes a snippet one clean line.
+fn flat(snippet: &Snippet) -> Line {
+    let mut flat = Line::new();
+    let mut push = |text: &str, style: Style| {
+        let ends_in_blank = |line: &Line| line.last().is_none_or(|it| it.text.ends_with(' '));
+        let mut line = String::new();
         for c in clean(text).chars() {
-            if !c.is_whitespace() {
-                flat.push((c, marked));
-            } else if flat.last().is_some_and(|(last, _)| *last != ' ') {
-                flat.push((' ', marked));
+            let after_blank = match line.is_empty() {
+                true => ends_in_blank(&flat),
+                false => line.ends_with(' '),
+            };
+            match c.is_whitespace() {
+                false => line.push(c),
+                true if after_blank => {}
+                true => line.push(' '),
             }
+        }
+        if !line.is_empty() {
+            flat.push(Span::new(style, &line));
         }
     };
     let mut at = 0;
     for mark in &snippet.marks {
-        // Marks that do not fit the text are left out, not the text.
+        // Marks that do not fit the text are skipped, not the text.
         let before = snippet.text.get(at..mark.start);
         if let (Some(before), Some(word)) = (before, snippet.text.get(mark.clone())) {
-            push(before, false);
-            push(word, true);
+            push(before, Style::new());
+            push(word, BOLD);
             at = mark.end;
         }
     }
-    push(snippet.text.get(at..).unwrap_or_default(), false);
-    while flat.last().is_some_and(|(last, _)| *last == ' ') {
-        flat.pop();
-    }
+    push(snippet.text.get(at..).unwrap_or_default(), Style::new());
     flat
-}
-
-/// Breaks a line between words; a word that is too long, where it must be.
-fn wrap(text: &[Marked], width: usize) -> Vec<Vec<Marked>> {
-    let mut lines = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        if lines.len() == LINES {
-            if let Some(last) = lines.last_mut() {
-                shorten(last, width);
-            }
-            break;
-        }
-        let fitting = fitting(rest, width);
-        let end = match rest.get(fitting) {
-            None | Some((' ', _)) => fitting,
-            Some(_) => {
-                let space = rest[..fitting].iter().rposition(|(c, _)| *c == ' ');
-                space.filter(|space| *space > 0).unwrap_or(fitting)
-            }
-        };
-        lines.push(rest[..end].to_vec());
-        rest = &rest[end..];
-        while let [(' ', _), after @ ..] = rest {
-            rest = after;
-        }
-    }
-    lines
-}
-
-/// Returns how many characters fit, one at least.
-fn fitting(text: &[Marked], width: usize) -> usize {
-    let mut used = 0;
-    let fits = text.iter().take_while(|(c, _)| {
-        used += c.width().unwrap_or(0);
-        used <= width
-    });
-    fits.count().max(1)
-}
-
-/// Ends a line with a sign that it was cut.
-fn shorten(line: &mut Vec<Marked>, width: usize) {
-    line.truncate(fitting(line, width.saturating_sub(1)));
-    line.push(('…', false));
-}
-
-/// Writes a line with what was looked for in bold.
-fn styled(line: &[Marked]) -> String {
-    let mut out = String::new();
-    let mut is_bold = false;
-    for (c, marked) in line {
-        if *marked != is_bold {
-            out += &match marked {
-                true => BOLD.render().to_string(),
-                false => BOLD.render_reset().to_string(),
-            };
-            is_bold = *marked;
-        }
-        out.push(*c);
-    }
-    if is_bold {
-        out += &BOLD.render_reset().to_string();
-    }
-    out
 }
 
 #[cfg(test)]
@@ -150,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_were_looked_for_are_bold() {
+    fn matching_words_are_bold() {
         let found = snippet(
             "…round half even here:\n\tthe old rounding lost a cent…",
             &["even", "cent"],
@@ -163,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_there_are_few() {
+    fn a_snippet_has_few_lines_and_none_is_too_wide() {
         let latin = snippet(&"a longer word here ".repeat(30), &["word"]);
         let wide = snippet(&"漢字かな交じり文".repeat(30), &["かな"]);
         let endless = snippet(&"x".repeat(1000), &[]);
@@ -183,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_commands_no_terminal_and_wrong_marks_hide_nothing() {
+    fn escapes_are_removed_and_wrong_marks_hide_nothing() {
         let hostile = snippet("a \u{1b}]0;x\u{7}b\u{9b}31m word \u{202e}c", &["word"]);
         assert_eq!(seen(&hostile, None), ["a b\u{fffd}31m <word> \u{fffd}c"]);
         let mut wrong = snippet("é word", &["word"]);

@@ -7,8 +7,8 @@ use backtrail::SessionInfo;
 
 use super::sheet::Sheet;
 use super::turns::Survey;
-use super::wrap::{Span, wrap};
 use crate::home::tilde;
+use crate::layout::{Span, wrap};
 use crate::text::{count, one_line};
 use crate::ui::{BOLD, DIM};
 use crate::when;

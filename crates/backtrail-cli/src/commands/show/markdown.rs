@@ -5,7 +5,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::glyphs::Glyphs;
 use super::table::Table;
-use super::wrap::{Line, Span, wrap, wrap_plain};
+use crate::layout::{Line, Span, wrap, wrap_plain};
 use crate::ui::DIM;
 
 /// A longer text is shown as it is.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 
 use super::glyphs::Glyphs;
-use super::wrap::{Line, Span, cut, width_of};
+use crate::layout::{Line, Span, cut, styled, width_of};
 use crate::ui::{BOLD, DIM, Ui};
 
 /// No line of text is wider, however wide the terminal is: it would be hard to read.
@@ -155,20 +155,9 @@ impl<'a> Sheet<'a> {
     }
 
     fn line(&mut self, indent: usize, line: &[Span]) -> io::Result<()> {
-        let is_blank = |span: &&Span| span.text.trim().is_empty();
-        let blank = line.iter().rev().take_while(is_blank).count();
-        let shown = &line[..line.len() - blank];
-        if !shown.is_empty() {
-            write!(self.out, "{}", " ".repeat(indent))?;
+        match styled(line).as_str() {
+            "" => writeln!(self.out),
+            line => writeln!(self.out, "{}{line}", " ".repeat(indent)),
         }
-        for (n, span) in shown.iter().enumerate() {
-            let text = match n + 1 == shown.len() {
-                true => span.text.trim_end(),
-                false => &span.text,
-            };
-            let style = span.style;
-            write!(self.out, "{style}{text}{style:#}")?;
-        }
-        writeln!(self.out)
     }
 }

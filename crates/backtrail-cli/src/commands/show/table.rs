@@ -3,17 +3,13 @@
 use anstyle::Effects;
 
 use super::glyphs::Glyphs;
-use super::wrap::{Line, Span, width_of, wrap};
-use crate::ui::DIM;
+use crate::layout::{self, Cell, Column, Line, Span, wrap};
 
 /// The rows of a table, the head first.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     rows: Vec<Vec<Line>>,
 }
-
-/// What stands between two columns.
-const GAP: &str = "  ";
 
 impl Table {
     pub(super) fn begin_row(&mut self) {
@@ -34,24 +30,18 @@ impl Table {
             }
         }
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widest = |n: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(n));
-            cells.map(|cell| width_of(cell)).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(widest).collect();
-        let whole = widths.iter().sum::<usize>() + GAP.len() * columns.saturating_sub(1);
-        if whole > width {
-            return self.as_lists(width);
+        let mut table = layout::Table::new(vec![Column::text(""); columns]);
+        for (n, row) in self.rows.iter().enumerate() {
+            table.push(row.iter().cloned().map(Cell::Line).collect::<Vec<_>>());
+            if n == 0 {
+                let rules = (0..columns).map(|_| Cell::Rule(glyphs.rule));
+                table.push(rules.collect::<Vec<_>>());
+            }
         }
-        let mut lines: Vec<Line> = self
-            .rows
-            .iter()
-            .map(|row| in_columns(row, &widths))
-            .collect();
-        let rules = widths.iter().map(|width| glyphs.rule.repeat(*width));
-        let rule = Span::new(DIM, &rules.collect::<Vec<_>>().join(GAP));
-        lines.insert(lines.len().min(1), vec![rule]);
-        lines
+        match table.width() > width {
+            true => self.as_lists(width),
+            false => table.lines(None),
+        }
     }
 
     fn as_lists(&self, width: usize) -> Vec<Line> {
@@ -72,16 +62,4 @@ impl Table {
         }
         lines
     }
-}
-
-fn in_columns(row: &[Line], widths: &[usize]) -> Line {
-    let mut line = Line::new();
-    for (n, (cell, width)) in row.iter().zip(widths).enumerate() {
-        line.extend(cell.iter().cloned());
-        if n + 1 < widths.len() {
-            let pad = width.saturating_sub(width_of(cell));
-            line.push(Span::plain(&format!("{}{GAP}", " ".repeat(pad))));
-        }
-    }
-    line
 }

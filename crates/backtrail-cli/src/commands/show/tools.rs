@@ -6,7 +6,7 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::glyphs::Glyphs;
-use super::wrap::{Line, Span, width_of};
+use crate::layout::{Line, Span, width_of};
 use crate::text::{count, one_line, visible};
 use crate::ui::{BOLD, DIM};
 

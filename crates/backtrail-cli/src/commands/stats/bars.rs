@@ -4,9 +4,8 @@ use backtrail::Timestamp;
 use backtrail_index::{Spending, SpendingReport, SpendingRow};
 use unicode_width::UnicodeWidthStr;
 
-use crate::text::{
-    cost, count, grouped, money, one_line, pad_end, pad_start, short_number, tokens,
-};
+use crate::layout::{Cell, Column, Table, pad_end, pad_start, styled};
+use crate::text::{cost, count, grouped, money, one_line, short_number, tokens};
 use crate::ui::{BOLD, DIM};
 use crate::when;
 
@@ -65,14 +64,14 @@ pub(super) fn draw(
             .max()
             .unwrap_or(0)
     };
-    let widths = [widest(0), widest(1), widest(2)];
-    let shape = Shape::new(names, widths, width);
-    let mut out = String::new();
-    for ((name, row), cells) in names.iter().zip(rows).zip(&cells) {
+    let shape = Shape::new(names, [widest(0), widest(1), widest(2)], width);
+    let mut table = Table::new(shape.columns());
+    for ((name, row), cells) in names.iter().zip(rows).zip(cells) {
         let share = weight(&row.spending) as f64 / most.unwrap_or(0).max(1) as f64;
-        out += &shape.line(name, share, cells, widths);
+        table.push(shape.row(name, share, cells));
     }
-    out
+    let lines = table.lines(None);
+    lines.iter().map(|line| styled(line) + "\n").collect()
 }
 
 /// Returns what stands behind the bar: cost, share of all, tokens.
@@ -128,16 +127,24 @@ impl Shape {
         }
     }
 
-    fn line(&self, name: &str, share: f64, cells: &[String; 3], widths: [usize; 3]) -> String {
-        let name = pad_end(&one_line(name, self.name), self.name);
-        let mut line = format!("{name}  {}", pad_end(&bar(share, self.bar), self.bar));
-        line += &format!("  {}", pad_start(&cells[0], widths[0]));
-        line += &format!("  {}", pad_end(&cells[1], widths[1]));
-        if self.tokens && !cells[2].is_empty() {
-            let tokens = pad_start(&cells[2], widths[2]);
-            line += &format!("  {DIM}{tokens}{DIM:#}");
+    fn columns(&self) -> Vec<Column> {
+        let mut columns = vec![
+            Column::text(""),
+            Column::text(""),
+            Column::number(""),
+            Column::text(""),
+        ];
+        if self.tokens {
+            columns.push(Column::number("").style(DIM));
         }
-        line.trim_end().to_owned() + "\n"
+        columns
+    }
+
+    fn row(&self, name: &str, share: f64, cells: [String; 3]) -> Vec<Cell<'static>> {
+        let bar = pad_end(&bar(share, self.bar), self.bar);
+        let name = one_line(name, self.name);
+        let all = [name, bar].into_iter().chain(cells);
+        all.map(Cell::from).collect()
     }
 }
 

@@ -7,10 +7,11 @@ use backtrail_index::{Filter, Spending, SpendingReport};
 use serde_json::{Value, json};
 
 use super::{Args, Told, bars, numbers, report_json};
-use crate::commands::{Answer, say_gaps, short};
+use crate::commands::{Answer, report_gaps, short};
 use crate::derived;
 use crate::error::Result;
-use crate::text::{behind, clean, count, grouped};
+use crate::layout::hanging;
+use crate::text::{clean, count, grouped};
 use crate::ui::{DIM, Ui, unwritable};
 use crate::when;
 
@@ -22,7 +23,7 @@ pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result
         let spent = Told::ask(index, &filter, args.by)?;
         filter.session = None;
         filter.family_of = Some(id.clone());
-        Ok((spent, index.spending(&filter, None)?))
+        Ok((spent, index.spending(&filter)?))
     })?;
     if ui.json() {
         ui.print_json(&stats_json(args, id, &stats, &spent.report, &family))?;
@@ -35,7 +36,7 @@ pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result
     if stats.gone > 0 {
         let gone = count(stats.gone, "record");
         ui.status(&format!("not counted: {gone} of the history"));
-        say_gaps(&store.read_session(id)?.gaps()?, ui);
+        report_gaps(&store.read_session(id)?.gaps()?, ui);
     }
     if stats.damaged > 0 {
         let text = format!(
@@ -88,7 +89,7 @@ fn print(
         rows.retain(|(name, _)| *name != "cost");
     }
     for (name, text) in rows.into_iter().chain(ledger_rows(spent, family)) {
-        let text = behind(12, &text, ui.width());
+        let text = hanging(12, &text, ui.width());
         writeln!(out, "{DIM}{name:<12}{DIM:#}{text}")?;
     }
     out.flush()

@@ -91,7 +91,7 @@ fn kept_is_what_was_changed_and_the_rest_goes_back() {
     let work = cli.work();
     assert_eq!(fs::read(work.join("a")).unwrap(), b"1\n2\n3\nmine\n");
     assert!(work.join("src/x").exists() && !work.join("n").exists());
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&work), now);
 }
 
@@ -101,7 +101,7 @@ fn overwritten_is_what_was_changed_and_undo_brings_it_back() {
     let ran = cli.run(&["rewind", "last~2", "--overwrite"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), now);
 }
 
@@ -141,7 +141,7 @@ fn undo_obeys_the_same_rule() {
     let ran = cli.run(&["undo", "--overwrite"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n2\n");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), now);
 }
 

@@ -42,11 +42,11 @@ out: Back to before the run `sh -c 'sed -i s/two/agent/ a; echo n > n'` (<when>)
 out:   merged     a (+1 −1 lines; the rest stays)
 out:   deleted    n
 out:   unchanged  1 file
-err: take this back: backtrail undo
+err: to reverse: backtrail undo
 "
     );
     assert_eq!(text(&cli), FIRST.replace("six", "mine"));
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), now);
     let ran = cli.run(&["undo", "--merge", "--json"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));

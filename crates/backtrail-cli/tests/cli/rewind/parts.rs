@@ -34,7 +34,7 @@ fn some_paths_of_the_newest_step_that_changed_them_go_back() {
     assert_eq!(again["restored"], json!(["n"]));
     assert_eq!(again["verb"], "restore");
     assert_eq!(cli.run(&["undo"]).code, 0);
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), third);
     assert_eq!(cli.run(&["undo"]).code, 0);
     assert_eq!(files(&cli.work()), second);
@@ -85,7 +85,7 @@ fn paths_are_from_here_and_conflicts_stop_them() {
     let ran = cli.run(&["undo", "--paths", "src/y", "--overwrite"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(!cli.work().join("src/y").exists() && cli.work().join("z").exists());
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     let text = std::fs::read(cli.work().join("src/y")).unwrap();
     assert_eq!(text, b"1\nmine\n");
 }

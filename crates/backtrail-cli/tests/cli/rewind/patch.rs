@@ -82,10 +82,7 @@ fn what_is_chosen_goes_back_and_the_rest_stays() {
     assert_eq!(read(&cli, "gone"), "back\n");
     assert_eq!(read(&cli, "new"), "n\n");
     assert_eq!(mode(&cli, "x.sh"), 0o644);
-    assert!(
-        screen.contains("take this back: backtrail undo"),
-        "{screen}"
-    );
+    assert!(screen.contains("to reverse: backtrail undo"), "{screen}");
     let steps = cli.run(&["steps"]).stdout;
     assert!(
         steps.contains("the restore of parts of a and 2 more"),

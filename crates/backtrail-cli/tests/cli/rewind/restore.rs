@@ -17,13 +17,13 @@ fn only_what_is_named_goes_back() {
 exit 0
 out: As it was at checkpoint \"one\" (<when>):
 out:   restored  src/x
-err: take this back: backtrail undo
+err: to reverse: backtrail undo
 "
     );
     let mut expected = third.clone();
     expected.insert("src/x".into(), b"x\n".to_vec());
     assert_eq!(files(&cli.work()), expected);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         back.stdout.starts_with("Took back the restore of src ("),
         "{back:#?}"
@@ -75,6 +75,6 @@ fn what_someone_else_changed_is_not_overwritten_unasked() {
     let ran = cli.run(&["restore", "last~1", "--overwrite", "--", "a"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n2\n");
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"mine\n");
 }

@@ -87,7 +87,7 @@ fn a_chat_rewind_after_one_that_was_given_up_is_taken_back_by_what_it_prints() {
     let ran = cli.run(&["rewind", &format!("{id}:4"), "--chat"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_ne!(cli.conversation(&id), before);
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         one_line(&back).starts_with("Took back the rewind from record 8 to record 4"),
         "{back:#?}"
@@ -106,7 +106,7 @@ fn a_run_that_went_on_after_a_rewind_is_taken_back_by_what_it_prints() {
     let script = format!("echo 1 > a; {program} rewind one --files; echo late > c");
     let ran = cli.run(&["run", "--", "sh", "-c", &script]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(ran.stderr.contains("take back: backtrail undo"), "{ran:#?}");
+    assert!(ran.stderr.contains("undo: backtrail undo"), "{ran:#?}");
     assert!(cli.work().join("c").exists());
     let ran = cli.run(&["undo"]);
     assert!(one_line(&ran).starts_with("Took back the run "), "{ran:#?}");
@@ -147,7 +147,7 @@ fn an_undo_that_could_take_back_nothing_says_so() {
         "{ran:#?}"
     );
     assert!(ran.stdout.contains("not restored  big"), "{ran:#?}");
-    assert!(!ran.stderr.contains("take this back"), "{ran:#?}");
+    assert!(!ran.stderr.contains("to reverse"), "{ran:#?}");
 }
 
 /// Finding 10.
@@ -218,7 +218,7 @@ fn f15_status_names_files_of_a_move_that_nobody_knows() {
     fs::write(&trail, &text[..text.len() - 20]).unwrap();
     let ran = cli.run(&["status"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let words = "/ holds files of a move that nobody knows any more";
+    let words = "/ has files of an unknown rewind";
     let named = ran.stderr.lines().find(|line| line.contains(words));
     let named = named.unwrap_or_else(|| panic!("{ran:#?}"));
     assert!(named.contains(".backtrail-staging-"), "{ran:#?}");
@@ -315,7 +315,7 @@ fn a_conversation_that_comes_back_is_not_called_a_rewind() {
     let before = cli.conversation(&id);
     let ran = cli.run(&["undo", "--chat"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         one_line(&back).starts_with("Brought back what was said after record 4"),
         "{back:#?}"
@@ -354,7 +354,7 @@ fn the_restore_of_everything_is_named_and_counts_nothing() {
     assert_eq!(files(&cli.work()), first);
     let log = cli.run(&["log"]).stdout;
     assert!(log.lines().next().unwrap().contains(" . "), "{log}");
-    let back = cli.take_back(&ran);
+    let back = cli.reverse(&ran);
     assert!(
         one_line(&back).starts_with("Took back the restore of . ("),
         "{back:#?}"

@@ -82,7 +82,7 @@ fn the_log_shows_moves_and_hides_what_they_began_with() {
     assert_eq!(cli.run(&["redo"]).code, 0);
     let log = cli.run(&["log", "--json"]).json();
     let mut log = log.as_array().unwrap().iter();
-    let ended = log.find(|one| one["why"] == "run-end").unwrap()["id"].clone();
+    let ended = log.find(|one| one["reason"] == "run-end").unwrap()["id"].clone();
     assert_eq!(cli.run(&["restore", ended.as_str().unwrap(), "n"]).code, 0);
     let ran = cli.run(&["log"]);
     let kinds: Vec<&str> = ran
@@ -108,7 +108,7 @@ fn the_log_shows_moves_and_hides_what_they_began_with() {
     let whys = |args: &[&str]| {
         let log = cli.run(&[&["log", "--json"], args].concat()).json();
         let all = log.as_array().unwrap().iter();
-        all.map(|one| one["why"].as_str().unwrap().to_owned())
+        all.map(|one| one["reason"].as_str().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
     assert!(!whys(&[]).contains(&"before-rewind".to_owned()));
@@ -123,7 +123,7 @@ fn files_and_conversation_are_undone_apart_where_asked() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(!ran.stdout.contains("The conversation"), "{ran:#?}");
     assert_eq!(files(&cli.work()), second);
-    cli.take_back(&ran);
+    cli.reverse(&ran);
     assert_eq!(files(&cli.work()), third);
 }
 

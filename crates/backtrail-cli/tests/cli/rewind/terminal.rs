@@ -90,10 +90,7 @@ fn on_a_terminal_a_number_chooses_and_a_wrong_one_is_asked_again() {
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("Back to before the run `sh -c"), "{screen}");
-    assert!(
-        screen.contains("take this back: backtrail undo"),
-        "{screen}"
-    );
+    assert!(screen.contains("to reverse: backtrail undo"), "{screen}");
     assert_eq!(files(&cli.work()), first);
 }
 

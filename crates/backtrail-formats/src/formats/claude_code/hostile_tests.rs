@@ -45,7 +45,7 @@ fn threads(text: &str) -> usize {
 }
 
 #[test]
-fn keys_are_names_whatever_uuids_are() {
+fn keys_are_valid_whatever_the_uuids_are() {
     let odd = format!("{}\\u0007", "x".repeat(300));
     let text = user(&odd, None, "go") + &user("b\\n", Some(&odd), "on");
     assert_eq!(threads(&text), 1);
@@ -82,7 +82,7 @@ fn hostile_files_end_in_a_result() {
 
 /// Each of these would take hours if a line cost more the more there are.
 #[test]
-fn many_branches_take_no_longer_than_they_are_long() {
+fn many_branches_take_linear_time() {
     let many = 30_000;
     let mut stale = user("u0", None, "go") + &user("u1", Some("u0"), "on");
     let mut comb = user("u0", None, "go");

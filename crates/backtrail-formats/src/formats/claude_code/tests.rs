@@ -65,14 +65,14 @@ fn main_keys(collected: &EventCollector) -> Vec<&str> {
 const TEXT: &str = r#"{"type":"text","text":"hello"}"#;
 
 #[test]
-fn results_of_calls_side_by_side_stay_on_the_line() {
+fn results_of_parallel_calls_stay_on_the_main_line() {
     let text = [
         user("u1", None, "go"),
         assistant("a1", "u1", "r1", &call("t1")),
         assistant("a2", "a1", "r1", &call("t2")),
         result("x1", "a1", "t1"),
         result("x2", "a2", "t2"),
-        // The response goes on from the other branch.
+        // The response continues the other branch.
         assistant("a3", "x1", "r2", TEXT),
     ]
     .concat();
@@ -107,7 +107,7 @@ fn old_progress_between_a_call_and_its_result_loses_nothing() {
 }
 
 #[test]
-fn a_way_that_was_left_is_a_branch() {
+fn an_abandoned_path_is_a_branch() {
     let text = [
         user("u1", None, "go"),
         assistant("a1", "u1", "r1", TEXT),
@@ -137,7 +137,7 @@ fn a_way_that_was_left_is_a_branch() {
 }
 
 #[test]
-fn going_back_to_the_beginning_shares_nothing() {
+fn a_branch_from_the_beginning_shares_nothing() {
     let text = [
         user("u1", None, "first"),
         assistant("a1", "u1", "r1", TEXT),
@@ -173,7 +173,7 @@ fn a_hook_at_the_beginning_of_a_resumed_session_cuts_nothing_off() {
 }
 
 #[test]
-fn a_compact_boundary_keeps_what_came_before() {
+fn a_compact_boundary_keeps_earlier_messages() {
     let boundary = r#"{"parentUuid":null,"logicalParentUuid":"a1","isSidechain":false,"type":"system","subtype":"compact_boundary","uuid":"b","compactMetadata":{"preservedSegment":{"headUuid":"u1","tailUuid":"a1"}}}
 {"parentUuid":"b","isSidechain":false,"type":"user","isCompactSummary":true,"message":{"role":"user","content":"So far."},"uuid":"c"}
 "#;
@@ -192,7 +192,7 @@ fn a_compact_boundary_keeps_what_came_before() {
         panic!("no summary");
     };
     assert_eq!((summary.summary.as_str(), summary.keep), ("So far.", 2));
-    // Where it goes on behind what was preserved, the summary is on the line too.
+    // If it continues after the preserved messages, the summary is on the main line too.
     let (collected, _) = read(&text.replace(r#""parentUuid":"c""#, r#""parentUuid":"a1""#));
     assert_eq!(main_keys(&collected), ["u0", "u1", "a1", "c", "u2"]);
     assert_eq!(collected.threads.len(), 1);
@@ -232,7 +232,7 @@ fn a_response_on_several_lines_is_one_call() {
 }
 
 #[test]
-fn a_message_that_no_model_wrote_used_nothing() {
+fn a_message_that_no_model_wrote_has_no_usage() {
     let text = assistant("a1", "u0", "r1", TEXT).replace("claude-x", "<synthetic>");
     let (collected, _) = read(&text);
     let said = collected.messages().next().unwrap();
@@ -240,7 +240,7 @@ fn a_message_that_no_model_wrote_used_nothing() {
 }
 
 #[test]
-fn a_title_of_the_users_own_wins() {
+fn a_title_by_the_user_wins() {
     let text = r#"{"type":"summary","summary":"one","leafUuid":"x"}
 {"type":"custom-title","customTitle":"mine","sessionId":"s"}
 {"type":"ai-title","aiTitle":"two","sessionId":"s"}
@@ -252,7 +252,7 @@ fn a_title_of_the_users_own_wins() {
 }
 
 #[test]
-fn a_sidechain_is_the_session_of_the_call_that_began_it() {
+fn a_sidechain_is_the_session_of_the_call_that_started_it() {
     let task = r#"{"type":"tool_use","id":"t9","name":"Task","input":{"prompt":"look there"}}"#;
     let side = |line: String| line.replace(r#""isSidechain":false"#, r#""isSidechain":true"#);
     let text = [
@@ -276,7 +276,7 @@ fn a_sidechain_is_the_session_of_the_call_that_began_it() {
 }
 
 #[test]
-fn progress_tells_each_message_of_a_sub_agent_once() {
+fn progress_contains_each_message_of_a_sub_agent_once() {
     let said = |uuid: &str, kind: &str| {
         format!(
             r#"{{"type":"{kind}","message":{{"id":"m-{uuid}","role":"{kind}","model":"claude-y","content":"hi","usage":{{"input_tokens":1,"output_tokens":1}}}},"uuid":"{uuid}","timestamp":"2026-01-02T03:04:07.000Z"}}"#
@@ -311,7 +311,7 @@ fn progress_tells_each_message_of_a_sub_agent_once() {
 }
 
 #[test]
-fn a_prompt_that_waited_is_a_prompt() {
+fn a_queued_prompt_is_a_prompt() {
     let queued = r#"{"parentUuid":"u1","isSidechain":false,"type":"attachment","attachment":{"type":"queued_command","prompt":"and this","commandMode":"prompt"},"uuid":"q1"}
 "#;
     let text = [user("u1", None, "go"), queued.to_owned()].concat();
@@ -322,7 +322,7 @@ fn a_prompt_that_waited_is_a_prompt() {
 }
 
 #[test]
-fn what_the_agent_says_in_the_users_name_is_no_prompt() {
+fn messages_of_the_agent_in_the_users_name_are_not_prompts() {
     let text = [
         user(
             "u1",
@@ -395,7 +395,7 @@ fn sub_agents_have_files_of_their_own() {
 }
 
 #[test]
-fn sessions_are_told_from_what_lies_beside_them() {
+fn sessions_are_distinguished_from_the_files_beside_them() {
     let is_session = |path: &str| ClaudeCode.is_session_file(path.as_ref());
     assert!(is_session("/h/.claude/projects/-w/0b1c.jsonl"));
     assert!(is_session(
@@ -433,7 +433,7 @@ fn a_copy_names_what_it_was_copied_from() {
 }
 
 #[test]
-fn an_output_in_a_file_is_told_in_full() {
+fn an_output_in_a_file_is_read_in_full() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory
         .path()
@@ -472,7 +472,7 @@ fn sessions_are_named_by_their_file_then_by_their_lines() {
 }
 
 #[test]
-fn a_line_that_stands_twice_is_told_once_and_another_with_its_uuid_too() {
+fn a_repeated_line_is_one_event_and_another_with_its_uuid_is_a_second() {
     let text = [
         user("u1", None, "go"),
         user("u2", Some("u1"), "on"),

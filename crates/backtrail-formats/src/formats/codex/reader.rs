@@ -284,7 +284,7 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         self.state.duplicates.thoughts.events = true;
-        self.message(record, Message::assistant([Block::thinking(text, None)]))
+        self.message(record, Message::assistant([Block::thinking(text)]))
     }
 
     fn message(&mut self, record: &Record<'_>, mut message: Message) -> Result<Option<String>> {

@@ -15,7 +15,7 @@ use crate::event::{Event, Origin};
 use kit::*;
 
 #[test]
-fn what_is_said_twice_is_told_once_in_either_order() {
+fn duplicate_messages_are_one_event_in_either_order() {
     let mut rollout = Rollout::plain();
     rollout
         .user("one")
@@ -35,7 +35,7 @@ fn what_is_said_twice_is_told_once_in_either_order() {
 }
 
 #[test]
-fn what_only_events_say_is_told_too() {
+fn messages_that_are_only_in_events_are_read() {
     let mut rollout = Rollout::plain();
     rollout.user_event("one").agent_event("1");
     rollout.event(json!({"type": "agent_reasoning", "text": "hm"}));
@@ -75,7 +75,7 @@ fn new_rollouts_may_have_only_items_that_are_completed() {
 }
 
 #[test]
-fn an_event_that_was_told_gives_way_to_the_item_that_comes_later() {
+fn an_event_that_was_used_is_replaced_by_a_later_item() {
     let mut rollout = Rollout::plain();
     rollout.user_event("one");
     let cut = rollout.text().len();
@@ -165,7 +165,7 @@ fn the_very_first_rollouts_are_one_object() {
 }
 
 #[test]
-fn tools_are_called_and_answer() {
+fn tool_calls_have_their_results() {
     let mut rollout = Rollout::plain();
     rollout.item(json!({"type": "custom_tool_call", "call_id": "a", "name": "apply_patch", "input": "*** Begin"}));
     rollout.item(json!({"type": "custom_tool_call_output", "call_id": "a", "output": [{"type": "input_text", "text": "done"}]}));
@@ -201,7 +201,7 @@ fn tools_are_called_and_answer() {
 }
 
 #[test]
-fn outputs_are_what_a_reader_wants_and_failures_show() {
+fn outputs_are_readable_and_failures_are_marked() {
     let wrapped =
         |code: i64| json!({"output": "a\nb", "metadata": {"exit_code": code}}).to_string();
     let image = json!([
@@ -246,7 +246,7 @@ fn outputs_are_what_a_reader_wants_and_failures_show() {
 }
 
 #[test]
-fn thoughts_keep_what_is_encrypted_byte_for_byte() {
+fn encrypted_thoughts_are_kept_byte_for_byte() {
     let mut rollout = Rollout::plain();
     rollout.raw(concat!(
         r#"{"type":"response_item","payload":{"type":"reasoning","summary":[{"type":"summary_text","text":"a\ud83d"}],"#,
@@ -265,7 +265,7 @@ fn thoughts_keep_what_is_encrypted_byte_for_byte() {
 }
 
 #[test]
-fn what_codex_says_in_the_users_name_is_no_prompt() {
+fn messages_of_codex_in_the_users_name_are_not_prompts() {
     let mut rollout = Rollout::plain();
     for text in [
         "<environment_context>x</environment_context>",
@@ -303,7 +303,7 @@ fn what_codex_says_in_the_users_name_is_no_prompt() {
 }
 
 #[test]
-fn what_was_spoken_and_what_agents_tell_each_other_is_told() {
+fn spoken_messages_and_messages_between_agents_are_read() {
     let mut rollout = Rollout::plain();
     rollout.add("realtime_item", json!({"type": "realtime_session_started"}));
     for (role, text) in [("user", "look"), ("assistant", "yes"), ("user", " ")] {
@@ -345,7 +345,7 @@ fn images_of_a_prompt_are_media() {
 }
 
 #[test]
-fn turns_that_were_taken_back_are_gone() {
+fn turns_that_were_rolled_back_are_gone() {
     let mut rollout = Rollout::plain();
     rollout
         .user("<environment_context>")
@@ -374,7 +374,7 @@ fn turns_that_were_taken_back_are_gone() {
 }
 
 #[test]
-fn many_turns_are_taken_back_although_a_state_is_small() {
+fn many_turns_are_rolled_back_although_the_state_is_small() {
     for (turns, starts_over) in [(40, false), (160, true)] {
         let mut rollout = Rollout::plain();
         for n in 0..200 {
@@ -428,7 +428,7 @@ fn compactions_are_summaries_and_embed_nothing() {
 }
 
 #[test]
-fn a_packed_rollout_says_what_it_said_before() {
+fn a_compressed_rollout_has_the_same_events() {
     let home = tempfile::tempdir().unwrap();
     let name = format!("rollout-2026-09-02T09-10-00-{THREAD}.jsonl");
     let mut rollout = Rollout::plain();

@@ -258,9 +258,9 @@ fn thought(json: &str) -> Block {
     let part = |name: &str| object.text(name).filter(|text| !text.is_empty());
     match (part("subject"), part("description")) {
         (Some(subject), Some(description)) => {
-            Block::thinking(format!("{subject}\n\n{description}"), None)
+            Block::thinking(format!("{subject}\n\n{description}"))
         }
-        (Some(text), None) | (None, Some(text)) => Block::thinking(text.as_str(), None),
+        (Some(text), None) | (None, Some(text)) => Block::thinking(text.as_str()),
         (None, None) => unknown_block("gemini_thought", json),
     }
 }

@@ -1,4 +1,4 @@
-//! The name of a payload.
+//! The hash that names a payload.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The BLAKE3 hash of a payload's content, which is its name.
 ///
-/// Written as 64 lower-case hexadecimal digits; nothing else is read.
+/// Written as 64 lower-case hexadecimal digits, and parsed only from that form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PayloadHash([u8; 32]);
 
@@ -20,12 +20,12 @@ impl PayloadHash {
         Self(*blake3::hash(content).as_bytes())
     }
 
-    /// Returns the hash of what went into a hasher.
+    /// Returns the hash of everything that went into a hasher.
     pub(crate) fn finish(hasher: &blake3::Hasher) -> Self {
         Self(*hasher.finalize().as_bytes())
     }
 
-    /// Reads 64 lower-case hexadecimal digits.
+    /// Parses 64 lower-case hexadecimal digits.
     pub(crate) fn from_hex(hex: &[u8]) -> Option<Self> {
         if hex.iter().any(u8::is_ascii_uppercase) {
             return None;

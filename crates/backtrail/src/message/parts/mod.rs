@@ -1,11 +1,11 @@
-//! Large and binary parts of a message, which stand in the payload file.
+//! Large and binary parts of a message, which are stored in the payload file.
 //!
-//! All of it works on the message's JSON text. What moves out is replaced by a
-//! [`Reference`], what comes back replaces it, and no other byte changes:
-//! whitespace, the order of names and the spelling of strings stay as they are.
+//! Everything works on the message's JSON text. Parts that move out are replaced by a
+//! [`Reference`], parts that come back replace it, and no other byte changes: whitespace,
+//! field order and the spelling of strings stay.
 //!
-//! A value that only looks like a reference moves out as well, whatever its
-//! size. So each reference in a text that was spliced is one of ours.
+//! A value that only looks like a reference moves out as well, whatever its size. So
+//! every reference in a spliced text was written by the engine.
 
 mod hash;
 mod places;
@@ -33,29 +33,29 @@ pub(crate) use reference::Reference;
 /// The longest part that stays in its line.
 pub(crate) const MAX_INLINE: usize = 1 << 20;
 
-/// A part of a message that is to move out.
+/// A part of a message that moves out.
 #[derive(Debug)]
 pub(crate) struct Part<'m> {
-    /// Where its value stands in the message's text.
+    /// The range of its value in the message's text.
     pub(crate) range: Range<usize>,
-    /// What is to be stored of it.
+    /// The content to store.
     pub(crate) content: Content<'m>,
 }
 
-/// What is stored of a part.
+/// The stored content of a part.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content<'m> {
     /// The value's JSON text.
     Json(&'m str),
-    /// The bytes that the value, a string, spells in Base64: in the one spelling
-    /// that encoding gives, so that they give the string back.
+    /// The bytes that the string spells in canonical Base64, so that encoding them gives
+    /// back the same string.
     Base64(Vec<u8>),
 }
 
 impl<'m> Content<'m> {
     fn of(value: &'m str) -> Self {
-        // The engine takes nothing but the canonical spelling: padded, no stray
-        // bits, no whitespace. An escape in the literal is no such spelling.
+        // The decoder accepts only the canonical spelling: padded, no stray bits, no
+        // whitespace. A literal with escapes is not canonical.
         match literal(value).map(|text| STANDARD.decode(text)) {
             Some(Ok(bytes)) if !bytes.is_empty() => Self::Base64(bytes),
             _ => Self::Json(value),
@@ -70,7 +70,7 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// Returns what stands for the content once it is stored.
+    /// Returns the reference that replaces the content.
     pub(crate) fn reference(&self, hash: PayloadHash, at: u64) -> Reference {
         Reference {
             hash,
@@ -85,14 +85,14 @@ impl<'m> Content<'m> {
     }
 }
 
-/// Returns how a value begins: a string as what it says, all else as it stands.
+/// Returns the start of a value: of a string its text, of anything else its JSON.
 fn preview(value: &str) -> String {
-    /// What a character takes at most: two escapes of UTF-16.
+    /// The longest spelling of a character: two UTF-16 escapes.
     const LONGEST: usize = 12;
     let Some(text) = literal(value) else {
         return value.chars().take(PREVIEW).collect();
     };
-    // One more, since the cut may fall into the last of them.
+    // One more, because the cut may be inside the last one.
     let mut cut = text.len().min((PREVIEW + 1) * LONGEST);
     while !text.is_char_boundary(cut) {
         cut -= 1;
@@ -101,12 +101,12 @@ fn preview(value: &str) -> String {
     decoded.chars().take(PREVIEW).collect()
 }
 
-/// Returns the parts of a message that are to move out, in order and apart from
-/// each other: media, values whose JSON text is longer than `limit` bytes, and
-/// values that could be taken for references.
+/// Returns the parts of a message that move out, in order and not overlapping: media,
+/// values whose JSON text is longer than `limit` bytes, and values that could be mistaken
+/// for references.
 ///
-/// A value that holds parts moves out as a whole only where it is still too long
-/// without them.
+/// A value that contains parts moves out as a whole only if it is still too long without
+/// them.
 pub(crate) fn parts(message: &str, limit: usize) -> Vec<Part<'_>> {
     let mut found: Vec<&str> = Vec::new();
     walk(message, &mut |place| {
@@ -132,7 +132,7 @@ fn looks_like_reference(value: &str) -> bool {
     value.starts_with('{') && may_name_payload(value.as_bytes()) && has_field(value, "payload")
 }
 
-/// What a text must contain to hold what only the walk can tell for sure.
+/// Strings that a text must contain to have anything for the walk to find.
 struct Signs {
     payload: Finder<'static>,
     data: Finder<'static>,
@@ -140,7 +140,7 @@ struct Signs {
     escape: Finder<'static>,
 }
 
-// With their quotes: inside a string these stand with a backslash before each.
+// With their quotes: inside a string these have a backslash before them.
 static SIGNS: LazyLock<Signs> = LazyLock::new(|| Signs {
     payload: Finder::new("\"payload\""),
     data: Finder::new("\"data\""),
@@ -152,9 +152,9 @@ fn quoted_finder(word: &str) -> Finder<'static> {
     Finder::new(&format!("\"{word}\"")).into_owned()
 }
 
-/// Returns whether [`parts`], with [`MAX_INLINE`], may find any in a message.
+/// Returns whether [`parts`] with [`MAX_INLINE`] may find any in a message.
 ///
-/// It only looks for a few words, so that each append can ask.
+/// It only searches for a few words, so that every append can call it.
 pub(crate) fn may_have_parts(text: &[u8]) -> bool {
     let has = |finder: &Finder<'_>| finder.find(text).is_some();
     text.len() > MAX_INLINE
@@ -162,8 +162,8 @@ pub(crate) fn may_have_parts(text: &[u8]) -> bool {
         || (has(&SIGNS.data) && SIGNS.media.iter().any(has))
 }
 
-/// Returns whether a text may have a field `payload`, or any name of ours that
-/// is spelled with escapes.
+/// Returns whether a text may have a field `payload`, or one of the other names spelled
+/// with escapes.
 fn may_name_payload(text: &[u8]) -> bool {
     // Small letters are \u0061 to \u007a.
     let is_letter = |at: usize| matches!(text.get(at + 4), Some(b'6' | b'7'));
@@ -185,13 +185,13 @@ pub(crate) fn splice(message: &str, parts: &[Part<'_>], references: &[Reference]
     out
 }
 
-/// Returns whether a record or a message may hold references.
+/// Returns whether a record or a message may contain references.
 pub(crate) fn may_have_references(text: &[u8]) -> bool {
     static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(BEGIN));
     FINDER.find(text).is_some()
 }
 
-/// Returns the references in a message that was spliced, in order.
+/// Returns the references in a spliced message, in order.
 pub(crate) fn references(message: &str) -> Vec<(Range<usize>, Reference)> {
     let mut found = Vec::new();
     if !may_have_references(message.as_bytes()) {
@@ -205,8 +205,8 @@ pub(crate) fn references(message: &str) -> Vec<(Range<usize>, Reference)> {
     found
 }
 
-/// Returns the message with each reference replaced by what it stands for: the
-/// very bytes that the message came with.
+/// Returns the message with each reference replaced by its content, which gives the
+/// original bytes.
 pub(crate) fn restore(
     message: &str,
     mut fetch: impl FnMut(&Reference) -> Result<Vec<u8>>,

@@ -1,5 +1,5 @@
-//! What moves out of a message comes back byte for byte (F9), and what stays is
-//! small. A made-up payload file, a table by hash, stands for the real one.
+//! Parts that move out of a message come back byte for byte (F9), and the rest is small.
+//! A table by hash stands in for the payload file.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ fn move_back(message: &str, table: &Table) -> Result<String> {
     restore(message, |reference| Ok(table[&reference.hash].clone()))
 }
 
-/// Moves parts out and back, and returns what moved, as texts.
+/// Moves parts out and back, and returns what moved as texts.
 fn moved(message: &str, limit: usize) -> Vec<String> {
     let (spliced, table) = move_out(message, limit);
     assert_eq!(move_back(&spliced, &table).unwrap(), message);
@@ -123,7 +123,7 @@ fn a_list_of_blocks_stays_when_it_is_short_without_its_media() {
         moved(&result(&short), 2000),
         [format!("\"{}\"", "aW1n".repeat(1000))]
     );
-    // What stays, and what stands for what moved, can be too long together.
+    // What stays and the references together can be too long.
     let text = r#"{"type":"text","text":"x"}"#;
     let small = r#"{"type":"image","data":"aW1n"}"#;
     for long in [
@@ -132,7 +132,7 @@ fn a_list_of_blocks_stays_when_it_is_short_without_its_media() {
     ] {
         assert_eq!(moved(&result(&long), 2000), [long]);
     }
-    // Elements without a type are no blocks.
+    // Elements without a type are not blocks.
     let plain = format!(r#"[{{"text":"{}"}}]"#, "x ".repeat(1000));
     assert_eq!(moved(&result(&plain), 2000), [plain]);
 }
@@ -188,8 +188,8 @@ fn only_the_one_spelling_of_base64_is_decoded() {
     for (literal, decoded) in [
         ("\"aGk=\"", Some(b"hi".as_slice())),
         ("\"/+8=\"", Some(&[0xff, 0xef])),
-        // Stray bits, no padding, too much of it, another alphabet, a line
-        // break, an escape that means the same.
+        // Stray bits, no padding, too much padding, another alphabet, a line break, an
+        // equivalent escape.
         ("\"aGl=\"", None),
         ("\"aGk\"", None),
         ("\"aGk==\"", None),
@@ -210,7 +210,7 @@ fn a_reference_says_how_the_value_begins() {
     let shown = reference(&text);
     assert_eq!(shown.preview, format!("🦀\n\u{fffd}{}", "é".repeat(197)));
     assert_eq!(reference(r#"{"k" :1}"#).preview, r#"{"k" :1}"#);
-    // A preview may be cut anywhere, also within a character or an escape.
+    // A preview may be cut anywhere, even within a character or an escape.
     for lead in 0..12 {
         let long = format!("\"{}{}\"", "x".repeat(lead), "\\ud83e\\udd80".repeat(300));
         let preview = reference(&long).preview;
@@ -314,7 +314,7 @@ fn text_that_is_no_message_has_no_parts() {
     }
 }
 
-/// Returns any string literal, with names of ours among them.
+/// Generates any string literal, including reserved names.
 fn any_literal() -> impl Strategy<Value = String> {
     let names = prop::sample::select(vec![
         "type",
@@ -382,7 +382,7 @@ fn any_space() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["", "", "", " ", "\t", "  ", "\n "])
 }
 
-/// Joins what belongs between brackets, with whitespace in odd places.
+/// Joins items between brackets, with whitespace in odd places.
 fn joined(open: &str, items: &[(String, &str)], close: &str) -> String {
     let items: Vec<_> = items
         .iter()
@@ -407,7 +407,7 @@ fn array_of(elements: impl Strategy<Value = String>) -> impl Strategy<Value = St
         .prop_map(|elements| joined("[", &elements, "]"))
 }
 
-/// Returns any value: those that matter here more often than others.
+/// Generates any value, the relevant ones more often.
 fn any_value() -> impl Strategy<Value = String> {
     let number = prop::sample::select(vec!["0", "-1.50", "1e400", "true", "null"]);
     let exact = any_literal().prop_map(|text| written(&reference(&text)));
@@ -424,7 +424,7 @@ fn any_value() -> impl Strategy<Value = String> {
     })
 }
 
-/// Returns any message, with names that stand twice and blocks that are none.
+/// Generates any message, with duplicate names and invalid blocks.
 fn any_message() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         any_literal(),
@@ -453,7 +453,7 @@ proptest! {
     ) {
         let (spliced, table) = move_out(&message, limit);
         prop_assert_eq!(&move_back(&spliced, &table).unwrap(), &message);
-        // What is left at a place is a reference of ours, or small and no medium.
+        // Every place now has a reference, or a small value that is not media.
         let ours = references(&spliced);
         let mut count = 0;
         walk(&spliced, &mut |place| {

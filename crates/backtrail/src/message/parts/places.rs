@@ -1,7 +1,7 @@
-//! The places in a message where a payload may stand.
+//! The places in a message where a payload may be.
 //!
-//! They depend on names and on the `type` of blocks alone, none of which ever
-//! moves out: so a message has the same places before and after its parts moved.
+//! They depend only on field names and on the `type` of blocks, which never move out. So
+//! a message has the same places before and after its parts moved.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,21 +14,21 @@ use serde_json::value::RawValue;
 use crate::json::decode_lossy;
 use crate::message::block::MEDIA_KINDS;
 
-/// A value where a payload may stand.
+/// A value that may be a payload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'m> {
     /// The value's JSON text, borrowed from the message's.
     pub(super) value: &'m str,
-    /// Whether it is the datum of a medium.
+    /// Whether it is the data of media.
     pub(super) is_media: bool,
 }
 
-/// How deep blocks may stand in the results of tools to be looked into.
+/// How deep blocks in tool results are searched.
 const MAX_LEVEL: usize = 8;
 
-/// Visits every place of a message in order, a value after those inside it.
+/// Visits every place of a message in order, inner values first.
 ///
-/// Text that is no message has no places, or only those before its flaw.
+/// Text that is not a message has no places, or only those before its first error.
 pub(super) fn walk<'m>(message: &'m str, visit: &mut dyn FnMut(Place<'m>)) {
     fields(message, |name, value| match name {
         "role" => {}
@@ -71,7 +71,7 @@ fn walk_source<'m>(source: &'m str, kind: Kind, visit: &mut dyn FnMut(Place<'m>)
     });
 }
 
-/// What a block's `type` says. One that stands twice counts both ways.
+/// What a block's `type` says. If it occurs twice, both count.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kind {
     is_block: bool,
@@ -95,19 +95,19 @@ impl Kind {
     }
 }
 
-/// Returns whether a value is an object that has a field of this name.
+/// Returns whether a value is an object with a field of this name.
 pub(super) fn has_field(value: &str, wanted: &str) -> bool {
     let mut found = false;
     fields(value, |name, _| found |= name == wanted);
     found
 }
 
-/// Returns what stands between a string's quotes; `None` if it is no string.
+/// Returns the text between a string's quotes; `None` if it is not a string.
 pub(super) fn literal(value: &str) -> Option<&str> {
     value.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// Returns where a value that was borrowed from `message` stands in it.
+/// Returns the range of a value that was borrowed from `message`.
 pub(super) fn range_in(message: &str, value: &str) -> Range<usize> {
     let start = value.as_ptr() as usize - message.as_ptr() as usize;
     start..start + value.len()
@@ -123,8 +123,8 @@ fn decoded(literal: &str) -> Cow<'_, str> {
 
 /// Calls `each` with the name and value of every field of an object.
 ///
-/// Names and values are borrowed as they stand, so strings that no `String` can
-/// hold are no obstacle, nor is any depth; what is no object has no fields.
+/// Names and values are borrowed as text, so strings that no `String` can hold and any
+/// nesting depth are fine. Anything but an object has no fields.
 fn fields<'m>(object: &'m str, each: impl FnMut(&str, &'m str)) {
     struct EachField<F>(F);
 
@@ -150,7 +150,7 @@ fn fields<'m>(object: &'m str, each: impl FnMut(&str, &'m str)) {
     }
 }
 
-/// Calls `each` with every element of an array; what is none has none.
+/// Calls `each` with every element of an array; anything else has none.
 fn elements<'m>(array: &'m str, each: impl FnMut(&'m str)) {
     struct EachElement<F>(F);
 

@@ -1,38 +1,37 @@
-//! What stands in a message for a part that moved out.
+//! The reference that replaces a part of a message.
 
 use serde::Deserialize;
 
 use super::hash::{HASH_HEX, PayloadHash};
 use crate::escape::write_str;
 
-/// What stands in a message in the place of a payload.
+/// The reference that replaces a payload in a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
-    /// The name of the content.
+    /// The hash of the content.
     pub(crate) hash: PayloadHash,
     /// The content's length.
     pub(crate) bytes: u64,
     /// Where its entry began in the payload file when it was stored: a hint.
     pub(crate) at: u64,
-    /// Whether the value is a string that spells the content in Base64. If not,
-    /// the content is the value's JSON text.
+    /// Whether the value is a string that spells the content in Base64. Otherwise the
+    /// content is the value's JSON text.
     pub(crate) base64: bool,
-    /// How the value begins.
+    /// The start of the value.
     pub(crate) preview: String,
 }
 
 /// How every reference begins.
 pub(super) const BEGIN: &str = "{\"payload\":\"";
 
-/// How many characters a preview has.
+/// The length of a preview in characters.
 pub(super) const PREVIEW: usize = 200;
 
-/// More than the longest reference: all names and numbers, and a preview in
-/// which every character is escaped.
+/// More than the longest reference: all names and numbers, and a preview in which every
+/// character is escaped.
 pub(super) const MAX_REFERENCE: usize = BEGIN.len() + HASH_HEX + 128 + PREVIEW * 6;
 
 impl Reference {
-    /// Writes the object that stands for the part.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         out.extend_from_slice(BEGIN.as_bytes());
@@ -49,7 +48,7 @@ impl Reference {
         out.push(b'}');
     }
 
-    /// Reads an object that [`write`](Self::write) made; any other is none.
+    /// Parses an object that [`write`](Self::write) made; `None` for any other.
     pub(super) fn read(value: &str) -> Option<Self> {
         if value.len() > MAX_REFERENCE || !value.starts_with(BEGIN) {
             return None;

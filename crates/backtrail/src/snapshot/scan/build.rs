@@ -1,118 +1,118 @@
-//! What was found, as a snapshot: listings from the bottom up, and the next cache.
+//! Builds the snapshot from the walk: listings from the bottom up, and the next cache.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::super::entry::{Dir, Entry, Kind, LeftOut, LeftOutReason, Node, Totals};
+use super::super::entry::{Dir, DirEntry, FileKind, Node, Skipped, SkippedReason, Totals};
 use super::super::node::write_listing;
-use super::cache::{Head, Known, StatCache, What, Writer};
-use super::look::{Item, State};
+use super::cache::{CacheWriter, CachedEntry, CachedHead, CachedNode, StatCache};
+use super::inspect::{ItemState, ScanItem};
 use super::rules::Verdict;
-use super::walk::{Changed, Found, Walked, join, replay};
+use super::walk::{ChangedDir, DirState, WalkedDir, join, replay};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// How many entries that were left out are told by name.
-const TOLD: usize = 10;
+/// How many skipped entries are listed by name.
+const NAMED: usize = 10;
 
 /// Stores a node.
 pub(super) type Put<'a> = dyn FnMut(&[u8]) -> Result<ObjectId> + 'a;
 
-/// What the directories came to.
+/// The result for all directories.
 pub(super) struct Built {
     pub(super) root: Dir,
-    /// The cache has the same, so it is stored.
+    /// Whether the cache has the same root, so that it is stored already.
     pub(super) same: bool,
-    pub(super) left_out: Vec<(PathBuf, LeftOut)>,
-    /// Nothing was left out, as far as it was looked at.
+    pub(super) skipped: Vec<(PathBuf, Skipped)>,
+    /// Whether nothing that was inspected was skipped.
     pub(super) whole: bool,
     pub(super) cache: Option<StatCache>,
 }
 
-/// What one directory came to.
-enum Outcome {
-    /// A directory with these directories in it.
+/// The result for one directory.
+enum BuiltDir {
+    /// A directory, with the numbers of the directories in it.
     Dir {
         dir: Dir,
         subdirs: Vec<u32>,
         record: Recorded,
-        /// The cache has the same.
+        /// Whether the cache has the same.
         same: bool,
     },
     /// Something else, or nothing.
-    Other(Option<Item>),
+    Other(Option<ScanItem>),
 }
 
 /// A directory's bytes in the next cache.
 enum Recorded {
-    /// Those of the last one.
+    /// The same as in the last cache.
     As(u32),
     New(Vec<u8>),
 }
 
-/// Builds the listings of all directories. Each stands before those in it. `None` if
-/// the first is none any more.
+/// Builds the listings of all directories, which must come before those in them. Returns
+/// `None` if the root is no longer a directory.
 pub(super) fn build(
-    dirs: Vec<Walked>,
+    dirs: Vec<WalkedDir>,
     old: &StatCache,
     device: u64,
     put: &mut Put<'_>,
 ) -> Result<Option<Built>> {
-    let mut outcomes: Vec<Outcome> = Vec::new();
-    outcomes.resize_with(dirs.len(), || Outcome::Other(None));
-    let mut left_out = Told::default();
+    let mut outcomes: Vec<BuiltDir> = Vec::new();
+    outcomes.resize_with(dirs.len(), || BuiltDir::Other(None));
+    let mut skipped = SkippedList::default();
     for (number, walked) in dirs.into_iter().enumerate().rev() {
         let builder = Builder {
             old,
             outcomes: &outcomes,
-            left_out: &mut left_out,
+            skipped: &mut skipped,
         };
         outcomes[number] = builder.dir(walked, put)?;
     }
-    let Some(Outcome::Dir { dir, same, .. }) = outcomes.first() else {
+    let Some(BuiltDir::Dir { dir, same, .. }) = outcomes.first() else {
         return Ok(None);
     };
     Ok(Some(Built {
         root: *dir,
         same: *same,
-        whole: !left_out.any,
-        left_out: left_out.finish(),
+        whole: !skipped.any,
+        skipped: skipped.finish(),
         cache: next_cache(&outcomes, old, device),
     }))
 }
 
 struct Builder<'a> {
     old: &'a StatCache,
-    /// Those of the directories below are there already.
-    outcomes: &'a [Outcome],
-    left_out: &'a mut Told,
+    /// The outcomes of the directories below, which are complete.
+    outcomes: &'a [BuiltDir],
+    skipped: &'a mut SkippedList,
 }
 
 impl Builder<'_> {
-    fn dir(mut self, walked: Walked, put: &mut Put<'_>) -> Result<Outcome> {
+    fn dir(mut self, walked: WalkedDir, put: &mut Put<'_>) -> Result<BuiltDir> {
         let before = walked.record.and_then(|number| self.old.record(number));
         match walked.found {
-            Found::Gone => Ok(Outcome::Other(None)),
-            Found::Replaced(item) => Ok(Outcome::Other(Some(item))),
-            Found::LeftOut(reason) => Ok(Outcome::Other(Some(Item {
+            DirState::Gone => Ok(BuiltDir::Other(None)),
+            DirState::Replaced(item) => Ok(BuiltDir::Other(Some(item))),
+            DirState::Skipped(reason) => Ok(BuiltDir::Other(Some(ScanItem {
                 name: Box::default(),
                 verdict: Verdict::Plain,
-                state: State::left_out(reason, Kind::Dir, 0),
+                state: ItemState::skipped(reason, FileKind::Dir, 0),
             }))),
-            Found::Changed(changed) => {
+            DirState::Changed(changed) => {
                 let before = before.map(|record| record.head.dir());
                 self.changed(&walked.path, changed, before, put)
             }
-            Found::Same(subdirs) => {
+            DirState::Same(subdirs) => {
                 let (Some(number), Some(record)) = (walked.record, before) else {
                     unreachable!("only what the cache knows is the same")
                 };
                 if self.all_same(&record, &subdirs) {
-                    self.tell(&walked.path, &record, &subdirs);
+                    self.list_skipped(&walked.path, &record, &subdirs);
                     let subdirs = self.only_dirs(subdirs);
-                    return Ok(Outcome::Dir {
+                    return Ok(BuiltDir::Dir {
                         dir: record.head.dir(),
                         subdirs,
                         record: Recorded::As(number),
@@ -120,7 +120,7 @@ impl Builder<'_> {
                     });
                 }
                 let head = record.head;
-                let changed = Changed {
+                let changed = ChangedDir {
                     stamp: head.stamp,
                     racy: head.racy,
                     files: head.files,
@@ -132,22 +132,22 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns whether every directory in one is as the cache has it.
-    fn all_same(&self, record: &super::cache::Record<'_>, subdirs: &[u32]) -> bool {
+    /// Returns whether every directory below is as the cache has it.
+    fn all_same(&self, record: &super::cache::CachedDir<'_>, subdirs: &[u32]) -> bool {
         let is_same = |number: &u32| {
             let outcome = &self.outcomes[*number as usize];
-            matches!(outcome, Outcome::Dir { same: true, .. })
+            matches!(outcome, BuiltDir::Dir { same: true, .. })
         };
         if subdirs.iter().all(is_same) {
             return true;
         }
-        let mut walked = record.entries().flatten().filter(Known::is_walked);
+        let mut walked = record.entries().flatten().filter(CachedEntry::is_walked);
         subdirs.iter().all(|number| {
-            let before = walked.next().map(|known| known.what);
+            let before = walked.next().map(|known| known.node);
             match (&self.outcomes[*number as usize], before) {
-                (Outcome::Dir { same, .. }, Some(What::Dir(_))) => *same,
-                (Outcome::Other(Some(item)), Some(What::LeftOut(before))) => {
-                    matches!(item.state, State::LeftOut(now) if now == before)
+                (BuiltDir::Dir { same, .. }, Some(CachedNode::Dir(_))) => *same,
+                (BuiltDir::Other(Some(item)), Some(CachedNode::Skipped(before))) => {
+                    matches!(item.state, ItemState::Skipped(now) if now == before)
                 }
                 _ => false,
             }
@@ -155,26 +155,26 @@ impl Builder<'_> {
     }
 
     fn only_dirs(&self, mut subdirs: Vec<u32>) -> Vec<u32> {
-        let is_dir = |number: &u32| matches!(self.outcomes[*number as usize], Outcome::Dir { .. });
+        let is_dir = |number: &u32| matches!(self.outcomes[*number as usize], BuiltDir::Dir { .. });
         subdirs.retain(is_dir);
         subdirs
     }
 
-    /// Tells what an unchanged directory left out, if anything.
-    fn tell(&mut self, path: &[u8], record: &super::cache::Record<'_>, subdirs: &[u32]) {
+    /// Lists the skipped entries of an unchanged directory.
+    fn list_skipped(&mut self, path: &[u8], record: &super::cache::CachedDir<'_>, subdirs: &[u32]) {
         let below: u64 = subdirs
             .iter()
             .map(|number| match &self.outcomes[*number as usize] {
-                Outcome::Dir { dir, .. } => dir.totals.left_out,
-                Outcome::Other(_) => 0,
+                BuiltDir::Dir { dir, .. } => dir.totals.skipped,
+                BuiltDir::Other(_) => 0,
             })
             .sum();
-        if record.head.totals.left_out == below {
+        if record.head.totals.skipped == below {
             return;
         }
         for known in record.entries().flatten() {
-            if let What::LeftOut(left_out) = known.what {
-                self.left_out.add(path, known.name.to_bytes(), left_out);
+            if let CachedNode::Skipped(skipped) = known.node {
+                self.skipped.add(path, known.name.to_bytes(), skipped);
             }
         }
     }
@@ -182,38 +182,38 @@ impl Builder<'_> {
     fn changed(
         self,
         path: &[u8],
-        changed: Changed,
+        changed: ChangedDir,
         before: Option<Dir>,
         put: &mut Put<'_>,
-    ) -> Result<Outcome> {
+    ) -> Result<BuiltDir> {
         let mut totals = Totals::default();
         let mut entries = Vec::with_capacity(changed.items.len());
         let mut known = Vec::with_capacity(changed.items.len() * 80);
         let mut subdirs = Vec::new();
         for mut item in changed.items {
             let mut below = None;
-            if let State::Dir(number) = item.state {
+            if let ItemState::Dir(number) = item.state {
                 match &self.outcomes[number as usize] {
-                    Outcome::Dir { dir, .. } => {
+                    BuiltDir::Dir { dir, .. } => {
                         subdirs.push(number);
                         below = Some(*dir);
                     }
-                    Outcome::Other(Some(now)) => item = copy(now, item),
-                    Outcome::Other(None) => continue,
+                    BuiltDir::Other(Some(now)) => item = copy(now, item),
+                    BuiltDir::Other(None) => continue,
                 }
             }
             let Some(node) = node(&item, below) else {
                 continue;
             };
-            if let Node::LeftOut(left_out) = node {
-                self.left_out.add(path, item.name.to_bytes(), left_out);
+            if let Node::Skipped(skipped) = node {
+                self.skipped.add(path, item.name.to_bytes(), skipped);
             }
             totals.add(&node);
             write_known(&item, &mut known);
             let name = item.name.to_bytes().into();
-            entries.push(Entry { name, node });
+            entries.push(DirEntry { name, node });
         }
-        let head = Head {
+        let head = CachedHead {
             stamp: changed.stamp,
             racy: changed.racy,
             files: changed.files,
@@ -224,7 +224,7 @@ impl Builder<'_> {
         let mut record = Vec::with_capacity(known.len() + 128);
         head.write(&mut record);
         record.extend_from_slice(&known);
-        Ok(Outcome::Dir {
+        Ok(BuiltDir::Dir {
             dir: head.dir(),
             subdirs,
             record: Recorded::New(record),
@@ -233,114 +233,114 @@ impl Builder<'_> {
     }
 }
 
-/// Gives the name of a directory to what it is now.
-fn copy(now: &Item, was: Item) -> Item {
+/// Gives a directory's current state the name and verdict of its entry.
+fn copy(now: &ScanItem, was: ScanItem) -> ScanItem {
     let verdict = match &now.state {
-        // Rules say of it what they said before it was opened.
-        State::LeftOut(left_out) if left_out.kind == Kind::Dir => was.verdict,
+        // The rules apply as they did before it was opened.
+        ItemState::Skipped(skipped) if skipped.kind == FileKind::Dir => was.verdict,
         _ => now.verdict,
     };
     let state = match &now.state {
-        State::LeftOut(left_out) => State::LeftOut(*left_out),
-        State::File {
+        ItemState::Skipped(skipped) => ItemState::Skipped(*skipped),
+        ItemState::File {
             stamp,
             racy,
             content,
-        } => State::File {
+        } => ItemState::File {
             stamp: *stamp,
             racy: *racy,
             content: *content,
         },
-        State::Link {
+        ItemState::Link {
             stamp,
             racy,
             target,
-        } => State::Link {
+        } => ItemState::Link {
             stamp: *stamp,
             racy: *racy,
             target: target.clone(),
         },
-        State::Dir(_) | State::Unread(_) | State::Gone => State::Gone,
+        ItemState::Dir(_) | ItemState::Unread(_) | ItemState::Gone => ItemState::Gone,
     };
-    Item {
+    ScanItem {
         name: was.name,
         verdict,
         state,
     }
 }
 
-/// Makes the entry of an item; `below` is what a directory came to.
-fn node(item: &Item, below: Option<Dir>) -> Option<Node> {
+/// Creates the entry of an item; `below` is the result for a directory.
+fn node(item: &ScanItem, below: Option<Dir>) -> Option<Node> {
     let ignored = item.verdict != Verdict::Plain;
     match &item.state {
-        State::Dir(_) => below.map(Node::Dir),
-        State::File { stamp, content, .. } => Some(Node::File {
+        ItemState::Dir(_) => below.map(Node::Dir),
+        ItemState::File { stamp, content, .. } => Some(Node::File {
             mode: stamp.mode,
             size: stamp.size,
             content: *content,
             ignored,
         }),
-        State::Link { target, .. } => Some(Node::Link {
+        ItemState::Link { target, .. } => Some(Node::Link {
             target: target.clone(),
             ignored,
         }),
-        State::LeftOut(left_out) => Some(Node::LeftOut(*left_out)),
-        State::Unread(_) | State::Gone => None,
+        ItemState::Skipped(skipped) => Some(Node::Skipped(*skipped)),
+        ItemState::Unread(_) | ItemState::Gone => None,
     }
 }
 
-/// Writes what the next scan may know of an item.
-fn write_known(item: &Item, out: &mut Vec<u8>) {
-    let (racy, what) = match &item.state {
-        State::Dir(_) => (false, What::Dir(0)),
-        State::File {
+/// Writes the cache entry of an item.
+fn write_known(item: &ScanItem, out: &mut Vec<u8>) {
+    let (racy, node) = match &item.state {
+        ItemState::Dir(_) => (false, CachedNode::Dir(0)),
+        ItemState::File {
             stamp,
             racy,
             content,
         } => (
             *racy,
-            What::File {
+            CachedNode::File {
                 stamp: *stamp,
                 content: *content,
             },
         ),
-        State::Link {
+        ItemState::Link {
             stamp,
             racy,
             target,
         } => (
             *racy,
-            What::Link {
+            CachedNode::Link {
                 stamp: *stamp,
                 target,
             },
         ),
-        State::LeftOut(left_out) => (false, What::LeftOut(*left_out)),
-        State::Unread(_) | State::Gone => return,
+        ItemState::Skipped(skipped) => (false, CachedNode::Skipped(*skipped)),
+        ItemState::Unread(_) | ItemState::Gone => return,
     };
-    let known = Known {
+    let known = CachedEntry {
         name: &item.name,
         verdict: item.verdict,
         racy,
-        what,
+        node,
     };
     known.write(out);
 }
 
-/// Puts the next cache together; `None` if it would be the same.
-fn next_cache(outcomes: &[Outcome], old: &StatCache, device: u64) -> Option<StatCache> {
-    let is_new = |outcome: &Outcome| {
+/// Assembles the next cache; `None` if it would be the same.
+fn next_cache(outcomes: &[BuiltDir], old: &StatCache, device: u64) -> Option<StatCache> {
+    let is_new = |outcome: &BuiltDir| {
         let recorded = |record: &Recorded| matches!(record, Recorded::New(_));
-        matches!(outcome, Outcome::Dir { record, .. } if recorded(record))
+        matches!(outcome, BuiltDir::Dir { record, .. } if recorded(record))
     };
     if !outcomes.iter().any(is_new) {
         return None;
     }
-    let mut writer = Writer::default();
+    let mut writer = CacheWriter::default();
     let mut line = VecDeque::from([0_u32]);
     let mut next = 1_u32;
     while let Some(number) = line.pop_front() {
-        let Outcome::Dir {
+        let BuiltDir::Dir {
             subdirs, record, ..
         } = &outcomes[number as usize]
         else {
@@ -357,49 +357,49 @@ fn next_cache(outcomes: &[Outcome], old: &StatCache, device: u64) -> Option<Stat
     writer.finish(device)
 }
 
-/// The first entries that were left out: those that say most, then by path.
+/// The first skipped entries, ordered by importance and then by path.
 #[derive(Default)]
-struct Told {
-    told: Vec<(PathBuf, LeftOut)>,
+struct SkippedList {
+    entries: Vec<(PathBuf, Skipped)>,
     any: bool,
 }
 
-impl Told {
-    fn add(&mut self, dir: &[u8], name: &[u8], left_out: LeftOut) {
+impl SkippedList {
+    fn add(&mut self, dir: &[u8], name: &[u8], skipped: Skipped) {
         self.any = true;
-        if left_out.reason == LeftOutReason::Git {
+        if skipped.reason == SkippedReason::Git {
             return;
         }
         let path = PathBuf::from(OsStr::from_bytes(&join(dir, name)));
-        self.told.push((path, left_out));
-        if self.told.len() >= 100 * TOLD {
+        self.entries.push((path, skipped));
+        if self.entries.len() >= 100 * NAMED {
             self.cut();
         }
     }
 
     fn cut(&mut self) {
-        self.told
+        self.entries
             .sort_by(|a, b| (rank(a.1.reason), &a.0).cmp(&(rank(b.1.reason), &b.0)));
-        self.told.truncate(TOLD);
+        self.entries.truncate(NAMED);
     }
 
-    fn finish(mut self) -> Vec<(PathBuf, LeftOut)> {
+    fn finish(mut self) -> Vec<(PathBuf, Skipped)> {
         self.cut();
-        self.told
+        self.entries
     }
 }
 
-/// Says what is told first: what somebody may miss, before what somebody named.
-fn rank(reason: LeftOutReason) -> u8 {
+/// Orders reasons by importance: what users may miss comes before what they ignored.
+fn rank(reason: SkippedReason) -> u8 {
     match reason {
-        LeftOutReason::TooLarge => 0,
-        LeftOutReason::Unreadable => 1,
-        LeftOutReason::TooDeep => 2,
-        LeftOutReason::Unstable => 3,
-        LeftOutReason::Special => 4,
-        LeftOutReason::OtherFileSystem => 5,
-        LeftOutReason::Store => 6,
-        LeftOutReason::Ignored => 7,
-        LeftOutReason::Git => 8,
+        SkippedReason::TooLarge => 0,
+        SkippedReason::Unreadable => 1,
+        SkippedReason::TooDeep => 2,
+        SkippedReason::Unstable => 3,
+        SkippedReason::Special => 4,
+        SkippedReason::OtherFileSystem => 5,
+        SkippedReason::Store => 6,
+        SkippedReason::Ignored => 7,
+        SkippedReason::Git => 8,
     }
 }

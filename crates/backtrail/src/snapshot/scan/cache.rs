@@ -1,13 +1,13 @@
-//! What the last scan knew: a hint, never the truth.
+//! The stat cache: what the last scan knew. It is a hint, never the truth.
 //!
-//! One buffer, read in place. Directories stand breadth first, so that those of one
-//! parent follow each other and an unchanged directory is the same bytes in the
-//! next cache, wherever it stands. A check over the whole stands in front; whatever
-//! does not fit it counts as no cache.
+//! The cache is one buffer, read in place. Directories are in breadth-first order, so
+//! that those of one parent follow each other, and an unchanged directory has the same
+//! bytes in the next cache, wherever it is. A check over everything comes first; a cache
+//! that fails it is ignored.
 
 use std::ffi::CStr;
 
-use super::super::entry::{Dir, Kind, LeftOut, LeftOutReason, Totals};
+use super::super::entry::{Dir, FileKind, Skipped, SkippedReason, Totals};
 use super::rules::{RuleFiles, RulesKey, Verdict};
 use super::sys::Stamp;
 use crate::objects::ObjectId;
@@ -28,7 +28,7 @@ const KIND_BITS: u8 = 0b0000_0011;
 const VERDICT_SHIFT: u8 = 2;
 const VERDICT_BITS: u8 = 0b0000_1100;
 const RACY: u8 = 0b0001_0000;
-/// Both times are the same, and stand once.
+/// Both times are equal and stored once.
 const ONE_TIME: u8 = 0b0010_0000;
 
 /// The stat cache of one workspace.
@@ -36,18 +36,18 @@ const ONE_TIME: u8 = 0b0010_0000;
 pub(crate) struct StatCache {
     bytes: Vec<u8>,
     device: u64,
-    places: Vec<Place>,
+    places: Vec<DirSpan>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct DirSpan {
     at: usize,
     len: usize,
     first_child: u32,
 }
 
 impl StatCache {
-    /// Returns a cache that knows nothing.
+    /// Returns an empty cache.
     pub(crate) fn empty() -> Self {
         Self {
             bytes: Vec::new(),
@@ -56,10 +56,10 @@ impl StatCache {
         }
     }
 
-    /// Reads a cache; `None` if it is of another version, or damaged. Whether what it
-    /// names is still stored is for the caller to know.
+    /// Reads a cache; `None` if it has another version or is damaged. The caller must
+    /// know whether the objects it names are still stored.
     pub(crate) fn decode(bytes: Vec<u8>) -> Option<Self> {
-        let mut input = Input(bytes.get(..FRONT)?);
+        let mut input = CacheInput(bytes.get(..FRONT)?);
         let right = input.take(MAGIC.len())? == MAGIC && input.byte()? == VERSION;
         let check = input.take(CHECK)?;
         let checked = &bytes[MAGIC.len() + 1 + CHECK..];
@@ -76,20 +76,20 @@ impl StatCache {
         })
     }
 
-    /// Returns the cache as it is kept.
+    /// Returns the encoded cache.
     pub(crate) fn encode(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns whether it is about the file system that the root is on.
+    /// Returns whether the cache was made on the file system of the root.
     pub(super) fn is_of(&self, device: u64) -> bool {
         !self.places.is_empty() && self.device == device
     }
 
-    /// Returns what was known of a directory; 0 is the root.
-    pub(super) fn record(&self, number: u32) -> Option<Record<'_>> {
+    /// Returns the record of a directory; 0 is the root.
+    pub(super) fn record(&self, number: u32) -> Option<CachedDir<'_>> {
         let place = self.places.get(number as usize)?;
-        Record::read(self.raw(number)?, place.first_child)
+        CachedDir::read(self.raw(number)?, place.first_child)
     }
 
     /// Returns a directory's bytes.
@@ -99,8 +99,8 @@ impl StatCache {
     }
 }
 
-/// Finds where the directories stand.
-fn places(body: &[u8], count: usize) -> Option<Vec<Place>> {
+/// Finds where each directory's record is.
+fn places(body: &[u8], count: usize) -> Option<Vec<DirSpan>> {
     let table = body.get(..count.checked_mul(PLACE)?)?;
     let mut at = FRONT + table.len();
     let end = FRONT + body.len();
@@ -108,7 +108,7 @@ fn places(body: &[u8], count: usize) -> Option<Vec<Place>> {
     for place in table.chunks_exact(PLACE) {
         let number = |from: usize| Some(u32::from_le_bytes(place[from..from + 4].try_into().ok()?));
         let len = number(0)? as usize;
-        places.push(Place {
+        places.push(DirSpan {
             at,
             len,
             first_child: number(4)?,
@@ -118,16 +118,16 @@ fn places(body: &[u8], count: usize) -> Option<Vec<Place>> {
     (at == end).then_some(places)
 }
 
-/// Puts a cache together, directory by directory, breadth first.
+/// Assembles a cache, directory by directory, breadth first.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub(super) struct CacheWriter {
     table: Vec<u8>,
     body: Vec<u8>,
     count: u32,
 }
 
-impl Writer {
-    /// Adds a directory; `None` if the cache grows past what it can hold.
+impl CacheWriter {
+    /// Adds a directory; `None` if the cache would grow too large.
     pub(super) fn add(&mut self, record: &[u8], first_child: u32) -> Option<()> {
         let len = u32::try_from(record.len()).ok()?;
         self.table.extend_from_slice(&len.to_le_bytes());
@@ -157,19 +157,19 @@ impl Writer {
     }
 }
 
-/// What was known of one directory.
+/// The cached state of one directory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Record<'a> {
-    pub(super) head: Head,
-    /// The number of its first child that is a directory with a record.
+pub(super) struct CachedDir<'a> {
+    pub(super) head: CachedHead,
+    /// The number of its first subdirectory with a record.
     pub(super) first_child: u32,
     entries: &'a [u8],
 }
 
-/// What stands before a directory's entries.
+/// The part of a record before the entries.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
-    /// Its own inode and times; the size counts for nothing.
+pub(super) struct CachedHead {
+    /// Its inode and times; the size is ignored.
     pub(super) stamp: Stamp,
     pub(super) racy: bool,
     pub(super) files: RuleFiles,
@@ -178,7 +178,7 @@ pub(super) struct Head {
     pub(super) totals: Totals,
 }
 
-impl Head {
+impl CachedHead {
     /// Returns the directory as its parent lists it.
     pub(super) fn dir(&self) -> Dir {
         Dir {
@@ -199,13 +199,13 @@ impl Head {
         write_number(out, u64::from(self.stamp.mode));
         write_number(out, self.totals.files);
         write_number(out, self.totals.bytes);
-        write_number(out, self.totals.left_out);
+        write_number(out, self.totals.skipped);
     }
 }
 
-impl<'a> Record<'a> {
+impl<'a> CachedDir<'a> {
     fn read(bytes: &'a [u8], first_child: u32) -> Option<Self> {
-        let mut input = Input(bytes);
+        let mut input = CacheInput(bytes);
         let racy = input.byte()? != 0;
         let files = RuleFiles::from_bits(input.byte()?)?;
         let key = input.take(size_of::<RulesKey>())?.try_into().ok()?;
@@ -220,9 +220,9 @@ impl<'a> Record<'a> {
         let totals = Totals {
             files: input.number()?,
             bytes: input.number()?,
-            left_out: input.number()?,
+            skipped: input.number()?,
         };
-        let head = Head {
+        let head = CachedHead {
             stamp,
             racy,
             files,
@@ -237,28 +237,28 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns what was in it, by name; an item is `None` where the bytes make no
-    /// sense, and then nothing of the directory holds.
-    pub(super) fn entries(&self) -> Entries<'a> {
-        Entries {
-            input: Input(self.entries),
+    /// Returns its entries by name. An item is `None` if the bytes are invalid; then
+    /// nothing in the record can be trusted.
+    pub(super) fn entries(&self) -> CachedEntries<'a> {
+        CachedEntries {
+            input: CacheInput(self.entries),
             next_child: self.first_child,
         }
     }
 }
 
-/// What was known of one name.
+/// The cached state of one name.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct CachedEntry<'a> {
     pub(super) name: &'a CStr,
     pub(super) verdict: Verdict,
-    /// Its times were too young to tell a later change.
+    /// Whether its times were too recent to detect a later change.
     pub(super) racy: bool,
-    pub(super) what: What<'a>,
+    pub(super) node: CachedNode<'a>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What<'a> {
+pub(super) enum CachedNode<'a> {
     File {
         stamp: Stamp,
         content: ObjectId,
@@ -269,27 +269,27 @@ pub(super) enum What<'a> {
     },
     /// The number of its record.
     Dir(u32),
-    LeftOut(LeftOut),
+    Skipped(Skipped),
 }
 
-impl Known<'_> {
-    /// Returns whether the scan looks for itself what became of this directory.
+impl CachedEntry<'_> {
+    /// Returns whether the scan walks this directory to find its state.
     pub(super) fn is_walked(&self) -> bool {
-        match self.what {
-            What::Dir(_) => true,
-            What::LeftOut(left_out) => is_walked(&left_out),
+        match self.node {
+            CachedNode::Dir(_) => true,
+            CachedNode::Skipped(skipped) => is_walked(&skipped),
             _ => false,
         }
     }
 
     pub(super) fn is_captured(&self) -> bool {
-        !matches!(self.what, What::LeftOut(_))
+        !matches!(self.node, CachedNode::Skipped(_))
     }
 
     pub(super) fn is_dir(&self) -> bool {
-        match self.what {
-            What::Dir(_) => true,
-            What::LeftOut(left_out) => left_out.kind == Kind::Dir,
+        match self.node {
+            CachedNode::Dir(_) => true,
+            CachedNode::Skipped(skipped) => skipped.kind == FileKind::Dir,
             _ => false,
         }
     }
@@ -297,11 +297,11 @@ impl Known<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let verdict = (self.verdict.by_rules() as u8) << VERDICT_SHIFT;
         let racy = if self.racy { RACY } else { 0 };
-        let (kind, stamp) = match self.what {
-            What::File { stamp, .. } => (FILE, Some(stamp)),
-            What::Link { stamp, .. } => (LINK, Some(stamp)),
-            What::Dir(_) => (DIR, None),
-            What::LeftOut(_) => (LEFT_OUT, None),
+        let (kind, stamp) = match self.node {
+            CachedNode::File { stamp, .. } => (FILE, Some(stamp)),
+            CachedNode::Link { stamp, .. } => (LINK, Some(stamp)),
+            CachedNode::Dir(_) => (DIR, None),
+            CachedNode::Skipped(_) => (LEFT_OUT, None),
         };
         let one_time = stamp.is_some_and(|stamp| stamp.mtime == stamp.ctime);
         out.push(kind | verdict | racy | if one_time { ONE_TIME } else { 0 });
@@ -309,38 +309,38 @@ impl Known<'_> {
         if let Some(stamp) = stamp {
             write_stamp(out, &stamp, one_time);
         }
-        match self.what {
-            What::File { content, .. } => out.extend_from_slice(content.as_bytes()),
-            What::Link { target, .. } => {
+        match self.node {
+            CachedNode::File { content, .. } => out.extend_from_slice(content.as_bytes()),
+            CachedNode::Link { target, .. } => {
                 write_number(out, target.len() as u64);
                 out.extend_from_slice(target);
             }
-            What::Dir(_) => {}
-            What::LeftOut(left_out) => {
-                out.push(left_out.reason as u8);
-                out.push(left_out.kind as u8);
-                write_number(out, left_out.size);
+            CachedNode::Dir(_) => {}
+            CachedNode::Skipped(skipped) => {
+                out.push(skipped.reason as u8);
+                out.push(skipped.kind as u8);
+                write_number(out, skipped.size);
             }
         }
     }
 }
 
-/// Returns whether only opening a directory tells that it is left out.
-pub(super) fn is_walked(left_out: &LeftOut) -> bool {
-    use LeftOutReason::{OtherFileSystem, Store, Unreadable};
-    let reason = matches!(left_out.reason, Unreadable | OtherFileSystem | Store);
-    left_out.kind == Kind::Dir && reason
+/// Returns whether a directory must be opened to find out that it is skipped.
+pub(super) fn is_walked(skipped: &Skipped) -> bool {
+    use SkippedReason::{OtherFileSystem, Store, Unreadable};
+    let reason = matches!(skipped.reason, Unreadable | OtherFileSystem | Store);
+    skipped.kind == FileKind::Dir && reason
 }
 
 /// The entries of one directory, by name.
 #[derive(Debug, Clone)]
-pub(super) struct Entries<'a> {
-    input: Input<'a>,
+pub(super) struct CachedEntries<'a> {
+    input: CacheInput<'a>,
     next_child: u32,
 }
 
-impl<'a> Iterator for Entries<'a> {
-    type Item = Option<Known<'a>>;
+impl<'a> Iterator for CachedEntries<'a> {
+    type Item = Option<CachedEntry<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.input.0.is_empty() {
@@ -348,7 +348,7 @@ impl<'a> Iterator for Entries<'a> {
         }
         let known = self.input.known(self.next_child);
         match known {
-            Some(known) if matches!(known.what, What::Dir(_)) => {
+            Some(known) if matches!(known.node, CachedNode::Dir(_)) => {
                 self.next_child = self.next_child.saturating_add(1);
             }
             Some(_) => {}
@@ -376,20 +376,20 @@ fn write_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// What is left to be read.
+/// The bytes that are still to be decoded.
 #[derive(Debug, Clone)]
-struct Input<'a>(&'a [u8]);
+struct CacheInput<'a>(&'a [u8]);
 
-impl<'a> Input<'a> {
-    fn known(&mut self, next_child: u32) -> Option<Known<'a>> {
+impl<'a> CacheInput<'a> {
+    fn known(&mut self, next_child: u32) -> Option<CachedEntry<'a>> {
         let flags = self.byte()?;
         let name = CStr::from_bytes_until_nul(self.0).ok()?;
         self.take(name.count_bytes() + 1)?;
         if !is_name(name.to_bytes()) {
             return None;
         }
-        let what = match flags & KIND_BITS {
-            FILE => What::File {
+        let node = match flags & KIND_BITS {
+            FILE => CachedNode::File {
                 stamp: self.stamp(flags)?,
                 content: self.id()?,
             },
@@ -397,16 +397,16 @@ impl<'a> Input<'a> {
                 let stamp = self.stamp(flags)?;
                 let len = usize::try_from(self.number()?).ok()?;
                 let target = self.take(len)?;
-                What::Link { stamp, target }
+                CachedNode::Link { stamp, target }
             }
-            DIR => What::Dir(next_child),
-            _ => What::LeftOut(LeftOut {
+            DIR => CachedNode::Dir(next_child),
+            _ => CachedNode::Skipped(Skipped {
                 reason: reason_of(self.byte()?)?,
                 kind: kind_of(self.byte()?)?,
                 size: self.number()?,
             }),
         };
-        Some(Known {
+        Some(CachedEntry {
             name,
             verdict: match (flags & VERDICT_BITS) >> VERDICT_SHIFT {
                 0 => Verdict::Plain,
@@ -415,7 +415,7 @@ impl<'a> Input<'a> {
                 _ => Verdict::Inside,
             },
             racy: flags & RACY != 0,
-            what,
+            node,
         })
     }
 
@@ -474,13 +474,13 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Returns whether it is a name in a directory, and leads nowhere else.
+/// Returns whether a name is valid in a directory and leads nowhere else.
 fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/')
 }
 
-fn reason_of(code: u8) -> Option<LeftOutReason> {
-    use LeftOutReason as R;
+fn reason_of(code: u8) -> Option<SkippedReason> {
+    use SkippedReason as R;
     let all = [
         R::Ignored,
         R::TooLarge,
@@ -495,8 +495,8 @@ fn reason_of(code: u8) -> Option<LeftOutReason> {
     all.into_iter().find(|reason| *reason as u8 == code)
 }
 
-fn kind_of(code: u8) -> Option<Kind> {
-    use Kind as K;
+fn kind_of(code: u8) -> Option<FileKind> {
+    use FileKind as K;
     let all = [K::File, K::Link, K::Dir, K::Socket, K::Fifo, K::Device];
     all.into_iter().find(|kind| *kind as u8 == code)
 }

@@ -1,10 +1,10 @@
-//! Promise: a cache is a hint. Damaged, foreign or hostile, it hides no change.
+//! The cache is a hint: damaged, foreign or hostile, it hides no change.
 
 use super::StatCache;
-use super::kit_tests::{Place, truth};
+use super::testing::{TestWorkspace, truth};
 
-fn place() -> Place {
-    let mut place = Place::new();
+fn place() -> TestWorkspace {
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.options.cap = 1000;
     place.write("a/b/file", "x");
@@ -38,7 +38,7 @@ fn a_cut_or_longer_one_is_no_cache() {
     assert!(StatCache::decode([bytes, vec![0]].concat()).is_none());
 }
 
-/// Writes the check anew, as somebody might who means harm.
+/// Recomputes the check, as an attacker could.
 fn forge(mut bytes: Vec<u8>) -> Vec<u8> {
     const CHECKED: usize = 4 + 1 + 32;
     let check = *blake3::hash(&bytes[CHECKED..]).as_bytes();
@@ -56,7 +56,7 @@ fn a_forged_one_never_panics_and_leads_nowhere() {
             forged[at] ^= change;
             if let Some(cache) = StatCache::decode(forge(forged)) {
                 place.cache = cache;
-                // What it says may be wrong; it must only not do harm.
+                // It may claim anything; it must only do no harm.
                 drop(place.try_scan());
             }
         }
@@ -66,7 +66,7 @@ fn a_forged_one_never_panics_and_leads_nowhere() {
 #[test]
 fn a_forged_number_of_directories_allocates_nothing() {
     let mut bytes = place().cache.encode().to_vec();
-    // Behind magic, version, check and device.
+    // After magic, version, check and device.
     bytes[45..49].copy_from_slice(&u32::MAX.to_le_bytes());
     assert!(StatCache::decode(forge(bytes)).is_none());
 }
@@ -74,7 +74,7 @@ fn a_forged_number_of_directories_allocates_nothing() {
 #[test]
 fn one_of_another_directory_hides_nothing() {
     let other = place();
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.write("a/b/file", "z");
     place.write("c", "z");

@@ -1,6 +1,6 @@
-//! Promise: whatever changed since the last scan, by whatever means, is found; the
-//! cache only saves work. Random trees and changes, against a reader of the test's
-//! own and a scan without cache.
+//! Scans find every change since the last scan, however it was made; the cache only saves
+//! work. Random trees and changes are compared with an independent reader and a scan
+//! without cache.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode};
 
-use super::kit_tests::{Place, Thing, truth};
+use super::testing::{TestWorkspace, Thing, truth};
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -47,7 +47,7 @@ fn odd_name(dice: &mut Dice) -> &'static [u8] {
     NAMES[dice.roll(NAMES.len())]
 }
 
-/// Makes one change to the tree, of any kind.
+/// Makes one random change to the tree.
 fn change(root: &Path, dice: &mut Dice) {
     let (dirs, others) = all(root);
     let fresh = dice.pick(&dirs).join(OsStr::from_bytes(odd_name(dice)));
@@ -95,7 +95,7 @@ fn change_file(path: &Path, fresh: &Path, dice: &mut Dice) {
     }
 }
 
-/// Changes a file's bytes, and puts back its time.
+/// Changes a file's bytes and restores its time.
 fn rewrite_unseen(path: &Path) {
     let before = fs::metadata(path).unwrap();
     let mut bytes = fs::read(path).unwrap();
@@ -111,7 +111,7 @@ fn rewrite_unseen(path: &Path) {
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    // A link may stand there that leads to a directory, or a pipe.
+    // There may be a link to a directory, or a pipe.
     if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return;
     }
@@ -126,7 +126,7 @@ fn bytes(dice: &mut Dice) -> Vec<u8> {
         .collect()
 }
 
-/// Returns all directories, the root first, and all else.
+/// Returns all directories, the root first, and everything else.
 fn all(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut dirs, mut others) = (vec![root.to_owned()], Vec::new());
     let mut next = 0;
@@ -144,8 +144,8 @@ fn all(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (dirs, others)
 }
 
-/// Returns when the file system's clock has moved.
-fn tick(place: &Place) {
+/// Returns when the file system's clock has advanced.
+fn tick(place: &TestWorkspace) {
     let probe = place.dir.path().join("probe");
     let now = || {
         fs::write(&probe, b"x").unwrap();
@@ -160,15 +160,15 @@ fn tick(place: &Place) {
 fn random_changes_are_found(trust_times: bool) {
     for seed in 1..=30_u64 {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut place = Place::new();
+        let mut place = TestWorkspace::new();
         let root = place.root();
         for _ in 0..30 {
             change(&root, &mut dice);
         }
         for round in 0..12 {
             if trust_times {
-                // The scan is told that it is late, so that it trusts every time; then
-                // changes have to be at least a tick away.
+                // The scan believes that it is late and trusts all times, so changes must
+                // be at least a tick apart.
                 place.later_millis = 3_600_000;
                 tick(&place);
             }
@@ -194,7 +194,7 @@ fn random_changes_are_found_within_one_tick() {
 
 #[test]
 fn what_is_young_is_read_again_and_what_is_old_is_not() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.write("a/b", "content");
     assert_eq!(place.scan().counts.files, 1);
     let again = place.scan();
@@ -210,7 +210,7 @@ fn what_is_young_is_read_again_and_what_is_old_is_not() {
 
 #[test]
 fn a_time_in_the_future_is_never_trusted() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.write("a", "content");
     let ahead = std::time::SystemTime::now() + std::time::Duration::from_secs(1_000_000);
     File::options()
@@ -226,7 +226,7 @@ fn a_time_in_the_future_is_never_trusted() {
 
 #[test]
 fn a_time_before_1970_is_a_time() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.write("a", "content");
     let past = std::time::UNIX_EPOCH - std::time::Duration::new(86_400, 5);
     File::options()
@@ -242,7 +242,7 @@ fn a_time_before_1970_is_a_time() {
 
 #[test]
 fn an_unchanged_workspace_costs_no_reading_and_no_new_cache() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     for n in 0..50 {
         place.write(&format!("d{}/e{}/f{n}", n % 3, n % 7), format!("{n}"));
     }
@@ -259,7 +259,7 @@ fn an_unchanged_workspace_costs_no_reading_and_no_new_cache() {
 
 #[test]
 fn one_change_reads_one_file() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     for n in 0..50 {
         place.write(&format!("d{}/e{}/f{n}", n % 3, n % 7), format!("{n}"));
     }
@@ -273,26 +273,26 @@ fn one_change_reads_one_file() {
     assert_eq!(place.things(), truth(&place.root()));
 }
 
-/// F13: a look stores nothing, and its cache is not kept.
+/// F13: a scan without storing stores nothing and its cache is not kept.
 #[test]
 fn a_look_stores_nothing_and_finds_the_same() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.write("a/b", "content");
-    let looked = place.look_afresh();
-    assert!(looked.cache.is_none());
-    assert!(!place.objects.contains(&looked.id).unwrap());
+    let inspected = place.scan_fresh();
+    assert!(inspected.cache.is_none());
+    assert!(!place.objects.contains(&inspected.id).unwrap());
     assert!(
         !place
             .objects
             .contains(&crate::ObjectId::of(b"content"))
             .unwrap()
     );
-    assert_eq!(place.scan().id, looked.id);
+    assert_eq!(place.scan().id, inspected.id);
 }
 
 #[test]
 fn ten_thousand_files_in_one_directory_are_captured() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     for n in 0..10_000 {
         fs::write(place.at(&format!("f{n}")), format!("{n}")).unwrap();
     }
@@ -310,7 +310,7 @@ fn ten_thousand_files_in_one_directory_are_captured() {
 
 #[test]
 fn a_tree_two_hundred_deep_is_captured_also_past_the_longest_path() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     let name = "a-name-of-thirty-characters-or";
     let mut at = File::open(place.root()).unwrap().into();
     for _ in 0..200 {
@@ -331,7 +331,7 @@ fn a_tree_two_hundred_deep_is_captured_also_past_the_longest_path() {
 
 #[test]
 fn files_of_every_length_are_whole() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     let edge = 2 * 1024 * 1024;
     for len in [0, 1, edge - 1, edge, edge + 1, 3 * edge + 7] {
         place.write(&format!("f{len}"), vec![len as u8; len]);

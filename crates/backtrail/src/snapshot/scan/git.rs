@@ -1,4 +1,4 @@
-//! Where git keeps rules outside the tree. Nothing of git's is ever written.
+//! Finds ignore rules that git keeps outside the tree. Git's files are never written.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,11 +10,11 @@ use rustix::fd::OwnedFd;
 use super::rules::LONGEST;
 use super::sys;
 
-/// A file that names another place is this long at most.
+/// The longest `.git` file that is followed.
 const LONGEST_POINTER: u64 = 16 * 1024;
 
 /// Returns the directories above a root that is inside a repository, from the
-/// repository's own down to the root's parent. Empty where the root is one itself.
+/// repository's own down to the root's parent. Empty if the root is a repository itself.
 pub(super) fn directories_above(root: &Path) -> Vec<PathBuf> {
     let is_repository = |dir: &Path| sys::seen_path(&dir.join(".git")).is_ok();
     if is_repository(root) {
@@ -31,8 +31,8 @@ pub(super) fn directories_above(root: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Reads the rules that a repository keeps for itself: `info/exclude`. `whole` is
-/// the directory's path, which only a `.git` file needs.
+/// Reads the repository's own rules in `info/exclude`. `whole` is the directory's path,
+/// which is only needed for a `.git` file.
 pub(super) fn exclude_of(
     dir: &OwnedFd,
     whole: impl FnOnce() -> PathBuf,
@@ -43,7 +43,7 @@ pub(super) fn exclude_of(
     }
 }
 
-/// Does the same for a directory above the root.
+/// The same for a directory above the root.
 pub(super) fn exclude_of_path(dir: &Path) -> io::Result<Option<Vec<u8>>> {
     match sys::read_path(&dir.join(".git"), LONGEST_POINTER)? {
         Some(pointer) => exclude_elsewhere(&pointer, dir),
@@ -51,8 +51,8 @@ pub(super) fn exclude_of_path(dir: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Follows the `.git` file of a worktree or submodule. A worktree's own directory
-/// names the one that it shares with the others, and the rules are there.
+/// Follows the `.git` file of a worktree or submodule. A worktree's own directory names
+/// the one it shares with the others, which has the rules.
 fn exclude_elsewhere(pointer: &[u8], dir: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(own) = pointer.strip_prefix(b"gitdir:") else {
         return Ok(None);

@@ -1,29 +1,29 @@
-//! Promise: within a step, what was captured stays captured, whatever the step writes
-//! into the rules; the next scan that does not keep decides by the rules alone.
+//! Within a step, captured entries stay captured, whatever the step writes into the
+//! rules. The next scan without `keep` decides by the rules alone.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::super::entry::LeftOutReason;
-use super::kit_tests::{Place, Thing, Things};
-use super::{Hook, StatCache, Step};
+use super::super::entry::SkippedReason;
+use super::testing::{TestWorkspace, Thing, Things};
+use super::{Hook, ScanStep, StatCache};
 
-fn place() -> Place {
-    let mut place = Place::new();
+fn place() -> TestWorkspace {
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.options.small_ignored = 10;
     place
 }
 
-/// Scans with what is known, keeping what was captured.
-fn keep(place: &mut Place) -> Things {
+/// Scans with the cache, keeping captured entries.
+fn keep(place: &mut TestWorkspace) -> Things {
     place.options.keep = true;
     let scanned = place.scan();
     place.options.keep = false;
     place.of(&scanned)
 }
 
-/// Returns what a file holds, if it was captured, and whether it was as ignored.
+/// Returns a file's content, if captured, and whether it was ignored.
 fn file<'a>(things: &'a Things, path: &str) -> Option<(&'a [u8], bool)> {
     match things.get(path.as_bytes())? {
         Thing::File { bytes, ignored, .. } => Some((bytes, *ignored)),
@@ -31,12 +31,12 @@ fn file<'a>(things: &'a Things, path: &str) -> Option<(&'a [u8], bool)> {
     }
 }
 
-fn is_left_out(things: &Things, path: &str) -> bool {
+fn is_skipped(things: &Things, path: &str) -> bool {
     let thing = things.get(path.as_bytes());
-    matches!(thing, Some(Thing::LeftOut(LeftOutReason::Ignored, _)))
+    matches!(thing, Some(Thing::Skipped(SkippedReason::Ignored, _)))
 }
 
-/// B3: a step cannot hide what it does by naming it in `.gitignore`.
+/// B3: a step cannot hide its changes by adding them to `.gitignore`.
 #[test]
 fn a_directory_that_becomes_ignored_is_looked_into_for_what_was_captured() {
     let mut place = place();
@@ -62,13 +62,13 @@ fn a_directory_that_becomes_ignored_is_looked_into_for_what_was_captured() {
             Some(&Thing::Link(b"a".into()))
         );
         assert_eq!(things.get(&b"src/b"[..]), None);
-        assert!(is_left_out(&things, "src/new"));
-        assert!(is_left_out(&things, "src/fresh"));
+        assert!(is_skipped(&things, "src/new"));
+        assert!(is_skipped(&things, "src/fresh"));
         assert_eq!(file(&things, "top"), Some((&b"before"[..], false)));
     }
 }
 
-/// B3: neither does a larger file, or one that grew.
+/// B3: nor with a larger file, or one that grew.
 #[test]
 fn a_file_that_was_captured_is_captured_however_large_it_is_now() {
     let mut place = place();
@@ -84,16 +84,16 @@ fn a_file_that_was_captured_is_captured_however_large_it_is_now() {
         let grown = file(&things, "small.log");
         assert_eq!(grown, Some((&b"and now it is longer"[..], true)));
         assert!(matches!(file(&things, "large.bin"), Some((_, true))));
-        assert!(is_left_out(&things, "new.log"));
+        assert!(is_skipped(&things, "new.log"));
     }
-    // The cap is no rule.
+    // The cap is not a rule.
     place.options.cap = 12;
     let things = keep(&mut place);
     let reason = |path: &str| match things.get(path.as_bytes()) {
-        Some(Thing::LeftOut(reason, _)) => Some(*reason),
+        Some(Thing::Skipped(reason, _)) => Some(*reason),
         _ => None,
     };
-    assert_eq!(reason("large.bin"), Some(LeftOutReason::TooLarge));
+    assert_eq!(reason("large.bin"), Some(SkippedReason::TooLarge));
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn the_next_scan_decides_by_the_rules_again() {
     place.write("src/new", "x");
     assert!(file(&keep(&mut place), "src/deep/b").is_some());
     assert!(file(&keep(&mut place), "large.bin").is_some());
-    // Against a scan that knows nothing.
+    // Compared with a scan without cache.
     let things = place.things();
-    assert!(is_left_out(&things, "src") && is_left_out(&things, "large.bin"));
-    // What was left out in between is not captured any more.
+    assert!(is_skipped(&things, "src") && is_skipped(&things, "large.bin"));
+    // Entries skipped in between are not captured any more.
     let things = keep(&mut place);
-    assert!(is_left_out(&things, "src") && is_left_out(&things, "large.bin"));
+    assert!(is_skipped(&things, "src") && is_skipped(&things, "large.bin"));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn what_is_no_longer_ignored_is_whole_again() {
     place.write(".gitignore", "/src/\n");
     place.write("src/new", "x");
     place.write("src/deep/new", "x");
-    assert!(is_left_out(&keep(&mut place), "src/new"));
+    assert!(is_skipped(&keep(&mut place), "src/new"));
     fs::remove_file(place.at(".gitignore")).unwrap();
     let things = place.things();
     for path in ["src/a", "src/new", "src/deep/new"] {
@@ -144,10 +144,10 @@ fn our_own_rules_hold_at_once() {
     let things = keep(&mut place);
     assert!(file(&things, "src/a").is_some());
     for path in ["src/secret", "other", "key"] {
-        assert!(is_left_out(&things, path), "{path}");
+        assert!(is_skipped(&things, path), "{path}");
     }
     place.write("src/.backtrailignore", "a\n");
-    assert!(is_left_out(&keep(&mut place), "src/a"));
+    assert!(is_skipped(&keep(&mut place), "src/a"));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn without_a_cache_the_rules_hold() {
     place.scan();
     place.write(".gitignore", "/src/\n");
     place.cache = StatCache::empty();
-    assert!(is_left_out(&keep(&mut place), "src"));
+    assert!(is_skipped(&keep(&mut place), "src"));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_file_in_the_place_of_a_directory_is_still_what_was_captured() {
     assert_eq!(file(&things, "src/sub"), Some((&b"a file"[..], true)));
 }
 
-/// What becomes of a directory while it is opened is no word of the rules.
+/// The state of a directory while it is opened is not a decision of the rules.
 #[test]
 fn a_kept_directory_that_goes_wrong_is_decided_by_the_rules_later() {
     let mut place = place();
@@ -183,7 +183,7 @@ fn a_kept_directory_that_goes_wrong_is_decided_by_the_rules_later() {
     let src = place.at("src");
     let moved = place.at("moved");
     place.options.hook = Some(Hook(std::sync::Arc::new(move |step, path| {
-        if step == Step::OpenDir && path == b"src" && src.is_dir() {
+        if step == ScanStep::OpenDir && path == b"src" && src.is_dir() {
             fs::rename(&src, &moved).unwrap();
             fs::write(&src, "a file that took its place").unwrap();
         }
@@ -206,9 +206,9 @@ fn a_kept_directory_that_is_left_out_when_it_is_opened_is_ignored_later() {
     let src = place.at("src");
     let store = std::mem::replace(&mut place.options.store, src);
     let things = keep(&mut place);
-    let reason = LeftOutReason::Store;
+    let reason = SkippedReason::Store;
     let src = things.get(&b"src"[..]);
-    assert!(matches!(src, Some(Thing::LeftOut(was, _)) if *was == reason));
+    assert!(matches!(src, Some(Thing::Skipped(was, _)) if *was == reason));
     place.options.store = store;
-    assert!(is_left_out(&place.things(), "src"));
+    assert!(is_skipped(&place.things(), "src"));
 }

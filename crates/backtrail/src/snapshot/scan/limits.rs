@@ -1,4 +1,4 @@
-//! What is too much to store unasked.
+//! Limits for how much a snapshot stores without being asked.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -6,28 +6,33 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::super::name::serialize_path;
 use super::read::Unread;
 use super::sys;
-use super::walk::{Walked, split};
+use super::walk::{WalkedDir, split};
 use crate::error::{Error, Result, quoted};
 
-/// One in so many parts must lie in a directory for it to be named.
+/// A directory is only named if it holds at least one part in this many.
 const SHARE: u64 = 100;
 /// How many directories are named.
 const NAMED: usize = 5;
 
-/// What a snapshot may store without being asked to go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes that are not stored yet.
+/// How much a snapshot may store before it stops and asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SnapshotLimits {
+    /// The limit for bytes that are not stored yet.
     pub bytes: u64,
-    /// Files that are not stored yet.
+    /// The limit for files that are not stored yet.
     pub files: u64,
-    /// Bytes that must stay free on the store's file system.
+    /// How many bytes must stay free on the store's file system.
     pub free: u64,
 }
 
-impl Default for Limits {
+impl Default for SnapshotLimits {
     fn default() -> Self {
         Self {
             bytes: 5 << 30,
@@ -37,20 +42,20 @@ impl Default for Limits {
     }
 }
 
-/// What a snapshot would have stored that was stopped by its limits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a snapshot would have stored if its limits had not stopped it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TooMuch {
-    /// How many files.
+    /// The number of files.
     pub files: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// How many bytes are free where the store is.
+    /// The free bytes on the store's file system.
     pub free: u64,
-    /// What was allowed.
-    pub limits: Limits,
-    /// The directories with most of it, the largest first, none inside another, and
-    /// none with less than a hundredth.
+    /// The limits that were exceeded.
+    pub limits: SnapshotLimits,
+    /// The directories with most of it, the largest first, none inside another, and none
+    /// with less than a hundredth.
     pub largest: Vec<LargeDir>,
 }
 
@@ -58,16 +63,27 @@ pub struct TooMuch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LargeDir {
-    /// Where it is, from the workspace's root.
+    /// The path relative to the workspace.
     pub path: PathBuf,
     /// How many files in it would be stored.
     pub files: u64,
-    /// How many bytes.
+    /// How many bytes would be stored.
     pub bytes: u64,
 }
 
+impl Serialize for LargeDir {
+    /// Writes `{"path","files","bytes"}`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        serialize_path(&mut map, ["path", "path_hex"], &self.path)?;
+        map.serialize_entry("files", &self.files)?;
+        map.serialize_entry("bytes", &self.bytes)?;
+        map.end()
+    }
+}
+
 impl LargeDir {
-    /// Returns the line for `.backtrailignore` that leaves it out; `None` where no
+    /// Returns the line for `.backtrailignore` that skips the directory; `None` if no
     /// line can name it.
     pub fn ignore_line(&self) -> Option<String> {
         let path = self
@@ -86,8 +102,13 @@ impl LargeDir {
     }
 }
 
-/// Stops a scan that would store too much, before anything is read.
-pub(super) fn check(limits: Limits, store: &Path, dirs: &[Walked], all: &[Unread]) -> Result<()> {
+/// Stops a scan that would store too much before anything is read.
+pub(super) fn check(
+    limits: SnapshotLimits,
+    store: &Path,
+    dirs: &[WalkedDir],
+    all: &[Unread],
+) -> Result<()> {
     if all.is_empty() {
         return Ok(());
     }
@@ -110,18 +131,18 @@ pub(super) fn check(limits: Limits, store: &Path, dirs: &[Walked], all: &[Unread
 
 impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (bytes, limits) = (Size(self.bytes), &self.limits);
+        let (bytes, limits) = (ByteSize(self.bytes), &self.limits);
         write!(
             f,
             "a snapshot would store {bytes} in {}, ",
-            Files(self.files)
+            FileCount(self.files)
         )?;
         if self.bytes > limits.bytes {
-            write!(f, "over the limit of {}", Size(limits.bytes))?;
+            write!(f, "over the limit of {}", ByteSize(limits.bytes))?;
         } else if self.files > limits.files {
             write!(f, "over the limit of {} files", limits.files)?;
         } else {
-            let (free, kept) = (Size(self.free), Size(limits.free));
+            let (free, kept) = (ByteSize(self.free), ByteSize(limits.free));
             let room = "too little free space for it";
             write!(
                 f,
@@ -141,7 +162,7 @@ impl fmt::Display for TooMuch {
 }
 
 impl TooMuch {
-    /// Returns whether it is not much, and only the space is missing.
+    /// Returns whether only the free space is too small.
     fn lacks_space(&self) -> bool {
         self.bytes <= self.limits.bytes && self.files <= self.limits.files
     }
@@ -157,14 +178,14 @@ impl TooMuch {
         };
         let mut before = "; most of it is in";
         if in_them < all / 2 {
-            f.write_str("; most of it lies in the directory itself")?;
+            f.write_str("; most of it is in the directory itself")?;
             before = ", and some in";
         }
         for large in &self.largest {
             let path = quoted(&large.path.to_string_lossy());
             match by_files {
-                true => write!(f, "{before} {path} ({})", Files(large.files))?,
-                false => write!(f, "{before} {path} ({})", Size(large.bytes))?,
+                true => write!(f, "{before} {path} ({})", FileCount(large.files))?,
+                false => write!(f, "{before} {path} ({})", ByteSize(large.bytes))?,
             }
             before = ",";
         }
@@ -172,10 +193,10 @@ impl TooMuch {
     }
 }
 
-/// A number of files, for reading.
-struct Files(u64);
+/// Formats a number of files.
+struct FileCount(u64);
 
-impl fmt::Display for Files {
+impl fmt::Display for FileCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             1 => f.write_str("1 file"),
@@ -184,10 +205,10 @@ impl fmt::Display for Files {
     }
 }
 
-/// A number of bytes, for reading.
-struct Size(u64);
+/// Formats a number of bytes.
+struct ByteSize(u64);
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
         match units.into_iter().find(|(shift, _)| self.0 >> shift > 0) {
@@ -200,30 +221,30 @@ impl fmt::Display for Size {
     }
 }
 
-/// What is to be stored in a directory and below it.
+/// The amount to be stored in and below a directory.
 #[derive(Default, Clone)]
-struct Sum<'a> {
+struct DirSum<'a> {
     files: u64,
     bytes: u64,
     below: Vec<&'a [u8]>,
 }
 
-impl Sum<'_> {
+impl DirSum<'_> {
     fn weight(&self, by_files: bool) -> u64 {
         if by_files { self.files } else { self.bytes }
     }
 }
 
-fn largest(dirs: &[Walked], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
-    let mut sums: HashMap<&[u8], Sum<'_>> = HashMap::new();
+fn largest(dirs: &[WalkedDir], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
+    let mut sums: HashMap<&[u8], DirSum<'_>> = HashMap::new();
     for unread in all {
         let path = &*dirs[unread.dir as usize].path;
         let sum = sums.entry(path).or_default();
         sum.files += 1;
         sum.bytes = sum.bytes.saturating_add(unread.size);
     }
-    // Every directory stands before those in it: backwards, each is complete when
-    // it is added to the one above.
+    // Directories come before those in them. In reverse, each sum is complete when it is
+    // added to its parent.
     for walked in dirs.iter().skip(1).rev() {
         let Some(own) = sums.get(&*walked.path).cloned() else {
             continue;
@@ -251,8 +272,12 @@ fn largest(dirs: &[Walked], all: &[Unread], by_files: bool) -> Vec<LargeDir> {
     named.into_iter().map(large).collect()
 }
 
-/// Goes down while one directory holds nine tenths: its name says more.
-fn narrow<'a>(mut path: &'a [u8], sums: &HashMap<&'a [u8], Sum<'a>>, by_files: bool) -> &'a [u8] {
+/// Descends while one directory holds nine tenths, because its name says more.
+fn narrow<'a>(
+    mut path: &'a [u8],
+    sums: &HashMap<&'a [u8], DirSum<'a>>,
+    by_files: bool,
+) -> &'a [u8] {
     loop {
         let sum = &sums[path];
         let enough = sum.weight(by_files) / 10 * 9;

@@ -1,7 +1,7 @@
-//! One file of ignore rules, read as git reads it.
+//! The rules of one ignore file, interpreted as git does.
 //!
-//! Most lines are compiled together. Those that the compiled form takes otherwise
-//! than git are matched one by one, as bytes.
+//! Most lines are compiled together. Lines that the compiled form would interpret
+//! differently from git are matched one by one, as bytes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,25 +11,24 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::pattern::Pattern;
 
-/// A longer line is no rule: to compile it could take any amount of memory.
+/// Longer lines are ignored, because compiling them could take any amount of memory.
 const LONGEST_LINE: usize = 4096;
-/// How much is compiled together: what is too much for one set costs only itself.
+/// How many lines are compiled together. If a set is too large, only that set fails.
 const PART_LINES: usize = 1000;
 const PART_BYTES: usize = 64 * 1024;
 
-/// The rules of one file; the last one that names a path decides.
+/// The rules of one file; the last rule that matches a path decides.
 #[derive(Debug, Default)]
-pub(super) struct Matcher(Vec<Part>);
+pub(super) struct Matcher(Vec<RuleSet>);
 
 #[derive(Debug)]
-enum Part {
+enum RuleSet {
     Set(Gitignore),
     One(Pattern),
 }
 
 impl Matcher {
-    /// Reads lines of rules. A line that is no rule is passed over alone, as git
-    /// does.
+    /// Parses lines of rules. As in git, an invalid line is ignored on its own.
     pub(super) fn new(text: &[u8]) -> Self {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut parts = Vec::new();
@@ -46,7 +45,7 @@ impl Matcher {
                 }
                 None => {
                     compile(&std::mem::take(&mut lines), &mut parts);
-                    parts.extend(Pattern::new(line).map(Part::One));
+                    parts.extend(Pattern::new(line).map(RuleSet::One));
                     bytes = 0;
                 }
             }
@@ -59,24 +58,24 @@ impl Matcher {
         Self(parts)
     }
 
-    /// Returns whether the rules name a path (true), take it back (false), or say
-    /// nothing.
-    pub(super) fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
-        let said = |part: &Part| match part {
-            Part::Set(set) => match set.matched(OsStr::from_bytes(path), is_dir) {
+    /// Returns whether the rules ignore a path (true), include it again (false), or do
+    /// not match.
+    pub(super) fn decide(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+        let said = |part: &RuleSet| match part {
+            RuleSet::Set(set) => match set.matched(OsStr::from_bytes(path), is_dir) {
                 Match::None => None,
                 Match::Ignore(_) => Some(true),
                 Match::Whitelist(_) => Some(false),
             },
-            Part::One(pattern) => pattern.says(path, is_dir),
+            RuleSet::One(pattern) => pattern.decide(path, is_dir),
         };
         self.0.iter().rev().find_map(said)
     }
 }
 
-/// Compiles lines in as few sets as it takes; a line that cannot be compiled is
-/// left out alone.
-fn compile(lines: &[String], parts: &mut Vec<Part>) {
+/// Compiles lines in as few sets as possible; a line that cannot be compiled is dropped
+/// on its own.
+fn compile(lines: &[String], parts: &mut Vec<RuleSet>) {
     if lines.is_empty() {
         return;
     }
@@ -85,7 +84,7 @@ fn compile(lines: &[String], parts: &mut Vec<Part>) {
         builder.add_line(None, line).ok();
     }
     match builder.build() {
-        Ok(set) => parts.push(Part::Set(set)),
+        Ok(set) => parts.push(RuleSet::Set(set)),
         Err(_) if lines.len() > 1 => {
             let (first, second) = lines.split_at(lines.len() / 2);
             compile(first, parts);
@@ -95,8 +94,8 @@ fn compile(lines: &[String], parts: &mut Vec<Part>) {
     }
 }
 
-/// Cuts off what git cuts off at the end: one carriage return, and spaces that are
-/// not escaped.
+/// Removes what git removes at the end of a line: one carriage return, and unescaped
+/// spaces.
 fn trim(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let (mut at, mut end) = (0, 0);
@@ -115,11 +114,11 @@ fn trim(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// Writes a line as the compiled form takes it; `None` where there is no such line.
+/// Converts a line to the compiled form's syntax; `None` if that is impossible.
 fn translate(line: &[u8]) -> Option<String> {
     let line = std::str::from_utf8(line).ok()?;
-    // The end would be trimmed once more, or taken for an escaped slash; and to git
-    // three stars are as good as two.
+    // The end would be trimmed again or taken for an escaped slash, and for git three
+    // stars mean the same as two.
     let last = line.chars().next_back()?;
     if last.is_whitespace() || line.ends_with("\\/") || line.contains("***") {
         return None;
@@ -132,7 +131,7 @@ fn translate(line: &[u8]) -> Option<String> {
                 out.push(c);
                 out.push(rest.next()?);
             }
-            // Braces are no alternatives.
+            // Braces are not alternatives.
             '{' | '}' => out.extend(['\\', c]),
             '[' => {
                 let (class, after) = rest.as_str().split_once(']')?;

@@ -1,14 +1,14 @@
-//! Finding out what is in a workspace.
+//! Scans a workspace.
 //!
-//! In three steps: walk and look at every name; read and hash what changed; write
-//! the listings from the bottom up. What the last scan knew saves most of it, and
-//! decides nothing that the file system does not confirm.
+//! A scan has three steps: walk and inspect every name; read and hash the files that
+//! changed; write the listings from the bottom up. The cache of the last scan saves most
+//! of the work, but decides nothing that the file system does not confirm.
 
 mod build;
 mod cache;
 mod git;
+mod inspect;
 mod limits;
-mod look;
 mod matcher;
 mod pattern;
 pub(crate) mod queue;
@@ -36,12 +36,6 @@ mod keep_tests;
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
-mod kit_tests;
-#[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod odd_tests;
 #[cfg(test)]
 #[expect(
@@ -55,42 +49,50 @@ mod rules_tests;
     reason = "tests change a workspace as programs do"
 )]
 mod speed_tests;
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
+mod testing;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::Serialize;
+
 pub(crate) use cache::StatCache;
-pub use limits::{LargeDir, Limits, TooMuch};
-pub(crate) use look::STAGING;
+pub(crate) use inspect::STAGING;
+pub use limits::{LargeDir, SnapshotLimits, TooMuch};
 pub(crate) use read::Counts;
 pub(super) use sys::open_root;
 pub(crate) use walk::split;
 
-use super::entry::{Dir, LeftOut};
+use super::entry::{Dir, Skipped};
 use super::node::write_root;
 use crate::error::Result;
 use crate::objects::{ObjectId, ObjectWriter};
 use crate::time::Timestamp;
 
-/// How a scan is made.
+/// Options for a scan.
 #[derive(Debug, Clone)]
 pub(crate) struct ScanOptions {
-    /// A larger file is left out.
+    /// Larger files are skipped.
     pub(crate) cap: u64,
-    /// A larger file that is ignored is left out.
+    /// Larger ignored files are skipped.
     pub(crate) small_ignored: u64,
     /// The user's own ignore rules.
     pub(crate) global_excludes: Option<PathBuf>,
     /// The store's directory, which is never captured.
     pub(crate) store: PathBuf,
-    /// What may be read; `None` goes on whatever it takes.
-    pub(crate) limits: Option<Limits>,
-    /// What the cache knows as captured is captured again, whatever rules say now;
-    /// `.backtrailignore` excepted.
+    /// How much may be read; `None` for no limit.
+    pub(crate) limits: Option<SnapshotLimits>,
+    /// Whether entries that the cache has as captured stay captured, whatever the rules
+    /// say now, except those in `.backtrailignore`.
     pub(crate) keep: bool,
-    /// Only the directory at this path, and all of it: no rules, no caps.
+    /// Captures only the directory at this path, and all of it, without rules or caps.
     pub(crate) all_of: Option<Vec<u8>>,
     pub(crate) threads: usize,
     pub(crate) progress: Option<Arc<dyn Progress>>,
@@ -99,7 +101,7 @@ pub(crate) struct ScanOptions {
 }
 
 impl ScanOptions {
-    /// Returns the usual options for a store.
+    /// Returns the default options for a store.
     pub(crate) fn new(store: PathBuf) -> Self {
         Self {
             cap: 256 << 20,
@@ -117,7 +119,7 @@ impl ScanOptions {
     }
 
     /// Lets a test change the workspace at this step.
-    fn step(&self, step: Step, path: &[u8]) {
+    fn step(&self, step: ScanStep, path: &[u8]) {
         #[cfg(test)]
         if let Some(hook) = &self.hook {
             (hook.0)(step, path);
@@ -127,17 +129,17 @@ impl ScanOptions {
     }
 }
 
-/// Steps of a scan between which tests change the workspace.
+/// Steps of a scan at which tests change the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ScanStep {
     /// A directory is about to be opened.
     OpenDir,
-    /// A file was opened, and is about to be read.
+    /// A file was opened and is about to be read.
     ReadFile,
 }
 
 #[cfg(test)]
-type Act = dyn Fn(Step, &[u8]) + Send + Sync;
+type Act = dyn Fn(ScanStep, &[u8]) + Send + Sync;
 
 #[cfg(test)]
 #[derive(Clone)]
@@ -150,40 +152,41 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// Is told how far a scan is, by several threads and often.
+/// Receives the progress of a scan, often and from several threads.
 pub trait Progress: fmt::Debug + Send + Sync {
-    /// Takes note of how far it is. What comes later may tell of less.
+    /// Called with the progress so far. Later calls may report less than earlier ones.
     fn update(&self, at: ScanProgress);
 }
 
-/// How far a scan is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The progress of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ScanProgress {
-    /// What it does.
+    /// The current stage.
     pub stage: ScanStage,
-    /// Names that were looked at, or files that were read.
+    /// The number of names inspected, or of files read.
     pub files: u64,
-    /// Files that are to be read; 0 while that is not known.
+    /// The number of files to be read; 0 while unknown.
     pub total_files: u64,
-    /// Bytes that were read.
+    /// The number of bytes read.
     pub bytes: u64,
-    /// Bytes that are to be read; 0 while that is not known.
+    /// The number of bytes to be read; 0 while unknown.
     pub total_bytes: u64,
 }
 
-/// What a scan does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A stage of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ScanStage {
-    /// It waits: another snapshot of the workspace is under way.
+    /// Waiting for another snapshot of the workspace.
     Waiting,
-    /// It finds out what changed.
+    /// Finding out what changed.
     Looking,
-    /// It reads what changed.
+    /// Reading the files that changed.
     Reading,
-    /// It is over, and files are about to be moved: what stops the process now leaves
-    /// something to be finished.
+    /// The scan is done and files are about to be moved. A process that is stopped now
+    /// leaves an operation to be finished.
     Moving,
 }
 
@@ -195,7 +198,7 @@ impl ScanProgress {
         }
     }
 
-    /// Says that so many paths are about to be moved.
+    /// The progress just before this many paths are moved.
     pub(crate) fn moving(files: u64) -> Self {
         Self {
             stage: ScanStage::Moving,
@@ -225,40 +228,40 @@ impl ScanProgress {
     }
 }
 
-/// Where what is found goes.
+/// Where scanned contents go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sink<'a> {
-    /// It is stored.
+    /// They are stored.
     Store(&'a ObjectWriter),
-    /// It is only named. What is read is read again when it is to be stored.
-    Look,
+    /// They are only hashed, and read again when they are to be stored.
+    HashOnly,
 }
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     pub(crate) root: Dir,
-    /// The name of the snapshot.
+    /// The id of the snapshot.
     pub(crate) id: ObjectId,
-    /// With [`Sink::Look`], the nodes that may not be in the store.
+    /// With [`Sink::HashOnly`], the nodes that may not be in the store.
     pub(crate) nodes: HashMap<ObjectId, Vec<u8>>,
-    /// The first few entries that were left out, what is ignored last, otherwise by
-    /// reason and path; `.git` is not told.
-    pub(crate) left_out: Vec<(PathBuf, LeftOut)>,
-    /// Whether nothing was left out, `.git` included; known of a scan without cache.
+    /// The first few skipped entries, by reason and path with ignored ones last, without
+    /// `.git`.
+    pub(crate) skipped: Vec<(PathBuf, Skipped)>,
+    /// Whether nothing was skipped, not even `.git`; only known without a cache.
     whole: bool,
-    /// What the next scan may know; `None` if the cache that was given holds, or
-    /// nothing was stored.
+    /// The cache for the next scan; `None` if the given cache still holds or nothing was
+    /// stored.
     pub(crate) cache: Option<StatCache>,
     #[cfg_attr(not(test), expect(dead_code, reason = "tests ask what was read"))]
     pub(crate) counts: Counts,
 }
 
-/// Finds out what is in the directory `root`, an absolute path without links.
+/// Scans the directory `root`, an absolute path without links.
 ///
-/// `now` is the time of the system's own clock, and not later: it says which files'
-/// times are old enough to be trusted. The new cache may be kept when all that was
-/// put into the sink is durable, not before.
+/// `now` is the time of the system's clock, and not later: it decides which files' times
+/// are old enough to be trusted. The new cache may be saved only after everything put
+/// into the sink is durable.
 pub(crate) fn scan(
     root: &Path,
     options: &ScanOptions,
@@ -270,8 +273,8 @@ pub(crate) fn scan(
     scanned.ok_or_else(|| sys::root_lost(root, rustix::io::Errno::NOENT))
 }
 
-/// Stores the directory at `path` beneath `root` whole, whatever rules and caps say.
-/// `None` if any of it cannot be stored.
+/// Stores the entire directory at `path` beneath `root`, regardless of rules and caps.
+/// Returns `None` if any of it cannot be stored.
 pub(crate) fn scan_all_of(
     root: &Path,
     path: &[u8],
@@ -303,7 +306,7 @@ fn scan_from(
 ) -> Result<Option<Scanned>> {
     let handle = sys::Root::open(root)?;
     let horizon = sys::Horizon::of(now.as_millis());
-    let walk = walk::Walk::new(&handle, root, options, cache, horizon);
+    let walk = walk::TreeWalk::new(&handle, root, options, cache, horizon);
     let mut tree = walk.run()?;
     let unread = read::unread(&tree.dirs);
     if let Some(limits) = options.limits {
@@ -314,7 +317,7 @@ fn scan_from(
     let mut nodes = HashMap::new();
     let mut put = |bytes: &[u8]| match sink {
         Sink::Store(writer) => writer.put(bytes),
-        Sink::Look => {
+        Sink::HashOnly => {
             let id = ObjectId::of(bytes);
             nodes.insert(id, bytes.to_vec());
             Ok(id)
@@ -325,7 +328,7 @@ fn scan_from(
     };
     let root = write_root(&built.root);
     let id = match sink {
-        // To find out that it is there would cost as much as storing it.
+        // Checking whether it is stored would cost as much as storing it.
         Sink::Store(_) if built.same => ObjectId::of(&root),
         _ => put(&root)?,
     };
@@ -333,9 +336,9 @@ fn scan_from(
         root: built.root,
         id,
         nodes,
-        left_out: built.left_out,
+        skipped: built.skipped,
         whole: built.whole,
-        // What was only looked at is not stored, and the cache must not say so.
+        // If nothing was stored, the cache must not claim that it was.
         cache: built.cache.filter(|_| matches!(sink, Sink::Store(_))),
         counts,
     }))

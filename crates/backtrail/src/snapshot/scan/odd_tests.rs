@@ -1,6 +1,5 @@
-//! Promise: what cannot or shall not be captured is an entry with its reason, the
-//! rest is captured, and a workspace that moves under the scan never leads it
-//! elsewhere.
+//! Entries that cannot or must not be captured are listed with a reason, everything else
+//! is captured, and a workspace that changes during the scan never leads it elsewhere.
 
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
@@ -12,20 +11,24 @@ use std::sync::{Arc, Mutex};
 
 use rustix::fs::{CWD, FileType, Mode};
 
-use super::super::entry::{Kind, LeftOutReason};
+use super::super::entry::{FileKind, SkippedReason};
 use super::super::tree::Snapshot;
 use super::super::walk::MAX_DEPTH;
-use super::kit_tests::{Place, Thing, truth};
-use super::{Hook, Limits, Step};
+use super::testing::{TestWorkspace, Thing, truth};
+use super::{Hook, ScanStep, SnapshotLimits};
 use crate::error::ErrorKind;
 
-fn hook(place: &mut Place, act: impl Fn(Step, &str) + Send + Sync + 'static) {
+fn hook(place: &mut TestWorkspace, act: impl Fn(ScanStep, &str) + Send + Sync + 'static) {
     let act = move |step, path: &[u8]| act(step, &String::from_utf8_lossy(path));
     place.options.hook = Some(Hook(Arc::new(act)));
 }
 
-/// Does something once, when a step is reached.
-fn once(place: &mut Place, at: (Step, &'static str), act: impl Fn() + Send + Sync + 'static) {
+/// Runs `act` once, when a step is reached.
+fn once(
+    place: &mut TestWorkspace,
+    at: (ScanStep, &'static str),
+    act: impl Fn() + Send + Sync + 'static,
+) {
     let done = AtomicUsize::new(0);
     hook(place, move |step, path| {
         if (step, path) == at && done.fetch_add(1, Ordering::SeqCst) == 0 {
@@ -36,7 +39,7 @@ fn once(place: &mut Place, at: (Step, &'static str), act: impl Fn() + Send + Syn
 
 #[test]
 fn pipes_sockets_and_devices_are_noted_and_never_opened() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.write("file", "x");
     rustix::fs::mknodat(
         CWD,
@@ -51,30 +54,30 @@ fn pipes_sockets_and_devices_are_noted_and_never_opened() {
     assert_eq!(things, truth(&place.root()));
     assert_eq!(
         things[&b"pipe"[..]],
-        Thing::LeftOut(LeftOutReason::Special, Kind::Fifo)
+        Thing::Skipped(SkippedReason::Special, FileKind::Fifo)
     );
     assert_eq!(
         things[&b"socket"[..]],
-        Thing::LeftOut(LeftOutReason::Special, Kind::Socket)
+        Thing::Skipped(SkippedReason::Special, FileKind::Socket)
     );
-    assert_eq!(place.scan().root.totals.left_out, 2);
+    assert_eq!(place.scan().root.totals.skipped, 2);
 }
 
 /// F18.
 #[test]
 fn a_file_over_the_cap_is_left_out_until_the_cap_is_raised() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.options.cap = 100;
     place.write("d/small", vec![1; 100]);
     place.write("d/large", vec![1; 101]);
-    assert_eq!(place.names(Some(LeftOutReason::TooLarge)), ["d/large"]);
+    assert_eq!(place.names(Some(SkippedReason::TooLarge)), ["d/large"]);
     let scanned = place.scan();
-    assert_eq!(scanned.left_out.len(), 1);
-    assert_eq!(scanned.left_out[0].0, PathBuf::from("d/large"));
+    assert_eq!(scanned.skipped.len(), 1);
+    assert_eq!(scanned.skipped[0].0, PathBuf::from("d/large"));
     assert_eq!(
-        (scanned.left_out[0].1.size, scanned.left_out[0].1.kind),
-        (101, Kind::File)
+        (scanned.skipped[0].1.size, scanned.skipped[0].1.kind),
+        (101, FileKind::File)
     );
     place.options.cap = 101;
     assert_eq!(place.names(None), ["d/large", "d/small"]);
@@ -82,14 +85,14 @@ fn a_file_over_the_cap_is_left_out_until_the_cap_is_raised() {
 
 #[test]
 fn the_store_is_never_captured() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.write("deep/store/secret", "x");
     place.write("file", "x");
     place.options.store = place.at("deep/store");
-    assert_eq!(place.names(Some(LeftOutReason::Store)), ["deep/store"]);
+    assert_eq!(place.names(Some(SkippedReason::Store)), ["deep/store"]);
     assert_eq!(place.names(None), ["file"]);
-    // Also by a cache that was made when the store was elsewhere.
+    // Nor with a cache from when the store was elsewhere.
     place.options.store = place.dir.path().join("store");
     assert_eq!(place.names(None), ["deep/store/secret", "file"]);
     place.options.store = place.at("deep/store");
@@ -98,18 +101,18 @@ fn the_store_is_never_captured() {
 
 #[test]
 fn what_a_restore_stages_is_passed_over() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.write(".backtrail-staging-1", "x");
     place.write("d/.backtrail-staging-2/file", "x");
     place.write("d/file", "x");
     assert_eq!(place.names(None), ["d/file"]);
-    assert_eq!(place.scan().root.totals.left_out, 0);
+    assert_eq!(place.scan().root.totals.skipped, 0);
 }
 
-/// F28: a directory without permission is named, and the rest is captured.
+/// F28: an unreadable directory is named, and everything else is captured.
 #[test]
 fn a_directory_without_permission_is_left_out_and_named() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.write("closed/file", "x");
     place.write("open/file", "x");
@@ -121,24 +124,24 @@ fn a_directory_without_permission_is_left_out_and_named() {
         return;
     }
     let names = ["closed", "open/closed-file"];
-    assert_eq!(place.names(Some(LeftOutReason::Unreadable)), names);
+    assert_eq!(place.names(Some(SkippedReason::Unreadable)), names);
     assert_eq!(place.names(None), ["open/file"]);
-    // Opened again, they are captured although nothing else changed.
+    // Readable again, they are captured although nothing else changed.
     fs::set_permissions(place.at("closed"), Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(place.at("open/closed-file"), Permissions::from_mode(0o644)).unwrap();
     assert_eq!(place.things(), truth(&place.root()));
 }
 
-/// F28: what cannot be read is not deleted.
+/// F28: unreadable files do not count as deleted.
 #[test]
 fn a_directory_closed_before_its_files_are_read_leaves_them_out() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.options.threads = 1;
     place.write("a", "x");
     place.write("closed/b", "x");
     let closed = place.at("closed");
     let at = closed.clone();
-    once(&mut place, (Step::ReadFile, "a"), move || {
+    once(&mut place, (ScanStep::ReadFile, "a"), move || {
         fs::set_permissions(&at, Permissions::from_mode(0o000)).unwrap();
     });
     let scanned = place.scan();
@@ -149,7 +152,7 @@ fn a_directory_closed_before_its_files_are_read_leaves_them_out() {
         return;
     }
     let found = place.of(&scanned).get(&b"closed/b"[..]).cloned();
-    let unreadable = Thing::LeftOut(LeftOutReason::Unreadable, Kind::File);
+    let unreadable = Thing::Skipped(SkippedReason::Unreadable, FileKind::File);
     assert_eq!(found, Some(unreadable));
     place.options.hook = None;
     assert_eq!(place.things(), truth(&place.root()));
@@ -157,7 +160,7 @@ fn a_directory_closed_before_its_files_are_read_leaves_them_out() {
 
 #[test]
 fn a_workspace_that_is_gone_is_an_error() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     fs::remove_dir(place.root()).unwrap();
     assert_eq!(place.try_scan().unwrap_err().kind(), ErrorKind::NotFound);
     fs::write(place.root(), "a file").unwrap();
@@ -166,7 +169,7 @@ fn a_workspace_that_is_gone_is_an_error() {
 
 #[test]
 fn a_workspace_swapped_for_a_link_is_not_followed() {
-    let place = Place::new();
+    let place = TestWorkspace::new();
     let elsewhere = place.dir.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("private"), "x").unwrap();
@@ -184,7 +187,7 @@ fn a_workspace_swapped_for_a_link_is_not_followed() {
 #[test]
 fn a_directory_swapped_for_a_link_leads_nowhere() {
     for known in [false, true] {
-        let mut place = Place::new();
+        let mut place = TestWorkspace::new();
         place.later_millis = 3_600_000;
         place.write("d/e/file", "mine");
         let outside = place.dir.path().join("outside");
@@ -194,7 +197,7 @@ fn a_directory_swapped_for_a_link_leads_nowhere() {
             place.scan();
         }
         let (at, moved) = (place.at("d/e"), place.dir.path().join("moved"));
-        once(&mut place, (Step::OpenDir, "d/e"), move || {
+        once(&mut place, (ScanStep::OpenDir, "d/e"), move || {
             fs::rename(&at, &moved).unwrap();
             symlink(&outside, &at).unwrap();
         });
@@ -214,13 +217,13 @@ fn a_directory_swapped_for_a_link_leads_nowhere() {
 
 #[test]
 fn a_directory_above_swapped_for_a_link_leads_nowhere() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.write("d/e/file", "mine");
     let outside = place.dir.path().join("outside");
     fs::create_dir_all(outside.join("e")).unwrap();
     fs::write(outside.join("e/secret"), "not mine").unwrap();
     let (at, moved) = (place.at("d"), place.dir.path().join("moved"));
-    once(&mut place, (Step::OpenDir, "d/e"), move || {
+    once(&mut place, (ScanStep::OpenDir, "d/e"), move || {
         fs::rename(&at, &moved).unwrap();
         symlink(&outside, &at).unwrap();
     });
@@ -232,10 +235,10 @@ fn a_directory_above_swapped_for_a_link_leads_nowhere() {
 
 #[test]
 fn a_directory_that_became_a_file_is_captured_as_one() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.write("d/e/file", "x");
     let at = place.at("d/e");
-    once(&mut place, (Step::OpenDir, "d/e"), move || {
+    once(&mut place, (ScanStep::OpenDir, "d/e"), move || {
         fs::remove_dir_all(&at).unwrap();
         fs::write(&at, "a file now").unwrap();
     });
@@ -247,12 +250,12 @@ fn a_directory_that_became_a_file_is_captured_as_one() {
 
 #[test]
 fn a_directory_that_vanished_is_absent() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.write("d/e/file", "x");
     place.scan();
     let at = place.at("d/e");
-    once(&mut place, (Step::OpenDir, "d/e"), move || {
+    once(&mut place, (ScanStep::OpenDir, "d/e"), move || {
         fs::remove_dir_all(&at).unwrap()
     });
     let scanned = place.scan();
@@ -264,10 +267,10 @@ fn a_directory_that_vanished_is_absent() {
 #[test]
 fn a_file_changed_while_it_is_read_is_read_again() {
     for len in [10, 5 << 20] {
-        let mut place = Place::new();
+        let mut place = TestWorkspace::new();
         place.write("f", vec![1; len]);
         let at = place.at("f");
-        once(&mut place, (Step::ReadFile, "f"), move || {
+        once(&mut place, (ScanStep::ReadFile, "f"), move || {
             fs::write(&at, "changed").unwrap()
         });
         let scanned = place.scan();
@@ -277,14 +280,14 @@ fn a_file_changed_while_it_is_read_is_read_again() {
 
 #[test]
 fn a_file_that_never_holds_still_is_unstable() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.write("f", "0");
     place.write("g", "still");
     let (at, count) = (place.at("f"), AtomicUsize::new(0));
     hook(&mut place, move |step, path| {
-        if step == Step::ReadFile && path == "f" {
-            // The same length, and another time.
+        if step == ScanStep::ReadFile && path == "f" {
+            // The same length and a different time.
             let seconds = count.fetch_add(1, Ordering::SeqCst) as u64;
             fs::write(&at, seconds.to_string()).unwrap();
             let file = fs::File::options().write(true).open(&at).unwrap();
@@ -296,10 +299,10 @@ fn a_file_that_never_holds_still_is_unstable() {
     let things = place.of(&scanned);
     assert_eq!(
         things[&b"f"[..]],
-        Thing::LeftOut(LeftOutReason::Unstable, Kind::File)
+        Thing::Skipped(SkippedReason::Unstable, FileKind::File)
     );
     assert!(matches!(things[&b"g"[..]], Thing::File { .. }));
-    assert_eq!(scanned.left_out[0].0, PathBuf::from("f"));
+    assert_eq!(scanned.skipped[0].0, PathBuf::from("f"));
     // The next scan tries again, although nothing changed since.
     place.options.hook = None;
     assert_eq!(place.things(), truth(&place.root()));
@@ -308,13 +311,13 @@ fn a_file_that_never_holds_still_is_unstable() {
 #[test]
 fn a_file_deleted_or_replaced_before_it_is_read_is_what_it_is_now() {
     for becomes in ["gone", "link", "dir", "longer"] {
-        let mut place = Place::new();
+        let mut place = TestWorkspace::new();
         // Two files, so that the second changes while the first is read.
         place.options.threads = 1;
         place.write("a", "x");
         place.write("b", "y");
         let at = place.at("b");
-        once(&mut place, (Step::ReadFile, "a"), move || {
+        once(&mut place, (ScanStep::ReadFile, "a"), move || {
             fs::remove_file(&at).unwrap();
             match becomes {
                 "link" => symlink("a", &at).unwrap(),
@@ -328,7 +331,7 @@ fn a_file_deleted_or_replaced_before_it_is_read_is_what_it_is_now() {
         match becomes {
             "dir" => assert_eq!(
                 found,
-                Some(Thing::LeftOut(LeftOutReason::Unstable, Kind::Dir))
+                Some(Thing::Skipped(SkippedReason::Unstable, FileKind::Dir))
             ),
             _ => assert_eq!(place.of(&scanned), truth(&place.root()), "{becomes}"),
         }
@@ -339,7 +342,7 @@ fn a_file_deleted_or_replaced_before_it_is_read_is_what_it_is_now() {
 
 #[test]
 fn too_much_stops_before_anything_is_read() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     for n in 0..20 {
         place.write(&format!("web/node_modules/p{n}/f"), vec![0; 1000]);
     }
@@ -349,15 +352,15 @@ fn too_much_stops_before_anything_is_read() {
     let read = Arc::new(Mutex::new(HashSet::new()));
     let noted = read.clone();
     hook(&mut place, move |step, path| {
-        if step == Step::ReadFile {
+        if step == ScanStep::ReadFile {
             noted.lock().unwrap().insert(path.to_owned());
         }
     });
-    let limits = Limits {
+    let limits = SnapshotLimits {
         bytes: 10_000,
-        ..Limits::default()
+        ..SnapshotLimits::default()
     };
-    place.options.limits = Some(Limits { free: 0, ..limits });
+    place.options.limits = Some(SnapshotLimits { free: 0, ..limits });
     let error = place.try_scan().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooMuch);
     let too_much = error.too_much().unwrap();
@@ -380,9 +383,9 @@ fn too_much_stops_before_anything_is_read() {
     );
     assert!(error.to_string().contains("/web/node_modules/"), "{error}");
     assert!(read.lock().unwrap().is_empty());
-    // The lines that it names are the way out.
+    // The suggested lines solve the problem.
     place.write(".backtrailignore", lines.join("\n"));
-    place.options.limits = Some(Limits {
+    place.options.limits = Some(SnapshotLimits {
         bytes: 10_000,
         files: 1000,
         free: 0,
@@ -392,10 +395,10 @@ fn too_much_stops_before_anything_is_read() {
 
 #[test]
 fn no_directory_is_blamed_that_holds_little() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.write("blob", vec![0; 1000]);
     place.write("proj/f", "x");
-    place.options.limits = Some(Limits {
+    place.options.limits = Some(SnapshotLimits {
         bytes: 100,
         files: 100,
         free: 0,
@@ -404,7 +407,7 @@ fn no_directory_is_blamed_that_holds_little() {
     assert!(error.too_much().unwrap().largest.is_empty());
     let said = error.to_string();
     assert!(
-        said.contains("most of it lies in the directory itself"),
+        said.contains("most of it is in the directory itself"),
         "{said}"
     );
     assert!(
@@ -415,17 +418,17 @@ fn no_directory_is_blamed_that_holds_little() {
 
 #[test]
 fn too_many_files_and_too_little_space_stop_as_well() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.write("a", "x");
     place.write("b", "x");
-    place.options.limits = Some(Limits {
+    place.options.limits = Some(SnapshotLimits {
         bytes: 10,
         files: 1,
         free: 0,
     });
     assert_eq!(place.try_scan().unwrap_err().kind(), ErrorKind::TooMuch);
-    place.options.limits = Some(Limits {
+    place.options.limits = Some(SnapshotLimits {
         bytes: 10,
         files: 2,
         free: u64::MAX,
@@ -437,14 +440,14 @@ fn too_many_files_and_too_little_space_stop_as_well() {
         "{said}"
     );
     assert!(!said.contains(".backtrailignore"), "{said}");
-    place.options.limits = Some(Limits {
+    place.options.limits = Some(SnapshotLimits {
         bytes: 2,
         files: 2,
         free: 0,
     });
     place.scan();
-    // What is known already does not count.
-    place.options.limits = Some(Limits {
+    // Files that are already stored do not count.
+    place.options.limits = Some(SnapshotLimits {
         bytes: 0,
         files: 0,
         free: 0,
@@ -454,7 +457,7 @@ fn too_many_files_and_too_little_space_stop_as_well() {
 
 #[test]
 fn the_first_few_that_were_left_out_are_told_in_order() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.options.cap = 1;
     for n in 0..30 {
@@ -463,9 +466,9 @@ fn the_first_few_that_were_left_out_are_told_in_order() {
     place.write("d1/e/f", "too large");
     for _ in 0..2 {
         let scanned = place.scan();
-        assert_eq!(scanned.root.totals.left_out, 31);
+        assert_eq!(scanned.root.totals.skipped, 31);
         let told: Vec<_> = scanned
-            .left_out
+            .skipped
             .iter()
             .map(|(path, _)| path.clone())
             .collect();
@@ -478,7 +481,7 @@ fn the_first_few_that_were_left_out_are_told_in_order() {
 
 #[test]
 fn what_is_ignored_is_told_after_what_is_worth_knowing() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.options.cap = 16;
     place.write(".gitignore", "node_modules/\n");
@@ -490,7 +493,7 @@ fn what_is_ignored_is_told_after_what_is_worth_knowing() {
     let fifo = place.at("z/a-pipe");
     rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, mode, 0).unwrap();
     for _ in 0..2 {
-        let told: Vec<_> = place.scan().left_out;
+        let told: Vec<_> = place.scan().skipped;
         let told: Vec<_> = told
             .iter()
             .map(|(path, _)| path.to_str().unwrap())
@@ -500,10 +503,10 @@ fn what_is_ignored_is_told_after_what_is_worth_knowing() {
     }
 }
 
-/// What is captured can be read again, however deep it is.
+/// Everything captured can be read again, however deep it is.
 #[test]
 fn directories_deeper_than_a_snapshot_is_read_are_left_out() {
-    let mut place = Place::new();
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o755);
@@ -516,15 +519,15 @@ fn directories_deeper_than_a_snapshot_is_read_are_left_out() {
     place.write("file", "x");
     for _ in 0..2 {
         let scanned = place.scan();
-        assert_eq!(scanned.root.totals.left_out, 1);
-        let (path, told) = &scanned.left_out[0];
-        assert_eq!(told.reason, LeftOutReason::TooDeep);
+        assert_eq!(scanned.root.totals.skipped, 1);
+        let (path, told) = &scanned.skipped[0];
+        assert_eq!(told.reason, SkippedReason::TooDeep);
         assert_eq!(path.components().count(), MAX_DEPTH);
         let snapshot = Snapshot::stored(&place.objects, scanned.id).unwrap();
         let read: Vec<_> = snapshot.entries().collect::<Result<_, _>>().unwrap();
         assert_eq!(read.len(), MAX_DEPTH);
-        let left_out: Vec<_> = snapshot.left_out().collect::<Result<_, _>>().unwrap();
-        assert_eq!(left_out.len(), 1);
+        let skipped: Vec<_> = snapshot.skipped().collect::<Result<_, _>>().unwrap();
+        assert_eq!(skipped.len(), 1);
         snapshot.diff(&snapshot).unwrap();
     }
 }

@@ -1,12 +1,11 @@
-//! One line of ignore rules, matched byte by byte as git does.
+//! One ignore rule, matched byte by byte as git does.
 
-/// A rule.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// It takes back what rules before it name.
+    /// Whether it includes again what earlier rules ignored.
     negated: bool,
     only_dirs: bool,
-    /// It is about the whole path, and not the last name alone.
+    /// Whether it matches the whole path and not only the last name.
     whole: bool,
     tokens: Vec<Token>,
 }
@@ -20,14 +19,13 @@ enum Token {
     Star,
     /// Any directories, each with the `/` after it.
     Dirs,
-    /// All that is in a directory.
+    /// Everything in a directory.
     Rest,
     Class(Box<[bool; 256]>),
 }
 
 impl Pattern {
-    /// Reads a line without what is trimmed at its end; `None` if it matches
-    /// nothing.
+    /// Parses a line whose end was trimmed; `None` if it matches nothing.
     pub(super) fn new(line: &[u8]) -> Option<Self> {
         let (negated, line) = match line.strip_prefix(b"!") {
             Some(line) => (true, line),
@@ -48,9 +46,9 @@ impl Pattern {
         })
     }
 
-    /// Returns whether the rule names a path (true), takes it back (false), or says
-    /// nothing.
-    pub(super) fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+    /// Returns whether the rule ignores a path (true), includes it again (false), or does
+    /// not match.
+    pub(super) fn decide(&self, path: &[u8], is_dir: bool) -> Option<bool> {
         if self.only_dirs && !is_dir {
             return None;
         }
@@ -59,7 +57,7 @@ impl Pattern {
         matched.then_some(!self.negated)
     }
 
-    /// Follows all ways to match at once: what takes long is the product of both
+    /// Follows all possible matches at once, so the time is at most the product of both
     /// lengths, whatever the pattern.
     fn matches(&self, text: &[u8]) -> bool {
         let mut reached = vec![false; text.len() + 1];
@@ -75,7 +73,7 @@ impl Pattern {
 }
 
 impl Token {
-    /// Moves from the places that were reached to those that are reached now.
+    /// Advances the set of reached positions by one token.
     fn step(&self, text: &[u8], reached: &mut [bool]) {
         match self {
             Self::Byte(byte) => advance(text, reached, |next| next == *byte),
@@ -138,13 +136,13 @@ fn tokens(line: &[u8]) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Reads a class after its `[`; `None` if it has no end. Returns its length too.
+/// Parses a class after its `[`, and returns it with its length; `None` if it has no end.
 fn class(rest: &[u8]) -> Option<(Box<[bool; 256]>, usize)> {
     let mut set = Box::new([false; 256]);
     let negated = matches!(rest.first()?, b'!' | b'^');
     let start = usize::from(negated);
     let mut at = start;
-    // What a range would begin with.
+    // The start of a possible range.
     let mut before: Option<u8> = None;
     while rest.get(at)? != &b']' || at == start {
         if rest[at..].starts_with(b"[:") {
@@ -179,7 +177,7 @@ fn literal(rest: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Adds the bytes of a class that has a name.
+/// Adds the bytes of a named class.
 fn add_named(set: &mut [bool; 256], name: &[u8]) -> Option<()> {
     let is_in: fn(&u8) -> bool = match name {
         b"alnum" => u8::is_ascii_alphanumeric,

@@ -1,31 +1,31 @@
-//! A list of work that grows while it is done.
+//! A work queue that grows while it is processed.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::error::Result;
 
-/// Work for several threads, the newest first: what was found last is still warm,
-/// and the list stays short.
+/// Work for several threads, newest first: recently found directories are still in the
+/// cache, and the queue stays short.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct QueueState<T> {
     jobs: Vec<T>,
-    /// How many jobs are being done, and may bring more.
+    /// The number of running jobs, which may add more.
     running: usize,
     waiting: usize,
-    /// Whether a thread gave up.
+    /// Whether a thread failed.
     stopped: bool,
 }
 
 impl<T: Send> Queue<T> {
     pub(super) fn new(first: T) -> Self {
-        let state = State {
+        let state = QueueState {
             jobs: vec![first],
             running: 0,
             waiting: 0,
@@ -37,8 +37,8 @@ impl<T: Send> Queue<T> {
         }
     }
 
-    /// Lets `threads` threads work until nothing is left, and returns what each
-    /// brought back. The first failure ends it.
+    /// Runs `threads` threads until no work is left and returns the result of each. The
+    /// first failure stops all of them.
     pub(super) fn work<R: Send>(
         &self,
         threads: usize,
@@ -54,8 +54,8 @@ impl<T: Send> Queue<T> {
         })
     }
 
-    /// Takes a job; waits while others may still bring some. `None` when all is
-    /// done.
+    /// Takes a job, waiting while running jobs may add more. Returns `None` when
+    /// everything is done.
     pub(super) fn next(&self) -> Option<(T, Running<'_, T>)> {
         let mut state = self.lock();
         loop {
@@ -78,16 +78,16 @@ impl<T: Send> Queue<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A job that is being done.
+/// A running job.
 pub(super) struct Running<'a, T: Send>(&'a Queue<T>);
 
 impl<T: Send> Running<'_, T> {
-    /// Ends the job, with the work that it brought.
+    /// Ends the job and adds the work that it found.
     pub(super) fn finish(self, found: Vec<T>) {
         self.0.lock().jobs.extend(found);
     }
@@ -103,7 +103,7 @@ impl<T: Send> Drop for Running<'_, T> {
     }
 }
 
-/// Ends the others' work when a thread fails, also by a panic.
+/// Stops the other threads when a thread fails or panics.
 struct StopOnDrop<'a, T: Send>(&'a Queue<T>);
 
 impl<T: Send> Drop for StopOnDrop<'_, T> {
@@ -113,14 +113,13 @@ impl<T: Send> Drop for StopOnDrop<'_, T> {
     }
 }
 
-/// Does the same in several threads, this one among them, and returns what each
-/// brought back.
+/// Runs `worker` in several threads including this one and returns the result of each.
 pub(crate) fn in_parallel<R: Send>(
     threads: usize,
     worker: impl Fn() -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     thread::scope(|scope| {
-        // Where the system gives no more threads, fewer do the same.
+        // If the system refuses more threads, fewer do the work.
         let other = |_| thread::Builder::new().spawn_scoped(scope, &worker).ok();
         let others: Vec<_> = (1..threads.max(1)).filter_map(other).collect();
         let mut results = vec![worker()];

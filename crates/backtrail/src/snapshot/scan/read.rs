@@ -1,5 +1,5 @@
-//! Reading what changed: every file is opened, compared before and after, and
-//! hashed, by several threads.
+//! Reads changed files: each is opened, hashed, and compared before and after, by several
+//! threads.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::super::entry::{Kind, LeftOutReason};
-use super::look::{Item, State};
+use super::super::entry::{FileKind, SkippedReason};
+use super::inspect::{ItemState, ScanItem};
 use super::queue::in_parallel;
 use super::rules::Verdict;
 use super::sys::{self, Seen};
-use super::walk::{Found, Walk, Walked, join};
-use super::{ScanProgress, Sink, Step};
+use super::walk::{DirState, TreeWalk, WalkedDir, join};
+use super::{ScanProgress, ScanStep, Sink};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// A longer file is read piece by piece.
+/// Longer files are read piece by piece.
 const WHOLE: u64 = 2 * 1024 * 1024;
 /// How much one thread takes at a time.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
@@ -28,7 +28,7 @@ const BATCH_FILES: usize = 256;
 /// How much of a long file is read at a time.
 const PIECE: usize = 256 * 1024;
 
-/// A file to be read: the number of its directory, and its place in it.
+/// A file to be read: the number of its directory, and its position there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unread {
     pub(super) dir: u32,
@@ -36,24 +36,23 @@ pub(super) struct Unread {
     pub(super) size: u64,
 }
 
-/// What was read.
 #[derive(Debug, Clone, Copy, Default)]
 #[cfg_attr(not(test), expect(dead_code, reason = "tests ask what was read"))]
 pub(crate) struct Counts {
-    /// Files that were read.
+    /// The number of files read.
     pub(crate) files: u64,
-    /// Their bytes.
+    /// The bytes of those files.
     pub(crate) bytes: u64,
-    /// Directories whose names were read.
+    /// The number of directories whose names were read.
     pub(crate) dirs: u64,
 }
 
-/// Lists what is to be read.
-pub(super) fn unread(dirs: &[Walked]) -> Vec<Unread> {
+/// Lists the files to be read.
+pub(super) fn unread(dirs: &[WalkedDir]) -> Vec<Unread> {
     let mut all = Vec::new();
     for (dir, walked) in dirs.iter().enumerate() {
         for (item, found) in items(&walked.found).iter().enumerate() {
-            if let State::Unread(size) = found.state {
+            if let ItemState::Unread(size) = found.state {
                 let (dir, item) = (dir as u32, item as u32);
                 all.push(Unread { dir, item, size });
             }
@@ -62,31 +61,31 @@ pub(super) fn unread(dirs: &[Walked]) -> Vec<Unread> {
     all
 }
 
-fn items(found: &Found) -> &[Item] {
+fn items(found: &DirState) -> &[ScanItem] {
     match found {
-        Found::Changed(changed) => &changed.items,
-        Found::Replaced(item) => std::slice::from_ref(item),
+        DirState::Changed(changed) => &changed.items,
+        DirState::Replaced(item) => std::slice::from_ref(item),
         _ => &[],
     }
 }
 
-fn items_mut(found: &mut Found) -> &mut [Item] {
+fn items_mut(found: &mut DirState) -> &mut [ScanItem] {
     match found {
-        Found::Changed(changed) => &mut changed.items,
-        Found::Replaced(item) => std::slice::from_mut(item),
+        DirState::Changed(changed) => &mut changed.items,
+        DirState::Replaced(item) => std::slice::from_mut(item),
         _ => &mut [],
     }
 }
 
-/// Reads all that is to be read, and notes in `dirs` what it was.
+/// Reads all files and records their state in `dirs`.
 pub(super) fn read_all(
-    walk: &Walk<'_>,
-    dirs: &mut [Walked],
+    walk: &TreeWalk<'_>,
+    dirs: &mut [WalkedDir],
     mut all: Vec<Unread>,
     sink: &Sink<'_>,
 ) -> Result<Counts> {
     let batches = batches(&mut all);
-    let reading = Reading {
+    let reading = Reader {
         walk,
         dirs,
         sink,
@@ -98,14 +97,14 @@ pub(super) fn read_all(
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let threads = walk.options.threads.min(batches.len());
     let done = in_parallel(threads, || {
-        let mut hand = Hand::default();
+        let mut thread = ThreadState::default();
         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed))
             && !stop.load(Ordering::Relaxed)
         {
-            let read = reading.batch(batch.clone(), &mut hand);
+            let read = reading.batch(batch.clone(), &mut thread);
             read.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
         }
-        Ok(hand.done)
+        Ok(thread.done)
     })?;
     let counts = Counts {
         files: reading.files.load(Ordering::Relaxed),
@@ -118,8 +117,8 @@ pub(super) fn read_all(
     Ok(counts)
 }
 
-/// Cuts the list into what one thread takes at a time. Long files come first, so
-/// that none is begun when the others are done.
+/// Splits the list into batches for threads. Long files come first, so that none is
+/// started when the other threads are done.
 fn batches(all: &mut [Unread]) -> Vec<Range<usize>> {
     all.sort_by_key(|unread| std::cmp::Reverse(if unread.size > WHOLE { unread.size } else { 0 }));
     let mut batches = Vec::new();
@@ -137,10 +136,10 @@ fn batches(all: &mut [Unread]) -> Vec<Range<usize>> {
     batches
 }
 
-/// What all threads that read share.
-struct Reading<'a> {
-    walk: &'a Walk<'a>,
-    dirs: &'a [Walked],
+/// State shared by all reading threads.
+struct Reader<'a> {
+    walk: &'a TreeWalk<'a>,
+    dirs: &'a [WalkedDir],
     sink: &'a Sink<'a>,
     all: &'a [Unread],
     total_bytes: u64,
@@ -149,29 +148,29 @@ struct Reading<'a> {
 }
 
 /// A directory whose files are to be read.
-enum Opened {
+enum OpenedDir {
     Dir(OwnedFd),
     Gone,
-    /// It is there, and its files with it as far as anybody knows.
+    /// It exists, and so do its files as far as is known.
     Unreadable,
 }
 
-/// What one thread has in its hands.
+/// State of one thread.
 #[derive(Default)]
-struct Hand {
+struct ThreadState {
     buffer: Vec<u8>,
-    done: Vec<(Unread, State)>,
+    done: Vec<(Unread, ItemState)>,
 }
 
-impl Reading<'_> {
-    fn batch(&self, batch: Range<usize>, hand: &mut Hand) -> Result<()> {
-        let mut open: Option<(u32, Opened)> = None;
+impl Reader<'_> {
+    fn batch(&self, batch: Range<usize>, thread: &mut ThreadState) -> Result<()> {
+        let mut open: Option<(u32, OpenedDir)> = None;
         let (mut files, mut bytes) = (0, 0);
         for unread in &self.all[batch] {
             let dir = &self.dirs[unread.dir as usize];
-            // What became of a directory stands beside the directory's name.
+            // The state of a replaced directory is kept in its parent's item.
             let path = match dir.found {
-                Found::Replaced(_) => super::walk::split(&dir.path).0,
+                DirState::Replaced(_) => super::walk::split(&dir.path).0,
                 _ => &dir.path,
             };
             if open
@@ -182,30 +181,30 @@ impl Reading<'_> {
             }
             let item = &items(&dir.found)[unread.item as usize];
             let state = match &open {
-                Some((_, Opened::Dir(fd))) => self.file(fd, path, item, &mut hand.buffer)?,
-                Some((_, Opened::Unreadable)) => {
-                    State::left_out(LeftOutReason::Unreadable, Kind::File, unread.size)
+                Some((_, OpenedDir::Dir(fd))) => self.file(fd, path, item, &mut thread.buffer)?,
+                Some((_, OpenedDir::Unreadable)) => {
+                    ItemState::skipped(SkippedReason::Unreadable, FileKind::File, unread.size)
                 }
-                Some((_, Opened::Gone)) | None => State::Gone,
+                Some((_, OpenedDir::Gone)) | None => ItemState::Gone,
             };
             files += 1;
-            if let State::File { stamp, .. } = &state {
+            if let ItemState::File { stamp, .. } = &state {
                 bytes += stamp.size;
             }
-            hand.done.push((*unread, state));
+            thread.done.push((*unread, state));
         }
         self.count(files, bytes);
         Ok(())
     }
 
     /// Opens a directory again.
-    fn open_dir(&self, path: &[u8]) -> Result<Opened> {
+    fn open_dir(&self, path: &[u8]) -> Result<OpenedDir> {
         match self.walk.root.open_dir(path) {
-            Ok(fd) => Ok(Opened::Dir(fd)),
+            Ok(fd) => Ok(OpenedDir::Dir(fd)),
             Err(error) if sys::is_fatal(error) => Err(self.walk.fatal(path, error)),
-            // Something else stands there now, or in the place of one above.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Opened::Gone),
-            Err(_) => Ok(Opened::Unreadable),
+            // Something replaced it, or a directory above it.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(OpenedDir::Gone),
+            Err(_) => Ok(OpenedDir::Unreadable),
         }
     }
 
@@ -221,13 +220,19 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads one file until it holds still.
-    fn file(&self, dir: &OwnedFd, path: &[u8], item: &Item, buffer: &mut Vec<u8>) -> Result<State> {
+    /// Reads a file until it does not change while being read.
+    fn file(
+        &self,
+        dir: &OwnedFd,
+        path: &[u8],
+        item: &ScanItem,
+        buffer: &mut Vec<u8>,
+    ) -> Result<ItemState> {
         let mut size = 0;
         for _ in 0..sys::TRIES {
             let fd = match sys::open_file(dir, &*item.name) {
                 Ok(fd) => fd,
-                Err(Errno::NOENT) => return Ok(State::Gone),
+                Err(Errno::NOENT) => return Ok(ItemState::Gone),
                 Err(error) if sys::is_fatal(error) => {
                     return Err(self.walk.fatal(&join(path, item.name.to_bytes()), error));
                 }
@@ -237,7 +242,7 @@ impl Reading<'_> {
                 },
             };
             let Ok(before) = sys::seen(&fd) else { continue };
-            if before.kind != Kind::File {
+            if before.kind != FileKind::File {
                 match self.not_opened(dir, item, Errno::LOOP) {
                     Some(state) => return Ok(state),
                     None => continue,
@@ -245,7 +250,7 @@ impl Reading<'_> {
             }
             size = before.len();
             if let Some(reason) = self.walk.sizes().refuse(item.verdict, &before) {
-                return Ok(State::left_out(reason, Kind::File, size));
+                return Ok(ItemState::skipped(reason, FileKind::File, size));
             }
             self.step(path, &item.name);
             let file = File::from(fd);
@@ -255,63 +260,87 @@ impl Reading<'_> {
             };
             match read {
                 Ok(Some(content)) if is_still(&file, &before) => {
-                    return Ok(State::File {
+                    return Ok(ItemState::File {
                         stamp: before.stamp,
                         racy: before.is_racy(self.walk.horizon),
                         content,
                     });
                 }
                 Ok(_) => {}
-                Err(_) => return Ok(State::left_out(LeftOutReason::Unreadable, Kind::File, size)),
+                Err(_) => {
+                    return Ok(ItemState::skipped(
+                        SkippedReason::Unreadable,
+                        FileKind::File,
+                        size,
+                    ));
+                }
             }
         }
-        Ok(State::left_out(LeftOutReason::Unstable, Kind::File, size))
+        Ok(ItemState::skipped(
+            SkippedReason::Unstable,
+            FileKind::File,
+            size,
+        ))
     }
 
     fn step(&self, path: &[u8], name: &CStr) {
         if cfg!(test) {
             let path = join(path, name.to_bytes());
-            self.walk.options.step(Step::ReadFile, &path);
+            self.walk.options.step(ScanStep::ReadFile, &path);
         }
     }
 
-    /// Says what a name is that could not be opened as a file; `None` if it is one
-    /// now.
-    fn not_opened(&self, dir: &OwnedFd, item: &Item, error: Errno) -> Option<State> {
+    /// Returns the state of a name that could not be opened as a file; `None` if it is a
+    /// file now.
+    fn not_opened(&self, dir: &OwnedFd, item: &ScanItem, error: Errno) -> Option<ItemState> {
         let seen = match sys::seen_at(dir, &*item.name) {
             Ok(seen) => seen,
-            Err(Errno::NOENT) => return Some(State::Gone),
-            Err(_) => return Some(State::left_out(LeftOutReason::Unreadable, Kind::File, 0)),
+            Err(Errno::NOENT) => return Some(ItemState::Gone),
+            Err(_) => {
+                return Some(ItemState::skipped(
+                    SkippedReason::Unreadable,
+                    FileKind::File,
+                    0,
+                ));
+            }
         };
         match seen.kind {
-            Kind::File if error == Errno::LOOP => None,
-            Kind::File => Some(State::left_out(
-                LeftOutReason::Unreadable,
-                Kind::File,
+            FileKind::File if error == Errno::LOOP => None,
+            FileKind::File => Some(ItemState::skipped(
+                SkippedReason::Unreadable,
+                FileKind::File,
                 seen.len(),
             )),
-            // The walk is over; the next one looks into it.
-            Kind::Dir => Some(State::left_out(LeftOutReason::Unstable, Kind::Dir, 0)),
-            Kind::Link => self.link(dir, item, &seen),
-            kind => Some(State::left_out(LeftOutReason::Special, kind, 0)),
+            // The walk is over; the next scan will walk it.
+            FileKind::Dir => Some(ItemState::skipped(
+                SkippedReason::Unstable,
+                FileKind::Dir,
+                0,
+            )),
+            FileKind::Link => self.link(dir, item, &seen),
+            kind => Some(ItemState::skipped(SkippedReason::Special, kind, 0)),
         }
     }
 
-    fn link(&self, dir: &OwnedFd, item: &Item, seen: &Seen) -> Option<State> {
+    fn link(&self, dir: &OwnedFd, item: &ScanItem, seen: &Seen) -> Option<ItemState> {
         if matches!(item.verdict, Verdict::Excluded | Verdict::Inside) {
-            return Some(State::left_out(LeftOutReason::Ignored, Kind::Link, 0));
+            return Some(ItemState::skipped(
+                SkippedReason::Ignored,
+                FileKind::Link,
+                0,
+            ));
         }
         let target = sys::link_target(dir, &*item.name).ok()?;
-        Some(State::Link {
+        Some(ItemState::Link {
             stamp: seen.stamp,
             racy: seen.is_racy(self.walk.horizon),
             target,
         })
     }
 
-    /// Reads a file at once; `None` if it has not the length that it should have.
+    /// Reads a file at once; `None` if its length is not `size`.
     fn whole(&self, mut file: &File, size: u64, buffer: &mut Vec<u8>) -> Content {
-        // One more than there should be: a file that grew shows.
+        // One more byte than expected, to notice a file that grew.
         buffer.resize(size as usize + 1, 0);
         let mut len = 0;
         while len < buffer.len() {
@@ -328,7 +357,7 @@ impl Reading<'_> {
         let content = &buffer[..len];
         let id = match self.sink {
             Sink::Store(writer) => writer.put(content)?,
-            Sink::Look => ObjectId::of(content),
+            Sink::HashOnly => ObjectId::of(content),
         };
         Ok(Ok(Some(id)))
     }
@@ -338,13 +367,13 @@ impl Reading<'_> {
         let mut bounded = file.take(size + 1);
         let read = match self.sink {
             Sink::Store(writer) => writer.put_stream(&mut bounded)?,
-            Sink::Look => hash(&mut bounded, buffer),
+            Sink::HashOnly => hash(&mut bounded, buffer),
         };
         Ok(read.map(|(id, len)| (len == size).then_some(id)))
     }
 }
 
-/// What a file holds; the inner failure is the file's, the outer one the store's.
+/// A file's content. The inner error concerns the file, the outer one the store.
 type Content = Result<io::Result<Option<ObjectId>>>;
 
 fn hash(file: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<(ObjectId, u64)> {
@@ -360,7 +389,7 @@ fn hash(file: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<(ObjectId, u64
     }
 }
 
-/// Returns whether a file is as it was before it was read.
+/// Returns whether a file is unchanged since before it was read.
 fn is_still(file: &File, before: &Seen) -> bool {
     sys::seen(file).is_ok_and(|after| after.stamp == before.stamp)
 }

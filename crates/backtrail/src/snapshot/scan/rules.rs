@@ -1,7 +1,7 @@
-//! What ignore rules say about a name.
+//! Applies ignore rules to names.
 //!
-//! Each directory with rules of its own adds a layer. A layer's key stands for all
-//! that was read up to there: what was decided under the same key holds.
+//! Each directory with rules of its own adds a layer. A layer's key identifies all rules
+//! up to there: decisions made under the same key still hold.
 
 use std::ffi::{CStr, OsStr};
 use std::io;
@@ -15,28 +15,28 @@ use super::git;
 use super::matcher::Matcher;
 use super::sys;
 
-/// A longer file of rules is not read.
+/// Longer rule files are not read.
 pub(super) const LONGEST: u64 = 1024 * 1024;
 
-/// What rules say about a name.
+/// What the rules decide about a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Verdict {
-    /// Nothing names it.
+    /// No rule matches.
     #[default]
     Plain,
-    /// Git's rules, or `.ignore`, name it.
+    /// Git's rules or `.ignore` match it.
     Ignored,
-    /// `.backtrailignore` names it: it is never captured.
+    /// `.backtrailignore` matches it: it is never captured.
     Excluded,
-    /// Git's rules, or `.ignore`, name a directory that it is in.
+    /// Git's rules or `.ignore` match a directory that contains it.
     Inside,
-    /// Ignored in either way, and captured because it was before. No rule says so,
-    /// and the cache does not keep it.
+    /// Ignored in either way, but captured because it was before. This is not a rule's
+    /// decision and is not cached.
     Kept,
 }
 
 impl Verdict {
-    /// Returns what the next scan may know of it: what rules said.
+    /// Returns the verdict to cache: what the rules alone decide.
     pub(super) fn by_rules(self) -> Self {
         match self {
             Self::Kept => Self::Ignored,
@@ -44,7 +44,7 @@ impl Verdict {
         }
     }
 
-    /// Takes into account that something was captured before.
+    /// Returns the verdict for something that was captured before.
     pub(super) fn keep(self) -> Self {
         match self {
             Self::Ignored | Self::Inside => Self::Kept,
@@ -72,13 +72,13 @@ impl Origin {
         Self::Global,
     ];
 
-    /// Returns whether a repository inside another does not see the outer rules.
+    /// Returns whether these rules do not apply inside a nested repository.
     fn ends_at_repository(self) -> bool {
         matches!(self, Self::Git | Self::Exclude | Self::Global)
     }
 }
 
-/// Which names that matter here a directory has, as bits.
+/// Which special names a directory has, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RuleFiles(u8);
 
@@ -125,14 +125,14 @@ impl RuleFiles {
 
 /// One file of rules.
 #[derive(Debug)]
-struct Source {
+struct RuleFile {
     origin: Origin,
     text: Vec<u8>,
-    /// Compiled when something is to be decided for the first time.
+    /// Compiled when it is first needed.
     matcher: OnceLock<Matcher>,
 }
 
-impl Source {
+impl RuleFile {
     fn new(origin: Origin, text: Vec<u8>) -> Arc<Self> {
         let matcher = OnceLock::new();
         Arc::new(Self {
@@ -142,44 +142,44 @@ impl Source {
         })
     }
 
-    /// Returns whether the rules name a path (true), take it back (false), or say
-    /// nothing.
-    fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+    /// Returns whether the rules ignore a path (true), include it again (false), or do
+    /// not match.
+    fn decide(&self, path: &[u8], is_dir: bool) -> Option<bool> {
         let matcher = self.matcher.get_or_init(|| Matcher::new(&self.text));
-        matcher.says(path, is_dir)
+        matcher.decide(path, is_dir)
     }
 }
 
-/// Names a set of rules.
+/// Identifies a set of rules.
 pub(super) type RulesKey = [u8; 16];
 
-/// The rules for what is in one directory: its own, and all above.
+/// The rules for the contents of one directory: its own, and all above.
 #[derive(Debug)]
 pub(super) struct Rules {
     above: Option<Arc<Self>>,
     key: RulesKey,
-    /// How much of a path leads to this layer's directory.
+    /// The length of the path that leads to this layer's directory.
     base: usize,
     is_repository: bool,
-    /// Whether all this is in a directory that is ignored.
+    /// Whether this is inside an ignored directory.
     inside: bool,
-    sources: Vec<Arc<Source>>,
-    frame: Arc<Frame>,
+    sources: Vec<Arc<RuleFile>>,
+    frame: Arc<SharedRules>,
 }
 
-/// What all layers share.
+/// State shared by all layers.
 #[derive(Debug)]
-struct Frame {
+struct SharedRules {
     root: PathBuf,
-    /// The root's path beneath its repository, with a `/` after it unless empty.
+    /// The root's path beneath its repository, with a trailing `/` unless empty.
     prefix: Vec<u8>,
-    global: Option<Arc<Source>>,
+    global: Option<Arc<RuleFile>>,
 }
 
 impl Rules {
-    /// Makes the rules that hold around the root: the global ones, and those of
-    /// the directories above up to the repository's. `settings` is what else the
-    /// decisions depend on.
+    /// Creates the rules around the root: the global ones, and those of the directories
+    /// above, up to the repository's. `settings` is anything else the decisions depend
+    /// on.
     pub(super) fn around(
         root: &Path,
         global_excludes: Option<&Path>,
@@ -187,7 +187,7 @@ impl Rules {
     ) -> io::Result<Arc<Self>> {
         let global = match global_excludes {
             Some(path) => {
-                sys::read_path(path, LONGEST)?.map(|text| Source::new(Origin::Global, text))
+                sys::read_path(path, LONGEST)?.map(|text| RuleFile::new(Origin::Global, text))
             }
             None => None,
         };
@@ -197,7 +197,7 @@ impl Rules {
             [below.as_os_str().as_bytes(), b"/"].concat()
         });
         let settings = [settings, &prefix].concat();
-        let frame = Arc::new(Frame {
+        let frame = Arc::new(SharedRules {
             root: root.to_owned(),
             prefix,
             global: global.clone(),
@@ -233,11 +233,11 @@ impl Rules {
         for (name, origin) in FILES {
             let path = dir.join(OsStr::from_bytes(name.to_bytes()));
             if let Some(text) = sys::read_path(&path, LONGEST)? {
-                sources.push(Source::new(origin, text));
+                sources.push(RuleFile::new(origin, text));
             }
         }
         if is_top && let Some(text) = git::exclude_of_path(dir)? {
-            sources.push(Source::new(Origin::Exclude, text));
+            sources.push(RuleFile::new(Origin::Exclude, text));
         }
         Ok(self.with(base, is_top, sources))
     }
@@ -257,13 +257,13 @@ impl Rules {
             if files.has(n)
                 && let Some(text) = sys::read_beneath(dir, name, LONGEST)?
             {
-                sources.push(Source::new(*origin, text));
+                sources.push(RuleFile::new(*origin, text));
             }
         }
         if files.has_git() {
             let whole = || self.frame.root.join(OsStr::from_bytes(path));
             if let Some(text) = git::exclude_of(dir, whole)? {
-                sources.push(Source::new(Origin::Exclude, text));
+                sources.push(RuleFile::new(Origin::Exclude, text));
             }
         }
         let base = self.frame.prefix.len() + path.len() + usize::from(!path.is_empty());
@@ -274,13 +274,13 @@ impl Rules {
         self: &Arc<Self>,
         base: usize,
         is_repository: bool,
-        mut sources: Vec<Arc<Source>>,
+        mut sources: Vec<Arc<RuleFile>>,
     ) -> Arc<Self> {
         if sources.is_empty() && !is_repository {
             return self.clone();
         }
-        // The same text means something else in another directory. The cache is
-        // asked by path, so how far down the layer stands says which one it is.
+        // The same text means something else in another directory. The cache is keyed by
+        // path, so the depth of the layer identifies the directory.
         let place = (base as u64).to_le_bytes();
         let key = key(&self.key, is_repository, &place, &sources);
         if is_repository {
@@ -297,7 +297,7 @@ impl Rules {
         })
     }
 
-    /// Returns the rules for what is in a directory that is ignored.
+    /// Returns the rules for the contents of an ignored directory.
     pub(super) fn inside(self: &Arc<Self>) -> Arc<Self> {
         if self.inside {
             return self.clone();
@@ -329,13 +329,13 @@ impl Rules {
         }
         path.extend_from_slice(name);
         if self.inside {
-            return match self.says(Origin::Backtrail, &path, is_dir) {
+            return match self.decide(Origin::Backtrail, &path, is_dir) {
                 Some(true) => Verdict::Excluded,
                 _ => Verdict::Inside,
             };
         }
         for origin in Origin::ALL {
-            match self.says(origin, &path, is_dir) {
+            match self.decide(origin, &path, is_dir) {
                 Some(true) if origin == Origin::Backtrail => return Verdict::Excluded,
                 Some(true) => return Verdict::Ignored,
                 Some(false) => return Verdict::Plain,
@@ -345,8 +345,8 @@ impl Rules {
         Verdict::Plain
     }
 
-    /// Asks the rules of one origin, the nearest first.
-    fn says(&self, origin: Origin, path: &[u8], is_dir: bool) -> Option<bool> {
+    /// Applies the rules of one origin, the nearest first.
+    fn decide(&self, origin: Origin, path: &[u8], is_dir: bool) -> Option<bool> {
         let mut layer = Some(self);
         while let Some(rules) = layer {
             let below = path.get(rules.base..).unwrap_or_default();
@@ -354,7 +354,7 @@ impl Rules {
                 .sources
                 .iter()
                 .filter(|source| source.origin == origin);
-            if let Some(said) = own.find_map(|source| source.says(below, is_dir)) {
+            if let Some(said) = own.find_map(|source| source.decide(below, is_dir)) {
                 return Some(said);
             }
             if rules.is_repository && origin.ends_at_repository() {
@@ -370,7 +370,7 @@ fn key<'a>(
     above: &RulesKey,
     is_repository: bool,
     settings: &[u8],
-    sources: impl IntoIterator<Item = &'a Arc<Source>>,
+    sources: impl IntoIterator<Item = &'a Arc<RuleFile>>,
 ) -> RulesKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(above);

@@ -1,22 +1,22 @@
-//! Promise: what git would ignore is ignored, `.ignore` and `.backtrailignore` have
-//! their say, and rules take effect in the next scan whoever changed them.
+//! Scans ignore what git ignores, honour `.ignore` and `.backtrailignore`, and apply
+//! changed rules in the next scan.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
-use super::super::entry::LeftOutReason;
-use super::kit_tests::{Place, Thing};
+use super::super::entry::SkippedReason;
+use super::testing::{TestWorkspace, Thing};
 
-fn place() -> Place {
-    let mut place = Place::new();
+fn place() -> TestWorkspace {
+    let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place
 }
 
 /// Returns the small files that were captured although they are ignored.
-fn ignored(place: &mut Place) -> Vec<String> {
+fn ignored(place: &mut TestWorkspace) -> Vec<String> {
     let things = place.things();
     let found = things
         .iter()
@@ -26,8 +26,8 @@ fn ignored(place: &mut Place) -> Vec<String> {
         .collect()
 }
 
-fn left_out(place: &mut Place) -> Vec<String> {
-    place.names(Some(LeftOutReason::Ignored))
+fn skipped(place: &mut TestWorkspace) -> Vec<String> {
+    place.names(Some(SkippedReason::Ignored))
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn ignored_directories_are_left_out_and_small_files_kept() {
     place.write("small.log", "0123456789");
     place.write("large.log", "0123456789a");
     place.write(".env", "KEY=1");
-    assert_eq!(left_out(&mut place), ["large.log", "src/target", "target"]);
+    assert_eq!(skipped(&mut place), ["large.log", "src/target", "target"]);
     assert_eq!(ignored(&mut place), [".env", "small.log"]);
     assert_eq!(
         place.names(None),
@@ -59,11 +59,11 @@ fn the_deepest_rule_wins_and_may_take_back() {
     place.write("a/b/keep.log", "x");
     place.write("a/only-here", "x");
     place.write("only-here", "x");
-    // What is in an ignored directory cannot be taken back.
+    // Nothing in an ignored directory can be included again.
     place.write("build/.gitignore", "!*\n");
     place.write("build/keep", "x");
     assert_eq!(ignored(&mut place), ["a/other.log", "only-here"]);
-    assert_eq!(left_out(&mut place), ["build"]);
+    assert_eq!(skipped(&mut place), ["build"]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn each_kind_of_rule_has_its_rank() {
         ignored(&mut place),
         ["1.exclude", "1.git", "1.global", "1.ignore", "1.x"]
     );
-    assert_eq!(left_out(&mut place), ["1.b", "1.backtrail"]);
+    assert_eq!(skipped(&mut place), ["1.b", "1.backtrail"]);
     fs::write(&global, "").unwrap();
     assert_eq!(ignored(&mut place), ["1.exclude", "1.git", "1.ignore"]);
     place.write(".git/info/exclude", "");
@@ -108,9 +108,9 @@ fn our_own_rules_include_what_git_ignores() {
     let mut place = place();
     place.write(".gitignore", "dist/\n");
     place.write("dist/out", "x");
-    assert_eq!(left_out(&mut place), ["dist"]);
+    assert_eq!(skipped(&mut place), ["dist"]);
     place.write(".backtrailignore", "!dist/\n");
-    assert_eq!(left_out(&mut place), [""; 0]);
+    assert_eq!(skipped(&mut place), [""; 0]);
     assert_eq!(
         place.names(None),
         [".backtrailignore", ".gitignore", "dist/out"]
@@ -126,11 +126,11 @@ fn rules_that_change_take_effect_at_once() {
     let before = place.scan();
     place.write(".gitignore", "*.log\n");
     assert_eq!(ignored(&mut place), ["a/b/file.log"]);
-    // The same length, and at once.
+    // The same length, immediately afterwards.
     place.write(".gitignore", "*.txt\n");
     assert_eq!(ignored(&mut place), ["a/b/file.txt"]);
     place.write(".gitignore", "a/\n");
-    assert_eq!(left_out(&mut place), ["a"]);
+    assert_eq!(skipped(&mut place), ["a"]);
     fs::remove_file(place.at(".gitignore")).unwrap();
     assert_eq!(ignored(&mut place), [""; 0]);
     assert_eq!(place.scan().id, before.id);
@@ -142,11 +142,11 @@ fn rules_that_move_to_another_directory_take_effect_at_once() {
     place.write("a/b/c/out/f", "x");
     place.write("a/b/c/x", "x");
     place.write("a/.gitignore", "/b/c/out/\n");
-    assert_eq!(left_out(&mut place), ["a/b/c/out"]);
+    assert_eq!(skipped(&mut place), ["a/b/c/out"]);
     fs::rename(place.at("a/.gitignore"), place.at("a/b/.gitignore")).unwrap();
-    assert_eq!(left_out(&mut place), [""; 0]);
+    assert_eq!(skipped(&mut place), [""; 0]);
     fs::rename(place.at("a/b/.gitignore"), place.at("a/.gitignore")).unwrap();
-    assert_eq!(left_out(&mut place), ["a/b/c/out"]);
+    assert_eq!(skipped(&mut place), ["a/b/c/out"]);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn new_rules_read_no_file_again_that_is_known() {
     place.scan();
     place.write(".gitignore", "*.log\n");
     let scanned = place.scan();
-    // Only the file of rules itself.
+    // Only the rule file itself.
     assert_eq!(scanned.counts.files, 1);
     assert_eq!(ignored(&mut place).len(), 20);
 }
@@ -187,14 +187,14 @@ fn a_repository_inside_has_its_own_rules() {
         "outer/a.log",
     ];
     assert_eq!(ignored(&mut place), names);
-    assert_eq!(left_out(&mut place), ["vendored"]);
+    assert_eq!(skipped(&mut place), ["vendored"]);
     assert_eq!(
-        place.names(Some(LeftOutReason::Git)),
+        place.names(Some(SkippedReason::Git)),
         [".git", "inner/.git"]
     );
-    // Git's own is not counted among what is left out.
-    assert_eq!(place.scan().root.totals.left_out, 1);
-    assert_eq!(place.scan().left_out.len(), 1);
+    // `.git` is not counted among the skipped entries.
+    assert_eq!(place.scan().root.totals.skipped, 1);
+    assert_eq!(place.scan().skipped.len(), 1);
 }
 
 #[test]
@@ -209,8 +209,8 @@ fn a_worktree_finds_the_rules_of_its_repository() {
     place.write(".git", pointer);
     place.write("a.e", "x");
     assert_eq!(ignored(&mut place), ["a.e"]);
-    assert_eq!(place.names(Some(LeftOutReason::Git)), [".git"]);
-    // A submodule says a path from where it is.
+    assert_eq!(place.names(Some(SkippedReason::Git)), [".git"]);
+    // A submodule names a path relative to itself.
     place.write("sub/.git", "gitdir: ../../main/.git\n");
     place.write("sub/b.e", "x");
     assert_eq!(ignored(&mut place), ["a.e", "sub/b.e"]);
@@ -229,7 +229,7 @@ fn a_workspace_inside_a_repository_obeys_the_rules_above() {
         place.write(name, "x");
     }
     assert_eq!(ignored(&mut place), ["a.e", "a.log", "anchored"]);
-    // A repository of its own does not look above.
+    // A repository of its own ignores the rules above.
     place.write(".git/HEAD", "x");
     assert_eq!(ignored(&mut place), [""; 0]);
 }
@@ -255,7 +255,7 @@ fn a_link_that_is_ignored_is_captured_unless_we_are_told_not_to() {
     std::os::unix::fs::symlink("nowhere", place.at("link")).unwrap();
     assert_eq!(place.names(None), [".gitignore", "link"]);
     place.write(".backtrailignore", "link\n");
-    assert_eq!(left_out(&mut place), ["link"]);
+    assert_eq!(skipped(&mut place), ["link"]);
 }
 
 #[test]
@@ -268,12 +268,13 @@ fn one_rule_too_many_costs_no_other_rule() {
         place.write(".gitignore", format!("target/\n{much}\n*.log\n"));
         place.write("target/out", "x");
         place.write("a.log", "x");
-        assert_eq!(left_out(&mut place), ["target"]);
+        assert_eq!(skipped(&mut place), ["target"]);
         assert_eq!(ignored(&mut place), ["a.log"]);
     }
 }
 
-/// Rules that other programs take otherwise than git, each against git itself.
+/// Rules that other programs interpret differently from git, each compared with git
+/// itself.
 #[test]
 fn git_agrees_about_odd_rules() {
     if Command::new("git").arg("--version").output().is_err() {
@@ -357,7 +358,7 @@ fn git_agrees_about_odd_rules() {
         for name in names {
             let path = place.root().join(OsStr::from_bytes(name));
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            // Some stand for a directory here, and for a file there.
+            // Some names are directories in one place and files in another.
             fs::write(path, "x").unwrap_or_default();
         }
         place.write(".gitignore", rule);
@@ -369,7 +370,7 @@ fn git_agrees_about_odd_rules() {
     assert!(differ.is_empty(), "rule, found, expected: {differ:#?}");
 }
 
-/// Random rules in random places, against git itself.
+/// Random rules in random places, compared with git itself.
 #[test]
 fn git_agrees_about_random_rules() {
     if Command::new("git").arg("--version").output().is_err() {
@@ -430,8 +431,8 @@ fn git_agrees_about_random_rules() {
     }
 }
 
-/// Returns the files that no rule names.
-fn plain(place: &mut Place) -> Vec<String> {
+/// Returns the files that no rule matches.
+fn plain(place: &mut TestWorkspace) -> Vec<String> {
     let things = place.things();
     let plain = |(path, thing): (&Vec<u8>, &Thing)| {
         let plain = matches!(thing, Thing::File { ignored: false, .. });
@@ -443,7 +444,7 @@ fn plain(place: &mut Place) -> Vec<String> {
 }
 
 /// Returns the files that git does not ignore.
-fn not_ignored(place: &Place) -> Vec<String> {
+fn not_ignored(place: &TestWorkspace) -> Vec<String> {
     let args = ["ls-files", "-z", "--others", "--exclude-standard"];
     let output = git(place, &args);
     let names = output
@@ -454,7 +455,7 @@ fn not_ignored(place: &Place) -> Vec<String> {
     names
 }
 
-fn git(place: &Place, args: &[&str]) -> Vec<u8> {
+fn git(place: &TestWorkspace, args: &[&str]) -> Vec<u8> {
     let mut command = Command::new("git");
     command
         .env("GIT_CONFIG_GLOBAL", "/dev/null")

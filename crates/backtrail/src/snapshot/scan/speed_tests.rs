@@ -1,12 +1,13 @@
-//! Figures, by hand: `cargo test --release -p backtrail speed -- --ignored --nocapture`.
+//! Measurements, run by hand: `cargo test --release -p backtrail speed -- --ignored
+//! --nocapture`.
 
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use super::kit_tests::Place;
 use super::queue::Queue;
 use super::sys::{self, Names, Root};
+use super::testing::TestWorkspace;
 use super::{Sink, StatCache, scan};
 use crate::time::Timestamp;
 
@@ -30,7 +31,7 @@ fn fill(root: &Path, dirs: usize, per_dir: usize, size: usize) {
     }
 }
 
-/// Opens every directory and looks at every name, in two threads: the floor.
+/// Opens every directory and inspects every name in two threads: the lower bound.
 fn bare_walk(root: &Path) -> usize {
     let root = Root::open(root).unwrap();
     let queue = Queue::new(Vec::new());
@@ -43,7 +44,7 @@ fn bare_walk(root: &Path) -> usize {
             let mut found = Vec::new();
             for (name, _) in names.iter() {
                 count += 1;
-                if sys::seen_at(&fd, name).unwrap().kind == super::super::entry::Kind::Dir {
+                if sys::seen_at(&fd, name).unwrap().kind == super::super::entry::FileKind::Dir {
                     found.push(super::walk::join(&path, name.to_bytes()).into_vec());
                 }
             }
@@ -54,8 +55,8 @@ fn bare_walk(root: &Path) -> usize {
     parts.unwrap().into_iter().sum()
 }
 
-/// Does several things by turns, and returns the best time of each: what else the
-/// machine does meets all of them.
+/// Runs several functions in turns and returns the best time of each, so that other load
+/// on the machine affects all of them.
 fn best<const N: usize>(rounds: usize, mut what: [&mut dyn FnMut(); N]) -> [f64; N] {
     let mut best = [f64::MAX; N];
     for _ in 0..rounds {
@@ -72,11 +73,11 @@ fn best<const N: usize>(rounds: usize, mut what: [&mut dyn FnMut(); N]) -> [f64;
 #[ignore = "a measurement, not a promise"]
 fn speed_of_scans() {
     for (dirs, per_dir) in [(5000, 12), (500, 12), (1, 10_000)] {
-        let mut place = Place::new();
+        let mut place = TestWorkspace::new();
         place.later_millis = 3_600_000;
         let root = place.root();
         fill(&root, dirs, per_dir, 10_000);
-        let [first] = best(2, [&mut || drop(place.look_afresh())]);
+        let [first] = best(2, [&mut || drop(place.scan_fresh())]);
         place.scan();
         let bytes = place.cache.encode().to_vec();
         let known = StatCache::decode(bytes.clone()).unwrap();
@@ -88,7 +89,7 @@ fn speed_of_scans() {
                 &mut || assert!(bare_walk(&root) > 0),
                 &mut || assert!(StatCache::decode(bytes.clone()).is_some()),
                 &mut || {
-                    let scanned = scan(&root, &options, &known, Sink::Look, now).unwrap();
+                    let scanned = scan(&root, &options, &known, Sink::HashOnly, now).unwrap();
                     assert_eq!(scanned.counts.files, 0);
                 },
                 &mut || drop(place.try_scan().unwrap()),

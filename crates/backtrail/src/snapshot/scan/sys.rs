@@ -1,8 +1,7 @@
-//! The workspace's files, as the system shows them.
+//! System calls for reading the workspace's files.
 //!
-//! Everything is reached from a handle on the root, beneath it and without
-//! following a link: a name that is swapped for a link while the scan goes on leads
-//! nowhere.
+//! Everything is opened relative to a handle on the root, beneath it and without
+//! following links: a name that is replaced by a link during the scan leads nowhere.
 
 use std::ffi::CStr;
 use std::io;
@@ -15,43 +14,43 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::super::entry::Kind;
+use super::super::entry::FileKind;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A path that is longer is opened in pieces: the system takes no more at once.
+/// Longer paths are opened in parts, because the system limits the length.
 const LONGEST_PATH: usize = 4000;
 
-/// How often what moved under a call is tried again.
+/// How often a call is retried if something moved meanwhile.
 pub(crate) const TRIES: usize = 3;
 
-/// What tells whether a file is still the one that was read.
+/// Identifies a version of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Stamp {
     pub(crate) ino: u64,
     pub(crate) size: u64,
-    /// Nanoseconds, modulo 2^64: they are compared, never ordered.
+    /// Nanoseconds, modulo 2^64: compared, never ordered.
     pub(crate) mtime: u64,
     pub(crate) ctime: u64,
     /// All twelve permission bits.
     pub(crate) mode: u32,
 }
 
-/// What the system says about a name or a handle.
+/// The metadata of a name or a handle.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileKind,
     pub(crate) dev: u64,
     pub(crate) stamp: Stamp,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// The later of the two times, in seconds and nanoseconds.
+    /// The later of both times, in seconds and nanoseconds.
     newest: (i64, i64),
 }
 
-/// The latest time at which a file may have changed and still be told by its times.
+/// The latest time of change at which a file's times can be trusted.
 ///
-/// What is younger may be changed once more within one tick of the file system's
-/// clock, and look the same.
+/// A file changed more recently may change again within one tick of the file system's
+/// clock and look the same.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Horizon(i64, i64);
 
@@ -91,37 +90,37 @@ impl Seen {
         }
     }
 
-    /// Returns whether its times are too young to tell a later change.
+    /// Returns whether its times are too recent to detect a later change.
     pub(crate) fn is_racy(&self, horizon: Horizon) -> bool {
         self.newest > (horizon.0, horizon.1)
     }
 
-    /// Returns the length of a file, 0 of anything else.
+    /// Returns the length of a file; 0 for anything else.
     pub(crate) fn len(&self) -> u64 {
         match self.kind {
-            Kind::File => self.stamp.size,
+            FileKind::File => self.stamp.size,
             _ => 0,
         }
     }
 }
 
-fn kind_of(kind: FileType) -> Kind {
+fn kind_of(kind: FileType) -> FileKind {
     match kind {
-        FileType::RegularFile => Kind::File,
-        FileType::Symlink => Kind::Link,
-        FileType::Directory => Kind::Dir,
-        FileType::Socket => Kind::Socket,
-        FileType::Fifo => Kind::Fifo,
-        _ => Kind::Device,
+        FileType::RegularFile => FileKind::File,
+        FileType::Symlink => FileKind::Link,
+        FileType::Directory => FileKind::Dir,
+        FileType::Socket => FileKind::Socket,
+        FileType::Fifo => FileKind::Fifo,
+        _ => FileKind::Device,
     }
 }
 
-/// A handle on the workspace's topmost directory.
+/// A handle on the workspace's root directory.
 #[derive(Debug)]
 pub(crate) struct Root {
     pub(crate) fd: OwnedFd,
     pub(crate) dev: u64,
-    /// Whether the system opens a path beneath a handle in one step.
+    /// Whether the system can open a path beneath a handle in one call.
     whole: AtomicBool,
 }
 
@@ -160,8 +159,8 @@ impl Root {
     }
 }
 
-/// Opens a workspace's topmost directory. Its path was found without links: one in
-/// its place now leads somewhere that nobody named.
+/// Opens a workspace's root directory. Its path was resolved without links, so a link in
+/// its place now is not followed.
 pub(crate) fn open_root(path: &Path) -> Result<OwnedFd> {
     let flags = DIRECTORY | OFlags::NOFOLLOW;
     rustix::fs::open(path, flags, Mode::empty()).map_err(|error| root_lost(path, error))
@@ -171,7 +170,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// Opens a path beneath a handle in one step.
+/// Opens a path beneath a handle in one call.
 fn open_whole(dir: &OwnedFd, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH
         | ResolveFlags::NO_SYMLINKS
@@ -180,7 +179,7 @@ fn open_whole(dir: &OwnedFd, path: &[u8], flags: OFlags) -> rustix::io::Result<O
     let mut tries = 0;
     loop {
         match rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve) {
-            // Something was renamed meanwhile; the system asks to be asked again.
+            // Something was renamed meanwhile; the call must be repeated.
             Err(Errno::AGAIN | Errno::INTR) if tries < 100 => tries += 1,
             done => return done,
         }
@@ -198,39 +197,38 @@ fn open_steps(dir: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
     held.ok_or(Errno::NOENT)
 }
 
-/// Looks at a handle.
+/// Returns the metadata of a handle.
 pub(crate) fn seen(fd: impl AsFd) -> rustix::io::Result<Seen> {
     rustix::fs::fstat(fd).map(|stat| Seen::new(&stat))
 }
 
-/// Looks at a name in a directory, and not through it.
+/// Returns the metadata of a name in a directory, without following links.
 pub(crate) fn seen_at(dir: impl AsFd, name: impl Arg) -> rustix::io::Result<Seen> {
     rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Seen::new(&stat))
 }
 
-/// Looks at a path as the whole system knows it.
+/// Returns the metadata of a path.
 pub(super) fn seen_path(path: &Path) -> rustix::io::Result<Seen> {
     rustix::fs::stat(path).map(|stat| Seen::new(&stat))
 }
 
-/// Returns where a link leads.
 pub(crate) fn link_target(dir: impl AsFd, name: impl Arg) -> rustix::io::Result<Box<[u8]>> {
     let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
     Ok(target.into_bytes().into_boxed_slice())
 }
 
-/// Opens a file to read it: never through a link, never waiting for a writer.
+/// Opens a file for reading, without following links or waiting for a writer.
 pub(crate) fn open_file(dir: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
-        // Only a file's owner may leave its time of access alone.
+        // Only a file's owner may suppress updates of its access time.
         Err(Errno::PERM) => rustix::fs::openat(&dir, name, flags, Mode::empty()),
         done => done,
     }
 }
 
-/// Reads a small regular file beneath a directory whole, through no link.
-/// `None` where there is none, or it is longer than `longest`.
+/// Reads a small regular file beneath a directory, without following links. `None` if
+/// there is none, or if it is longer than `longest`.
 pub(super) fn read_beneath(
     dir: &OwnedFd,
     path: &CStr,
@@ -250,8 +248,8 @@ pub(crate) fn read_path(path: &Path, longest: u64) -> io::Result<Option<Vec<u8>>
     read_opened(rustix::fs::open(path, flags, Mode::empty()), longest)
 }
 
-/// Reads what was opened, or says why not; only what would open nothing else
-/// either is a failure.
+/// Reads an opened file. Errors about the file itself mean that there is none; only fatal
+/// ones are returned.
 fn read_opened(opened: rustix::io::Result<OwnedFd>, longest: u64) -> io::Result<Option<Vec<u8>>> {
     let fd = match opened {
         Ok(fd) => fd,
@@ -259,7 +257,7 @@ fn read_opened(opened: rustix::io::Result<OwnedFd>, longest: u64) -> io::Result<
         Err(_) => return Ok(None),
     };
     match seen(&fd) {
-        Ok(seen) if seen.kind == Kind::File && seen.stamp.size <= longest => {}
+        Ok(seen) if seen.kind == FileKind::File && seen.stamp.size <= longest => {}
         _ => return Ok(None),
     }
     let mut bytes = Vec::new();
@@ -270,13 +268,13 @@ fn read_opened(opened: rustix::io::Result<OwnedFd>, longest: u64) -> io::Result<
     }
 }
 
-/// Returns whether an error is about this process or machine, and not about the
-/// file: to leave the file out for it would hide it.
+/// Returns whether an error concerns this process or machine and not the file. Skipping
+/// the file would hide such an error.
 pub(crate) fn is_fatal(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
-/// Says what to do about an error that is not about the file.
+/// Describes a fatal error and how to solve it.
 pub(super) fn fatal(path: &Path, error: Errno) -> Error {
     let doing = match error {
         Errno::MFILE => "cannot open more files; raise the limit (`ulimit -n`), then do it again",
@@ -286,9 +284,9 @@ pub(super) fn fatal(path: &Path, error: Errno) -> Error {
     Error::io(doing, path, error.into())
 }
 
-/// Returns how many bytes may still be written where `path` is.
+/// Returns how many bytes can still be written at `path`.
 pub(super) fn free_space(path: &Path) -> Result<u64> {
-    // The store may not be there yet; the nearest directory that is will hold it.
+    // The store may not exist yet; the nearest existing directory will hold it.
     let mut at = path;
     loop {
         match rustix::fs::statvfs(at) {
@@ -302,7 +300,7 @@ pub(super) fn free_space(path: &Path) -> Result<u64> {
     }
 }
 
-/// The names in a directory, in the order of their bytes.
+/// The names in a directory, in byte order.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Names, each followed by a NUL.
@@ -314,7 +312,7 @@ pub(crate) struct Names {
 impl Names {
     const BUFFER: usize = 64 * 1024;
 
-    /// Reads the names of a directory anew.
+    /// Replaces the names with those of a directory.
     pub(crate) fn read(&mut self, dir: &OwnedFd) -> rustix::io::Result<()> {
         self.bytes.clear();
         self.found.clear();
@@ -334,13 +332,13 @@ impl Names {
         let bytes = &self.bytes;
         let name = |(at, len, _): &(u32, u32, FileType)| &bytes[*at as usize..][..*len as usize];
         self.found.sort_unstable_by(|a, b| name(a).cmp(name(b)));
-        // A name may be given twice while the directory changes.
+        // A name may be returned twice while the directory changes.
         self.found.dedup_by(|a, b| name(a) == name(b));
         Ok(())
     }
 
-    /// Returns the names, and what each is where the directory says so.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&CStr, Option<Kind>)> {
+    /// Returns the names, with their kinds where the directory listing has them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&CStr, Option<FileKind>)> {
         self.found.iter().filter_map(|(at, len, kind)| {
             let name = &self.bytes[*at as usize..][..*len as usize];
             let kind = (*kind != FileType::Unknown).then(|| kind_of(*kind));
@@ -351,11 +349,11 @@ impl Names {
     }
 }
 
-/// Makes the error that a workspace's root is not there as a directory.
+/// Creates the error for a workspace root that is not a directory.
 pub(crate) fn root_lost(path: &Path, error: Errno) -> Error {
     let is_link = || {
         let stat = rustix::fs::lstat(path);
-        stat.is_ok_and(|stat| Seen::new(&stat).kind == Kind::Link)
+        stat.is_ok_and(|stat| Seen::new(&stat).kind == FileKind::Link)
     };
     match error {
         Errno::NOTDIR | Errno::LOOP if is_link() => {

@@ -1,7 +1,7 @@
-//! The walk: every directory is opened, every name looked at, by several threads.
+//! The walk: opens every directory and inspects every name, by several threads.
 //!
-//! Nothing is hashed here. A directory that did not change since the last scan is
-//! not read again, its names are known.
+//! Nothing is hashed here. A directory that is unchanged since the last scan is not read
+//! again, because its names are known.
 
 use std::ffi::{CStr, OsStr};
 use std::iter::Peekable;
@@ -13,54 +13,54 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::super::entry::{Kind, LeftOutReason};
-use super::cache::{Entries, Known, Record, StatCache, What};
-use super::look::{Here, Item, Looked, Sizes, State};
+use super::super::entry::{FileKind, SkippedReason};
+use super::cache::{CachedDir, CachedEntries, CachedEntry, CachedNode, StatCache};
+use super::inspect::{Inspected, InspectedDir, ItemState, ScanItem, Sizes};
 use super::queue::Queue;
 use super::rules::{RuleFiles, Rules, RulesKey, Verdict};
 use super::sys::{self, Horizon, Names, Root, Seen, Stamp};
-use super::{ScanOptions, Step};
+use super::{ScanOptions, ScanStep};
 use crate::error::{Error, Result};
 
 /// A directory as the walk found it.
 #[derive(Debug, Default)]
-pub(super) struct Walked {
+pub(super) struct WalkedDir {
     pub(super) path: Box<[u8]>,
-    /// Its number in the cache, if the cache knew it.
+    /// Its number in the cache, if cached.
     pub(super) record: Option<u32>,
-    pub(super) found: Found,
+    pub(super) found: DirState,
 }
 
 #[derive(Debug, Default)]
-pub(super) enum Found {
+pub(super) enum DirState {
     #[default]
     Gone,
-    LeftOut(LeftOutReason),
+    Skipped(SkippedReason),
     /// It is something else now.
-    Replaced(Item),
-    /// All but its directories, which have these numbers, is as the cache has it.
+    Replaced(ScanItem),
+    /// Everything except its subdirectories, which have these numbers, is as cached.
     Same(Vec<u32>),
-    Changed(Changed),
+    Changed(ChangedDir),
 }
 
 #[derive(Debug)]
-pub(super) struct Changed {
+pub(super) struct ChangedDir {
     pub(super) stamp: Stamp,
     pub(super) racy: bool,
     pub(super) files: RuleFiles,
     pub(super) key: RulesKey,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<ScanItem>,
 }
 
-/// A directory to be looked into.
+/// A directory to be walked.
 #[derive(Debug)]
 pub(super) struct Job {
     number: u32,
     path: Box<[u8]>,
     record: Option<u32>,
-    /// What holds for its own name.
+    /// The rules for its own name.
     rules: Arc<Rules>,
-    /// It is ignored, and looked into for what was captured of it.
+    /// It is ignored, but walked for entries that were captured before.
     kept: bool,
 }
 
@@ -71,14 +71,14 @@ impl Job {
     }
 }
 
-/// The directories that were found in one.
+/// The subdirectories found in a directory.
 pub(super) struct Jobs<'a> {
-    walk: &'a Walk<'a>,
+    walk: &'a TreeWalk<'a>,
     found: Vec<Job>,
 }
 
 impl Jobs<'_> {
-    /// Adds a directory, and returns its number.
+    /// Adds a directory and returns its number.
     pub(super) fn add(
         &mut self,
         (dir, name): (&[u8], &CStr),
@@ -102,7 +102,6 @@ impl Jobs<'_> {
     }
 }
 
-/// Joins a directory's path and a name.
 pub(super) fn join(dir: &[u8], name: &[u8]) -> Box<[u8]> {
     match dir {
         b"" => name.into(),
@@ -110,8 +109,8 @@ pub(super) fn join(dir: &[u8], name: &[u8]) -> Box<[u8]> {
     }
 }
 
-/// What all threads of a walk share.
-pub(super) struct Walk<'a> {
+/// State shared by all threads of a walk.
+pub(super) struct TreeWalk<'a> {
     pub(super) root: &'a Root,
     pub(super) path: &'a Path,
     pub(super) options: &'a ScanOptions,
@@ -123,13 +122,13 @@ pub(super) struct Walk<'a> {
     seen: AtomicU64,
 }
 
-/// What a walk found: every directory before those in it.
-pub(super) struct Tree {
-    pub(super) dirs: Vec<Walked>,
+/// The result of a walk: every directory comes before those in it.
+pub(super) struct WalkedTree {
+    pub(super) dirs: Vec<WalkedDir>,
     pub(super) dirs_read: u64,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> TreeWalk<'a> {
     pub(super) fn new(
         root: &'a Root,
         path: &'a Path,
@@ -150,8 +149,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks the whole tree.
-    pub(super) fn run(&self) -> Result<Tree> {
+    pub(super) fn run(&self) -> Result<WalkedTree> {
         let settings = [
             self.options.cap.to_le_bytes(),
             self.options.small_ignored.to_le_bytes(),
@@ -179,7 +177,7 @@ impl<'a> Walk<'a> {
             Ok((done, dirs_read))
         })?;
         let mut dirs_read = 0;
-        let mut dirs: Vec<Option<Walked>> = Vec::new();
+        let mut dirs: Vec<Option<WalkedDir>> = Vec::new();
         dirs.resize_with(self.next.load(Ordering::Relaxed) as usize, || None);
         for (done, read) in parts {
             dirs_read += read;
@@ -187,21 +185,21 @@ impl<'a> Walk<'a> {
                 dirs[number as usize] = Some(walked);
             }
         }
-        // A number without a directory was given on the word of a broken cache.
+        // A number without a directory came from a broken cache.
         let dirs = dirs.into_iter().map(Option::unwrap_or_default);
-        Ok(Tree {
+        Ok(WalkedTree {
             dirs: dirs.collect(),
             dirs_read,
         })
     }
 
-    fn dir(&self, job: Job, names: &mut Names, read: &mut u64) -> Result<(Walked, Vec<Job>)> {
+    fn dir(&self, job: Job, names: &mut Names, read: &mut u64) -> Result<(WalkedDir, Vec<Job>)> {
         let mut jobs = Jobs {
             walk: self,
             found: Vec::new(),
         };
         let found = self.found(&job, names, read, &mut jobs)?;
-        let walked = Walked {
+        let walked = WalkedDir {
             path: job.path,
             record: job.record,
             found,
@@ -215,59 +213,61 @@ impl<'a> Walk<'a> {
         names: &mut Names,
         read: &mut u64,
         jobs: &mut Jobs<'_>,
-    ) -> Result<Found> {
+    ) -> Result<DirState> {
         for _ in 0..sys::TRIES {
-            self.options.step(Step::OpenDir, &job.path);
+            self.options.step(ScanStep::OpenDir, &job.path);
             match self.root.open_dir(&job.path) {
                 Ok(fd) => return self.opened(&fd, job, names, read, jobs),
                 Err(error) if job.is_root() => return Err(sys::root_lost(self.path, error)),
-                Err(Errno::NOENT) => return Ok(Found::Gone),
-                Err(Errno::XDEV) => return Ok(Found::LeftOut(LeftOutReason::OtherFileSystem)),
+                Err(Errno::NOENT) => return Ok(DirState::Gone),
+                Err(Errno::XDEV) => return Ok(DirState::Skipped(SkippedReason::OtherFileSystem)),
                 Err(error) if sys::is_fatal(error) => return Err(self.fatal(&job.path, error)),
                 Err(Errno::NOTDIR | Errno::LOOP) => {
-                    if let Some(found) = self.look_again(job, jobs)? {
+                    if let Some(found) = self.inspect_again(job, jobs)? {
                         return Ok(found);
                     }
                 }
                 Err(_) => break,
             }
         }
-        Ok(Found::LeftOut(LeftOutReason::Unreadable))
+        Ok(DirState::Skipped(SkippedReason::Unreadable))
     }
 
-    /// Looks at a name that was a directory and is none any more. `None` if it is
-    /// one again.
-    fn look_again(&self, job: &Job, jobs: &mut Jobs<'_>) -> Result<Option<Found>> {
+    /// Inspects a name that was a directory and no longer is. Returns `None` if it is one
+    /// again.
+    fn inspect_again(&self, job: &Job, jobs: &mut Jobs<'_>) -> Result<Option<DirState>> {
         let (dir, name) = split(&job.path);
         let name = std::ffi::CString::new(name).unwrap_or_default();
         let fd = match self.root.open_dir(dir) {
             Ok(fd) => fd,
             Err(error) if sys::is_fatal(error) => return Err(self.fatal(dir, error)),
-            // Then the directory that it was in went as well.
-            Err(_) => return Ok(Some(Found::Gone)),
+            // Then the directory that contained it is gone as well.
+            Err(_) => return Ok(Some(DirState::Gone)),
         };
         match sys::seen_at(&fd, &name) {
-            Ok(seen) if seen.kind == Kind::Dir => return Ok(None),
-            Err(_) => return Ok(Some(Found::Gone)),
+            Ok(seen) if seen.kind == FileKind::Dir => return Ok(None),
+            Err(_) => return Ok(Some(DirState::Gone)),
             Ok(_) => {}
         }
-        let known = job.record.map(|record| Known {
+        let known = job.record.map(|record| CachedEntry {
             name: &name,
             verdict: Verdict::Plain,
             racy: true,
-            what: What::Dir(record),
+            node: CachedNode::Dir(record),
         });
         let here = self.here(&fd, dir, &job.rules, false);
-        let looked = here.look(&name, known.as_ref(), Some(Kind::File), jobs)?;
-        Ok(match looked {
-            Looked::Other(_, State::Gone) => Some(Found::Gone),
-            Looked::Other(verdict, state) => Some(Found::Replaced(Item {
+        let inspected = here.inspect(&name, known.as_ref(), Some(FileKind::File), jobs)?;
+        Ok(match inspected {
+            Inspected::Other(_, ItemState::Gone) => Some(DirState::Gone),
+            Inspected::Other(verdict, state) => Some(DirState::Replaced(ScanItem {
                 name: name.into(),
                 verdict,
                 state,
             })),
-            // It changes faster than it can be looked at.
-            Looked::Dir(..) | Looked::Same => Some(Found::LeftOut(LeftOutReason::Unreadable)),
+            // It changes faster than it can be inspected.
+            Inspected::Dir(..) | Inspected::Same => {
+                Some(DirState::Skipped(SkippedReason::Unreadable))
+            }
         })
     }
 
@@ -278,13 +278,13 @@ impl<'a> Walk<'a> {
         names: &mut Names,
         read: &mut u64,
         jobs: &mut Jobs<'_>,
-    ) -> Result<Found> {
+    ) -> Result<DirState> {
         let seen = sys::seen(fd).map_err(|error| self.failed(&job.path, error))?;
         if seen.dev != self.root.dev {
-            return Ok(Found::LeftOut(LeftOutReason::OtherFileSystem));
+            return Ok(DirState::Skipped(SkippedReason::OtherFileSystem));
         }
         if self.store == Some((seen.dev, seen.stamp.ino)) && !job.is_root() {
-            return Ok(Found::LeftOut(LeftOutReason::Store));
+            return Ok(DirState::Skipped(SkippedReason::Store));
         }
         let record = job.record.and_then(|number| self.cache.record(number));
         let known = record.filter(|record| is_same(record, &seen));
@@ -296,25 +296,25 @@ impl<'a> Walk<'a> {
         *read += 1;
         match names.read(fd) {
             Ok(()) => {}
-            Err(Errno::NOENT) if !job.is_root() => return Ok(Found::Gone),
+            Err(Errno::NOENT) if !job.is_root() => return Ok(DirState::Gone),
             Err(error) if job.is_root() || sys::is_fatal(error) => {
                 return Err(self.failed(&job.path, error));
             }
-            Err(_) => return Ok(Found::LeftOut(LeftOutReason::Unreadable)),
+            Err(_) => return Ok(DirState::Skipped(SkippedReason::Unreadable)),
         }
         self.read(fd, job, record.as_ref(), &seen, names, jobs)
     }
 
-    /// Looks at the names that a directory had, and has still. `None` if the cache
-    /// makes no sense.
+    /// Inspects the cached names of an unchanged directory. Returns `None` if the cache
+    /// is invalid.
     fn known(
         &self,
         fd: &OwnedFd,
         job: &Job,
-        record: &Record<'_>,
+        record: &CachedDir<'_>,
         seen: &Seen,
         jobs: &mut Jobs<'_>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<DirState>> {
         let files = record.head.files;
         let rules = self.rules(fd, job, files)?;
         let verdicts_hold = *rules.key() == record.head.key;
@@ -327,35 +327,35 @@ impl<'a> Walk<'a> {
                 jobs.found.clear();
                 return Ok(None);
             };
-            let looked = here.look(known.name, Some(&known), None, jobs)?;
+            let inspected = here.inspect(known.name, Some(&known), None, jobs)?;
             let was_walked = known.is_walked();
-            match looked {
-                Looked::Same if items.is_none() => {}
-                Looked::Dir(_, number) if items.is_none() && was_walked => subdirs.push(number),
-                looked => {
+            match inspected {
+                Inspected::Same if items.is_none() => {}
+                Inspected::Dir(_, number) if items.is_none() && was_walked => subdirs.push(number),
+                inspected => {
                     let items = items.get_or_insert_with(|| replay(record, count, &subdirs));
-                    push(items, known.name, Some(&known), looked);
+                    push(items, known.name, Some(&known), inspected);
                 }
             }
             count += 1;
         }
         self.count(count);
         Ok(Some(match items {
-            None => Found::Same(subdirs),
+            None => DirState::Same(subdirs),
             Some(items) => self.changed(seen, files, &rules, items),
         }))
     }
 
-    /// Looks at the names that were read from a directory.
+    /// Inspects the names that were read from a directory.
     fn read(
         &self,
         fd: &OwnedFd,
         job: &Job,
-        record: Option<&Record<'_>>,
+        record: Option<&CachedDir<'_>>,
         seen: &Seen,
         names: &Names,
         jobs: &mut Jobs<'_>,
-    ) -> Result<Found> {
+    ) -> Result<DirState> {
         let mut files = RuleFiles::default();
         names.iter().for_each(|(name, _)| files.note(name));
         let rules = self.rules(fd, job, files)?;
@@ -366,16 +366,22 @@ impl<'a> Walk<'a> {
         let mut count = 0;
         for (name, hint) in names.iter() {
             let known = before.as_mut().and_then(|before| find(before, name));
-            let looked = here.look(name, known.as_ref(), hint, jobs)?;
-            push(&mut items, name, known.as_ref(), looked);
+            let inspected = here.inspect(name, known.as_ref(), hint, jobs)?;
+            push(&mut items, name, known.as_ref(), inspected);
             count += 1;
         }
         self.count(count);
         Ok(self.changed(seen, files, &rules, items))
     }
 
-    fn changed(&self, seen: &Seen, files: RuleFiles, rules: &Rules, items: Vec<Item>) -> Found {
-        Found::Changed(Changed {
+    fn changed(
+        &self,
+        seen: &Seen,
+        files: RuleFiles,
+        rules: &Rules,
+        items: Vec<ScanItem>,
+    ) -> DirState {
+        DirState::Changed(ChangedDir {
             stamp: seen.stamp,
             racy: seen.is_racy(self.horizon),
             files,
@@ -399,8 +405,8 @@ impl<'a> Walk<'a> {
         path: &'b [u8],
         rules: &'b Arc<Rules>,
         verdicts_hold: bool,
-    ) -> Here<'b> {
-        Here {
+    ) -> InspectedDir<'b> {
+        InspectedDir {
             fd,
             path,
             depth: depth(path),
@@ -443,7 +449,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns how many names a path has.
+/// Returns the number of names in a path.
 fn depth(path: &[u8]) -> usize {
     match path {
         b"" => 0,
@@ -459,15 +465,15 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Returns whether a directory has the names that it had.
-fn is_same(record: &Record<'_>, seen: &Seen) -> bool {
+/// Returns whether a directory still has the cached names.
+fn is_same(record: &CachedDir<'_>, seen: &Seen) -> bool {
     let (was, is) = (&record.head.stamp, &seen.stamp);
     let same = was.ino == is.ino && was.mtime == is.mtime && was.ctime == is.ctime;
     same && was.mode == is.mode && !record.head.racy
 }
 
-/// Finds a name among those that were known; both come in the same order.
-fn find<'a>(before: &mut Peekable<Entries<'a>>, name: &CStr) -> Option<Known<'a>> {
+/// Finds a name among the cached ones; both are in the same order.
+fn find<'a>(before: &mut Peekable<CachedEntries<'a>>, name: &CStr) -> Option<CachedEntry<'a>> {
     loop {
         let known = (*before.peek()?)?;
         match known.name.cmp(name) {
@@ -478,16 +484,16 @@ fn find<'a>(before: &mut Peekable<Entries<'a>>, name: &CStr) -> Option<Known<'a>
     }
 }
 
-/// Makes items of the first entries of a record, which are as they were.
-pub(super) fn replay(record: &Record<'_>, count: u64, subdirs: &[u32]) -> Vec<Item> {
+/// Creates items from the first entries of a record, which are unchanged.
+pub(super) fn replay(record: &CachedDir<'_>, count: u64, subdirs: &[u32]) -> Vec<ScanItem> {
     let mut subdirs = subdirs.iter();
     let entries = record
         .entries()
         .take(usize::try_from(count).unwrap_or(usize::MAX));
-    let item = |known: Known<'_>| Item {
+    let item = |known: CachedEntry<'_>| ScanItem {
         name: known.name.into(),
         verdict: known.verdict,
-        state: State::known(
+        state: ItemState::known(
             &known,
             known.is_walked().then(|| subdirs.next().copied()).flatten(),
         ),
@@ -495,17 +501,22 @@ pub(super) fn replay(record: &Record<'_>, count: u64, subdirs: &[u32]) -> Vec<It
     entries.flatten().map(item).collect()
 }
 
-/// Adds what a look told about a name.
-fn push(items: &mut Vec<Item>, name: &CStr, known: Option<&Known<'_>>, looked: Looked) {
-    let (verdict, state) = match (looked, known) {
-        (Looked::Same, Some(known)) => (known.verdict, State::known(known, None)),
-        (Looked::Same, None) => return,
-        (Looked::Dir(verdict, number), _) => (verdict, State::Dir(number)),
-        (Looked::Other(_, State::Gone), _) => return,
-        (Looked::Other(verdict, state), _) => (verdict, state),
+/// Adds the result of inspecting a name.
+fn push(
+    items: &mut Vec<ScanItem>,
+    name: &CStr,
+    known: Option<&CachedEntry<'_>>,
+    inspected: Inspected,
+) {
+    let (verdict, state) = match (inspected, known) {
+        (Inspected::Same, Some(known)) => (known.verdict, ItemState::known(known, None)),
+        (Inspected::Same, None) => return,
+        (Inspected::Dir(verdict, number), _) => (verdict, ItemState::Dir(number)),
+        (Inspected::Other(_, ItemState::Gone), _) => return,
+        (Inspected::Other(verdict, state), _) => (verdict, state),
     };
     let name = name.into();
-    items.push(Item {
+    items.push(ScanItem {
         name,
         verdict,
         state,

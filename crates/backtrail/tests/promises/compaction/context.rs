@@ -1,5 +1,5 @@
 //! The context is the same bytes wherever it is asked from, grows at its end
-//! alone, and comes back as it was when a compaction is taken back (A11, A12).
+//! alone, and comes back as it was when a compaction is undone (A11, A12).
 
 use backtrail::{Block, ForkOptions, Message, Role, Session, Shape, Store};
 use serde_json::value::RawValue;
@@ -62,7 +62,7 @@ fn the_context_is_the_same_bytes_over_trails_forks_and_reopenings_and_to_readers
     }
 }
 
-/// A12: a fork goes on with what its parent would have been sent there.
+/// A12: a fork continues with what its parent would have been sent there.
 #[test]
 fn the_context_of_a_fork_is_its_parents_at_that_record_and_so_is_that_of_a_rewind() {
     for script in SCRIPTS {

@@ -151,7 +151,7 @@ fn a_blank_summary_is_refused_and_nothing_is_written() {
     assert_eq!(session.reader().steps().unwrap().to_undo.len(), 0);
 }
 
-/// A summary that no line can hold is refused whole, and the session goes on.
+/// A summary that no line can hold is refused whole, and the session continues.
 #[test]
 fn f9_a_summary_that_is_too_long_is_refused_and_never_cut() {
     let session = begin(&store(u64::MAX));

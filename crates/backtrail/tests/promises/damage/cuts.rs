@@ -88,12 +88,12 @@ fn check_reopened(
 }
 
 #[test]
-fn a_trail_cut_at_any_byte_keeps_every_whole_record_and_goes_on_cleanly() {
+fn a_trail_cut_at_any_byte_keeps_every_whole_record_and_continues_cleanly() {
     check_every_cut(&Story::in_one_trail(), 0);
 }
 
 #[test]
-fn a_second_trail_cut_at_any_byte_keeps_every_whole_record_and_goes_on_cleanly() {
+fn a_second_trail_cut_at_any_byte_keeps_every_whole_record_and_continues_cleanly() {
     check_every_cut(&Story::in_two_trails(), 1);
 }
 

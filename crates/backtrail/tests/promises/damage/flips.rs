@@ -9,7 +9,7 @@ use super::lab::{Lab, Story, assert_goes_on, assert_shows, lines, starts, trail_
 enum Ask {
     /// What is shown, from both ends and by number.
     Reading,
-    /// That, what `verify` says, and whether the session goes on.
+    /// That, what `verify` says, and whether the session continues.
     All,
 }
 

@@ -237,7 +237,7 @@ fn assert_same(shown: &[Shown], expected: &[Shown], what: &str) {
     assert!(shown == expected, "{what}: a record has other bytes");
 }
 
-/// Asserts that the session goes on: a new record comes behind all that is
+/// Asserts that the session continues: a new record comes behind all that is
 /// shown, and nothing else changes. Returns the handle's word on what it cut.
 pub(crate) fn assert_goes_on(
     lab: &Lab,
@@ -299,7 +299,7 @@ pub(crate) mod forge {
         line(front.as_bytes(), prev)
     }
 
-    /// A record of a trail that another goes on from.
+    /// A record of a trail that another continues from.
     pub(crate) struct From<'a> {
         pub(crate) id: &'a SessionId,
         pub(crate) trail: u32,

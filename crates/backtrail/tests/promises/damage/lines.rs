@@ -8,8 +8,8 @@ use super::lab::{
     trail_path, trim_newline,
 };
 
-/// Checks a trail that was put together anew: that just these lines are lost,
-/// that somebody says so, and that the session goes on. Returns what `verify`
+/// Checks a trail that was put together again: that just these lines are lost,
+/// that the loss is reported, and that the session continues. Returns what `verify`
 /// found.
 fn check(story: &Story, bytes: &[u8], lost: &[&[u8]], what: &str) -> Vec<Damage> {
     let expected = story.without(lost.iter().copied());
@@ -238,7 +238,7 @@ fn lines_overwritten_with_nuls_hide_nothing_after_them() {
 }
 
 #[test]
-fn blank_lines_and_line_ends_of_other_systems_are_no_damage() {
+fn blank_lines_and_line_ends_of_other_systems_are_not_damage() {
     let story = Story::in_one_trail();
     let bytes = story.bytes(0);
     let mut cases = vec![
@@ -299,7 +299,7 @@ fn records_that_lost_the_newlines_between_them_are_all_shown() {
 }
 
 /// A tool may well be called with a record as its input. Where the line around
-/// it is damaged, that is no record of this trail.
+/// it is damaged, that is not a record of this trail.
 #[test]
 fn a_record_quoted_inside_a_damaged_one_does_not_count_and_hides_nothing() {
     let story = Story::in_one_trail();
@@ -384,7 +384,7 @@ fn check_out_of_place(lab: &Lab, story: &Story, what: &str) {
 
 /// However much garbage there is, it is read a few times and not once per line.
 #[test]
-fn a_megabyte_of_garbage_is_passed_over_in_a_sweep_or_two() {
+fn a_megabyte_of_garbage_is_skipped_in_a_sweep_or_two() {
     let story = Story::in_one_trail();
     let bytes = story.bytes(0);
     let garbage = b"\xf0garbage\n".repeat(1 << 17);
@@ -408,7 +408,7 @@ fn a_megabyte_of_garbage_is_passed_over_in_a_sweep_or_two() {
     assert!(asked < 8 * changed.len(), "{asked} bytes were asked for");
 }
 
-/// What damage there was is told with its count, even where it is beyond count.
+/// What damage there was is reported with its count, even where it is beyond count.
 #[test]
 fn damage_is_counted_to_the_last_line() {
     let story = Story::in_one_trail();

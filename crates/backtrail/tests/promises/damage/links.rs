@@ -1,5 +1,5 @@
 //! Openers say how trails hang together. Where they are wrong, in circles or
-//! lost, everything readable is shown all the same, and nobody hangs.
+//! lost, everything readable is shown anyway, and nobody hangs.
 
 use backtrail::{Damage, Reason, SessionId, SessionReader, Storage};
 
@@ -23,7 +23,7 @@ fn said(reader: &SessionReader) -> Vec<String> {
 }
 
 /// Asserts what is said, from both ends and by number, and that the session
-/// goes on; returns the damage that `verify` finds and that readers tell of.
+/// continues; returns the damage that `verify` finds and that readers tell of.
 fn check(lab: &Lab, id: &SessionId, expected: &[&str]) -> (Vec<Damage>, Vec<Damage>) {
     let reader = lab.reader(id);
     assert_eq!(said(&reader), expected);
@@ -38,7 +38,7 @@ fn reasons(damage: &[Damage]) -> Vec<&Reason> {
     damage.iter().map(|damage| &damage.reason).collect()
 }
 
-/// Returns whether a broken link, and nothing else, is told of.
+/// Returns whether a broken link, and nothing else, is reported.
 fn is_broken_link(damage: &[Damage]) -> bool {
     let broken = |damage: &Damage| matches!(damage.reason, Reason::BrokenLink(_));
     !damage.is_empty() && damage.iter().all(broken)
@@ -263,7 +263,7 @@ fn a_trail_whose_opener_is_lost_continues_the_one_before_up_to_its_first_record(
 
 /// Where the trail was a rewind, what it left behind stays behind.
 #[test]
-fn a_lost_opener_of_a_rewound_trail_does_not_bring_back_what_was_taken_back() {
+fn a_lost_opener_of_a_rewound_trail_does_not_restore_what_was_undone() {
     let (lab, a) = (Lab::new(), id("rewound"));
     let t0 = forge::trail(&a, 0, "start", None, 5);
     let t1 = forge::trail(&a, 1, "rewind", Some(From::new(&a, 0, 2, &t0)), 2);

@@ -19,7 +19,7 @@ fn assert_read_only(lab: &Lab, story: &Story, trail: u32, what: &str) {
     let error = lab.store.note(&story.id, &note).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NewerFormat, "{what}: {error:?}");
     // Nobody holds the session after a refusal.
-    assert_eq!(lab.reader(&story.id).speaker().unwrap(), None, "{what}");
+    assert_eq!(lab.reader(&story.id).writer().unwrap(), None, "{what}");
     assert_eq!(trails(lab), before, "{what}: bytes were changed");
 }
 

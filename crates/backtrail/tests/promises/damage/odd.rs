@@ -1,5 +1,5 @@
 //! Lines that are whole but hold something nobody expected (F8): the rest is
-//! read all the same, and the bytes stay what they are.
+//! read anyway, and the bytes stay what they are.
 
 use backtrail::{Block, Draft, Message, RecordKind, Role, SessionId};
 
@@ -222,10 +222,10 @@ fn whole_lines_without_a_type_or_a_usable_seq_cost_only_themselves() {
     }
 }
 
-/// The last number there is: the session can be read, and says so when asked to
-/// go on instead of beginning anew from 0.
+/// The last number there is: the session can be read, and refuses when asked to
+/// continue instead of beginning again from 0.
 #[test]
-fn a_session_whose_numbers_are_used_up_says_so() {
+fn a_session_whose_numbers_are_used_up_reports_it() {
     let front = format!(
         r#"{{"type":"message","seq":{},"message":{{"role":"user","blocks":[]}}"#,
         u64::MAX

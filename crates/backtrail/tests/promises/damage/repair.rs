@@ -324,7 +324,7 @@ fn a_repair_sets_an_unfinished_line_aside_and_makes_no_trail_for_it() {
 }
 
 #[test]
-fn a_repair_waits_for_nobody_who_speaks() {
+fn a_repair_does_not_wait_for_a_writer() {
     let story = Story::in_one_trail();
     let bytes = story.bytes(0);
     let mut all = lines(&bytes);

@@ -366,7 +366,7 @@ fn files_belong_to_who_forks() {
     if is_root() {
         std::os::unix::fs::chown(lab.path("a"), Some(65534), Some(65534)).unwrap();
     } else {
-        eprintln!("skipped in part: only root can give a file away");
+        eprintln!("SKIPPED: needs root; only root gives files to others");
     }
     lab.keep();
     let dir = lab.dir.path().join("fork");

@@ -140,7 +140,7 @@ fn a_directory_in_a_workspace_or_around_one_is_refused() {
     let born = fs::metadata(&moved).unwrap().created();
     match born {
         Ok(_) => desk.says(moved.join("below"), "lies in the workspace"),
-        Err(_) => eprintln!("skipped: this file system does not tell when a directory was made"),
+        Err(_) => eprintln!("SKIPPED: needs birth times of directories"),
     }
 }
 
@@ -171,7 +171,7 @@ fn a_directory_in_the_store_or_around_it_is_refused() {
 #[test]
 fn a_directory_that_cannot_be_written_in_is_named_and_nothing_is_left() {
     if is_root() {
-        eprintln!("skipped: no mode keeps root from anything");
+        eprintln!("SKIPPED: needs a user other than root; no mode stops root");
         return;
     }
     let desk = Desk::new();

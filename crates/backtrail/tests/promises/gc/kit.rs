@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use backtrail::{
-    Checkpoint, CheckpointOptions, GcOptions, GcReport, Kind, LocalStorage, ObjectId, Snapshot,
+    Checkpoint, CheckpointOptions, FileKind, GcOptions, GcReport, LocalStorage, ObjectId, Snapshot,
     Storage, Store, StoreOptions, Why, Workspace,
 };
 use backtrail_testkit::{ManualClock, SeededRandomness};
@@ -134,7 +134,7 @@ pub(crate) fn read_whole(snapshot: &Snapshot) -> Result<u64, backtrail::Error> {
     let mut bytes = 0;
     for entry in snapshot.entries() {
         let (path, state) = entry?;
-        if state.kind == Kind::File {
+        if state.kind == FileKind::File {
             bytes += snapshot.read(&path)?.expect("it is there").len() as u64;
         }
     }

@@ -82,7 +82,7 @@ fn f9_a_message_over_16_mib_is_taken_and_comes_back_whole() {
 }
 
 #[test]
-fn a_message_of_more_small_parts_than_a_line_holds_is_refused_and_the_session_goes_on() {
+fn a_message_of_more_small_parts_than_a_line_holds_is_refused_and_the_session_continues() {
     let lab = Lab::new();
     let session = lab.store.create_session(Default::default()).unwrap();
     session.append(Message::user_text("before")).unwrap();

@@ -41,7 +41,7 @@ fn roles_are_four_and_any_other_is_kept_as_it_is() {
 fn blocks_have_the_shapes_of_version_1() {
     let message = Message::assistant([
         Block::text("hello"),
-        Block::thinking("Let me look.", Some("EqoB")),
+        Block::signed_thinking("Let me look.", "EqoB"),
         Block::from(ToolUse::new("t1", "bash", &serde_json::json!({"command": "ls"})).unwrap()),
         Block::from(ToolResult::error("no").answers("t1", "bash")),
         Block::image("image/png", "iVBORw==").unwrap(),
@@ -450,7 +450,7 @@ fn a4_every_kind_of_block_has_serde_of_its_own() {
     }
     let blocks = [
         Block::text("t"),
-        Block::thinking("hm", Some("sig")),
+        Block::signed_thinking("hm", "sig"),
         Block::from(ToolUse::new("t1", "bash", "echo hi").unwrap()),
         Block::from(ToolResult::error("no").answers("t1", "bash")),
         Block::image("image/png", "aGk=").unwrap(),

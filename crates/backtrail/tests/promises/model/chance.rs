@@ -35,7 +35,7 @@ impl Dice {
 }
 
 /// One thing to do. Its details follow from the seed and from how things stand,
-/// so that a list of them can be played again with some left out.
+/// so that a list of them can be played again with some skipped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Op {
     pub(crate) plan: Plan,

@@ -1,6 +1,6 @@
 //! The machine stops, or the disk fails, at every single file operation of each
 //! move: afterwards the session is as before it or as after it, its steps
-//! included, and goes on (B2, F5, F6, F22).
+//! included, and continues (B2, F5, F6, F22).
 
 use backtrail::Durability;
 use backtrail_testkit::{Count, Fault, Loss, When};
@@ -13,7 +13,7 @@ use crate::kit::{Checked, End};
 /// How things stand, and the move that is made then, one word a step.
 ///
 /// `<N` rewinds to record N, `*N` compacts and keeps N messages, `fork@N` forks
-/// and goes on in the fork, `call` calls a tool, `spawn` begins a session by that
+/// and continues in the fork, `call` calls a tool, `spawn` begins a session by that
 /// call; any other word but `undo`, `redo` and `note` is said.
 const MOVES: [(&str, &str); 19] = [
     ("a b c", "fork@3"),

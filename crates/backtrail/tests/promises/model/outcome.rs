@@ -216,7 +216,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes in the session that a deed began, or may have begun.
+    /// Records the session that a deed began, or may have begun.
     fn adopt(
         &mut self,
         parent: usize,

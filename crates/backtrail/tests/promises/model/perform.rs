@@ -71,12 +71,12 @@ impl Performed {
 }
 
 impl Deed {
-    /// Returns whether only the speaker can do it.
+    /// Returns whether only the writer can do it.
     pub(crate) fn is_spoken(&self) -> bool {
         !matches!(self, Self::Note(_) | Self::Fork { .. } | Self::Spawn(_))
     }
 
-    /// Does it as the speaker.
+    /// Does it as the writer.
     pub(crate) fn perform(&self, session: &Session) -> Performed {
         match self {
             Self::Say { talk, word, expect } => {

@@ -20,7 +20,7 @@ pub(crate) struct Seen {
     origin: Origin,
     last_seq: u64,
     pub(crate) steps: Steps,
-    /// Whether something had to be passed over.
+    /// Whether something had to be skipped.
     pub(crate) damaged: bool,
     /// Whether the last line is not finished.
     pub(crate) unfinished: bool,

@@ -57,14 +57,14 @@ pub(crate) struct Done {
     before: Line,
 }
 
-/// Something that was taken back, with what stood there until then.
+/// Something that was undone, with what stood there until then.
 #[derive(Debug, Clone)]
 pub(crate) struct Undone {
     pub(crate) done: Done,
     ahead: Line,
 }
 
-/// What is known of a session, whatever is taken back.
+/// What is known of a session, whatever is undone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Known {
     pub(crate) title: Option<String>,
@@ -233,7 +233,7 @@ impl Model {
         Answer::Moved(Some(Went { from, to, kind }))
     }
 
-    /// Remembers a new step. What was taken back before it is gone.
+    /// Remembers a new step. What was undone before it is gone.
     fn did(&mut self, kind: StepKind, before: Line) {
         self.redo.clear();
         self.undo.push(Done {
@@ -310,14 +310,14 @@ impl Model {
         (Answer::Begun, Some(child))
     }
 
-    /// Takes in when the newest step was made: only the engine knows.
+    /// Learns when the newest step was made: only the engine knows.
     pub(crate) fn take_times(&mut self, steps: &Steps) {
         if let (Some(done), Some(step)) = (self.undo.last_mut(), steps.to_undo.first()) {
             done.at = done.at.or(step.at);
         }
     }
 
-    /// Takes in which session the last record begins: only the engine knows.
+    /// Learns which session the last record begins: only the engine knows.
     pub(crate) fn name_spawned(&mut self, id: &SessionId) {
         if let Some(last) = self.line.last_mut()
             && last.what == What::Spawned(None)

@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// Begins a session and speaks in it.
+    /// Begins a session and writes to it.
     pub(crate) fn begin(&mut self) -> Checked<usize> {
         let title = format!("title {}", self.words);
         let options = SessionOptions::new().title(title.as_str());

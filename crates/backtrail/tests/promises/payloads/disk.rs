@@ -208,7 +208,7 @@ fn batches_and_deferred_appends_with_pictures_are_durable_in_their_order() {
     }
 }
 
-/// One that cannot be stored is refused by itself; the others are told their
+/// One that cannot be stored is refused by itself; the others get their
 /// own numbers.
 #[test]
 fn f22_of_a_batch_only_what_cannot_be_stored_fails() {

@@ -193,7 +193,7 @@ fn a_repair_neither_loses_a_record_for_a_lost_payload_nor_turns_in_circles() {
         assert!(plan.is_empty(), "{how}: {:?}", plan.damage());
         let report = plan.apply().unwrap();
         assert_eq!(report.trail, None, "{how}");
-        // Damage of another kind beside it is gone around as ever.
+        // Damage of another kind beside it is gone around as before.
         let reader = lab.store.read_session(id).unwrap();
         let trail = reader.dir().join("0000.jsonl");
         let mut bytes = lab.memory.read(&trail).unwrap();
@@ -225,9 +225,9 @@ fn a_lost_payload_is_back_when_it_is_shown_again() {
 }
 
 /// The instructions stay in the context for good; where one of them is lost in
-/// part, that is told, also when all around it was compacted.
+/// part, that is reported, also when all around it was compacted.
 #[test]
-fn a_lost_part_of_the_instructions_is_told_after_a_compaction_too() {
+fn a_lost_part_of_the_instructions_is_reported_after_a_compaction_too() {
     let lab = Lab::new();
     let session = lab.begin();
     let text = "You are a painter. ".repeat(70_000);
@@ -251,7 +251,7 @@ fn a_lost_part_of_the_instructions_is_told_after_a_compaction_too() {
 /// The same of a line that may have been one of them; what lies in what is sent
 /// and at its beginning is counted once.
 #[test]
-fn a_ruined_line_among_the_instructions_is_told_after_a_compaction_too() {
+fn a_ruined_line_among_the_instructions_is_reported_after_a_compaction_too() {
     for keep in [0, 1, 2, 9] {
         let lab = Lab::new();
         let session = lab.begin();

@@ -485,7 +485,7 @@ fn a_restore_of_paths_leaves_all_others_and_refuses_what_never_was() {
 #[test]
 fn files_of_another_owner_keep_their_owner() {
     if !is_root() {
-        eprintln!("SKIPPED: only root gives files to others");
+        eprintln!("SKIPPED: needs root; only root gives files to others");
         return;
     }
     let lab = Lab::new(19);

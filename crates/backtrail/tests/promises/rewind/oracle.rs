@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use backtrail::{
-    Attempt, CheckpointOptions, Kind, OnConflict, Point, Rewind, RewindReport, Store, Touch,
+    Attempt, CheckpointOptions, FileKind, OnConflict, Point, Rewind, RewindReport, Store, Touch,
     TouchHook, Why, Workspace,
 };
 use backtrail_testkit::MemoryStorage;
@@ -137,7 +137,7 @@ fn in_store(workspace: &Workspace, contents: &mut Contents) -> Checked {
         let snapshot = checkpoint.and_then(|kept| kept.snapshot()).map_err(told)?;
         for entry in snapshot.entries() {
             let (path, state) = entry.map_err(told)?;
-            if state.kind == Kind::File {
+            if state.kind == FileKind::File {
                 contents.extend(snapshot.read(&path).map_err(told)?);
             }
         }

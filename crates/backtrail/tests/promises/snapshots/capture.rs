@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use backtrail::{ChangeKind, CheckpointOptions, LeftOutReason, Store, StoreOptions, Workspace};
+use backtrail::{ChangeKind, CheckpointOptions, SkippedReason, Store, StoreOptions, Workspace};
 
 use super::desk::Desk;
 use super::tree::{materialised, read_tree, same};
@@ -51,8 +51,8 @@ fn f12_what_could_not_be_captured_is_no_empty_file_and_no_deletion() {
     let snapshot = second.snapshot().unwrap();
     assert_eq!(snapshot.entry("grows").unwrap(), None);
     assert_eq!(snapshot.read("grows").unwrap(), None, "it is not empty");
-    let reason = snapshot.left_out_reason("grows").unwrap();
-    assert_eq!(reason, Some(LeftOutReason::TooLarge));
+    let reason = snapshot.skipped_reason("grows").unwrap();
+    assert_eq!(reason, Some(SkippedReason::TooLarge));
     assert_eq!(second.not_captured().count, 1);
     let told = &second.not_captured().first[0];
     assert_eq!(
@@ -63,7 +63,7 @@ fn f12_what_could_not_be_captured_is_no_empty_file_and_no_deletion() {
     let diff = first.snapshot().unwrap().diff(&snapshot).unwrap();
     assert!(diff.is_empty(), "{diff:?}");
     assert_eq!(second.changed(), 0);
-    let listed: Vec<PathBuf> = snapshot.left_out().map(|e| e.unwrap().path).collect();
+    let listed: Vec<PathBuf> = snapshot.skipped().map(|e| e.unwrap().path).collect();
     assert_eq!(listed, [PathBuf::from("grows")]);
 }
 
@@ -152,11 +152,11 @@ fn f28_a_nested_repository_a_large_file_and_no_git_do_not_stop_a_snapshot() {
     assert_eq!(kept.not_captured().count, 1);
     let told = &kept.not_captured().first[0];
     assert_eq!(told.path, Path::new("large"));
-    assert_eq!(told.reason, LeftOutReason::TooLarge);
-    let git = snapshot.left_out_reason("nested/.git/HEAD").unwrap();
-    assert_eq!(git, Some(LeftOutReason::Git));
-    let git = snapshot.left_out_reason("worktree/.git").unwrap();
-    assert_eq!(git, Some(LeftOutReason::Git));
+    assert_eq!(told.reason, SkippedReason::TooLarge);
+    let git = snapshot.skipped_reason("nested/.git/HEAD").unwrap();
+    assert_eq!(git, Some(SkippedReason::Git));
+    let git = snapshot.skipped_reason("worktree/.git").unwrap();
+    assert_eq!(git, Some(SkippedReason::Git));
     // It is captured as soon as it fits.
     large.set_len(1 << 20).unwrap();
     let kept = keep(&store.workspace(&root).unwrap());
@@ -181,7 +181,7 @@ fn sockets_and_pipes_are_said_and_never_opened() {
         .iter()
         .map(|e| (e.path.to_str(), e.reason))
         .collect();
-    let special = LeftOutReason::Special;
+    let special = SkippedReason::Special;
     assert_eq!(first, [(Some("pipe"), special), (Some("socket"), special)]);
     assert_eq!(told.count, 2);
 }
@@ -218,8 +218,8 @@ fn an_ignore_file_that_the_agent_changes_hides_no_file_that_was_captured() {
     let snapshot = kept.snapshot().unwrap();
     // A small file is captured though it is ignored; a directory is said to be left out.
     assert_eq!(snapshot.read("secret.env").unwrap().unwrap(), b"KEY=2\n");
-    let reason = snapshot.left_out_reason("src/code").unwrap();
-    assert_eq!(reason, Some(LeftOutReason::Ignored));
+    let reason = snapshot.skipped_reason("src/code").unwrap();
+    assert_eq!(reason, Some(SkippedReason::Ignored));
     assert_eq!(kept.not_captured().count, 1);
     assert_eq!(kept.not_captured().first[0].path, Path::new("src"));
     let diff = before.diff(&snapshot).unwrap();
@@ -243,8 +243,8 @@ fn the_store_is_never_captured_and_no_workspace_lies_in_it() {
     let first = keep(&workspace);
     assert_eq!(first.files(), 1);
     let snapshot = first.snapshot().unwrap();
-    let reason = snapshot.left_out_reason(".backtrail/objects").unwrap();
-    assert_eq!(reason, Some(LeftOutReason::Store));
+    let reason = snapshot.skipped_reason(".backtrail/objects").unwrap();
+    assert_eq!(reason, Some(SkippedReason::Store));
     // So a second one finds nothing new.
     assert_eq!(keep(&workspace).snapshot_id(), first.snapshot_id());
     let error = store.workspace(&home).unwrap_err();
@@ -270,6 +270,6 @@ fn f12_a_directory_without_permission_is_said_to_be_unreadable() {
     } else {
         assert_eq!((kept.files(), kept.not_captured().count), (1, 1));
         let reason = kept.not_captured().first[0].reason;
-        assert_eq!(reason, LeftOutReason::Unreadable);
+        assert_eq!(reason, SkippedReason::Unreadable);
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use backtrail::{Kind, Snapshot};
+use backtrail::{FileKind, Snapshot};
 
 /// What stands at a path.
 #[derive(Clone, PartialEq, Eq)]
@@ -80,12 +80,12 @@ pub(crate) fn materialised(snapshot: &Snapshot) -> Tree {
         let (path, state) = entry.unwrap();
         let full = root.join(&path);
         match state.kind {
-            Kind::Dir => {
+            FileKind::Dir => {
                 fs::create_dir(&full).unwrap();
                 modes.push((full, state));
             }
-            Kind::Link => symlink(state.target.unwrap(), &full).unwrap(),
-            Kind::File => {
+            FileKind::Link => symlink(state.target.unwrap(), &full).unwrap(),
+            FileKind::File => {
                 let bytes = snapshot.read(&path).unwrap().expect("an entry can be read");
                 assert_eq!(bytes.len() as u64, state.bytes, "{path:?}");
                 fs::write(&full, bytes).unwrap();
@@ -112,8 +112,8 @@ pub(crate) fn stored(snapshot: &Snapshot) -> Tree {
     for entry in snapshot.entries() {
         let (path, state) = entry.unwrap();
         let thing = match state.kind {
-            Kind::Dir => dir(state.mode),
-            Kind::Link => Thing::Link(state.target.unwrap()),
+            FileKind::Dir => dir(state.mode),
+            FileKind::Link => Thing::Link(state.target.unwrap()),
             _ => Thing::File {
                 mode: state.mode.expect("a file has a mode"),
                 bytes: snapshot.read(&path).unwrap().expect("an entry can be read"),

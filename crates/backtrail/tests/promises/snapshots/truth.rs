@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use backtrail::{ChangeKind, Diff, FileState, Kind};
+use backtrail::{ChangeKind, Diff, FileKind, FileState};
 
 use super::tree::{Thing, Tree};
 
@@ -115,13 +115,13 @@ fn check_renames(renamed: &HashMap<Vec<u8>, usize>, truth: &Told) -> Result<(), 
 fn thing(state: Option<&FileState>, content: Option<Vec<u8>>) -> Option<Thing> {
     let state = state?;
     Some(match state.kind {
-        Kind::File => {
+        FileKind::File => {
             let bytes = content.expect("a file has content");
             assert_eq!(bytes.len() as u64, state.bytes);
             let mode = state.mode.expect("a file has a mode");
             Thing::File { mode, bytes }
         }
-        Kind::Link => Thing::Link(state.target.clone().expect("a link has a target")),
+        FileKind::Link => Thing::Link(state.target.clone().expect("a link has a target")),
         _ => Thing::Dir {
             mode: state.mode.expect("a directory has a mode"),
         },

@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 
 use backtrail::{
-    Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapBecause, GcOptions,
-    LetGoBecause, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store,
-    Timestamp, ToolResult, ToolUse, Why, Workspace,
+    About, Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapBecause,
+    GcOptions, LetGoBecause, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions,
+    Shape, Store, Timestamp, ToolResult, ToolUse, Why, Workspace,
 };
 use tempfile::TempDir;
 
@@ -193,7 +193,9 @@ fn no_byte_of_a_purged_session_is_left() {
         for checkpoint in own {
             let let_go = checkpoint.let_go().unwrap().unwrap();
             assert_eq!(let_go.because, LetGoBecause::Purge);
-            assert_eq!((checkpoint.about(), checkpoint.label()), (None, None));
+            let about = checkpoint.about();
+            assert!(about.is_none_or(|about| about == About::SessionDeleted));
+            assert_eq!(checkpoint.label(), None);
         }
         assert!(desk.workspace.resolve(&Point::label("mine")).is_ok());
         desk.write("later.txt", "later");

@@ -14,7 +14,7 @@ fn record(rollout: &mut Rollout, thread: &str, id: &str, usage: u64, total: u64)
 }
 
 #[test]
-fn a_count_that_comes_again_is_no_call() {
+fn a_repeated_count_is_not_a_call() {
     let mut rollout = Rollout::plain();
     rollout.event(json!({"type": "token_count", "info": null, "rate_limits": {}}));
     rollout
@@ -40,7 +40,7 @@ fn a_count_that_comes_again_is_no_call() {
 }
 
 #[test]
-fn totals_alone_are_enough_and_may_begin_anew() {
+fn totals_alone_are_enough_and_may_restart() {
     let mut rollout = Rollout::plain();
     for total in [100, 250, 250, 40, 90] {
         let total = json!({"input_tokens": total, "output_tokens": total / 10});
@@ -50,7 +50,7 @@ fn totals_alone_are_enough_and_may_begin_anew() {
 }
 
 #[test]
-fn cached_tokens_are_counted_apart() {
+fn cached_tokens_are_counted_separately() {
     let usage = |usage: Value| {
         let mut rollout = Rollout::plain();
         rollout.event(json!({"type": "token_count", "info": {"last_token_usage": usage}}));
@@ -76,7 +76,7 @@ fn cached_tokens_are_counted_apart() {
             "output_tokens": 7, "reasoning_output_tokens": 3, "total_tokens": input + 7})
     };
     assert_eq!(usage(tokens(100, 60, 10)), (30, 60, 10));
-    // More cached than there was is no more than there was.
+    // There cannot be more cached input than input.
     assert_eq!(usage(tokens(100, 160, 10)), (0, 100, 0));
 }
 
@@ -107,7 +107,7 @@ fn own(rollout: &mut Rollout, with_turns: bool) {
 }
 
 #[test]
-fn what_a_fork_copied_is_told_and_does_not_count() {
+fn events_that_a_fork_copied_do_not_count() {
     for with_turns in [true, false] {
         let mut rollout = Rollout::new(json!({"forked_from_id": PARENT}));
         copy(&mut rollout, with_turns);
@@ -142,7 +142,7 @@ fn what_a_fork_copied_is_told_and_does_not_count() {
 }
 
 #[test]
-fn a_fork_shows_by_the_head_that_it_copied() {
+fn a_fork_is_recognised_by_the_head_that_it_copied() {
     let mut rollout = Rollout::plain();
     copy(&mut rollout, false);
     rollout.pause(5_000);
@@ -155,7 +155,7 @@ fn a_fork_shows_by_the_head_that_it_copied() {
         }
     );
     assert_eq!(read.inputs(), [477]);
-    // A head that is written again is no fork.
+    // A repeated head is not a fork.
     let mut again = Rollout::plain();
     again
         .add("session_meta", json!({"id": THREAD}))
@@ -168,7 +168,7 @@ fn a_fork_shows_by_the_head_that_it_copied() {
 }
 
 #[test]
-fn a_sub_agent_that_begins_at_once_counts_what_is_its_own() {
+fn a_sub_agent_that_starts_at_once_counts_its_own_usage() {
     // No pause between the copy and the sub-agent's own turn.
     let mut rollout = Rollout::new(json!({"parent_thread_id": PARENT, "forked_from_id": PARENT}));
     copy(&mut rollout, true);
@@ -180,7 +180,7 @@ fn a_sub_agent_that_begins_at_once_counts_what_is_its_own() {
         .into_iter()
         .filter(|said| said.message.is_prompt())
         .collect();
-    assert_eq!(prompts.len(), 1, "what its parent was asked is no prompt");
+    assert_eq!(prompts.len(), 1, "its parent's prompt is not its own");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_sub_agent_without_any_sign_of_a_copy_counts_all() {
 }
 
 #[test]
-fn a_number_says_where_a_sub_agents_own_part_begins() {
+fn a_sub_agents_own_part_starts_at_a_number() {
     let mut rollout =
         Rollout::new(json!({"parent_thread_id": PARENT, "subagent_history_start_ordinal": 6}));
     rollout.ordinal = Some(1);
@@ -246,7 +246,7 @@ fn a_number_says_where_a_sub_agents_own_part_begins() {
 }
 
 #[test]
-fn a_total_that_was_taken_over_is_no_call() {
+fn a_total_that_was_copied_is_not_a_call() {
     let base = json!({"thread_id": PARENT, "end_ordinal_exclusive": 15});
     let mut rollout = Rollout::new(json!({"forked_from_id": PARENT, "history_base": base}));
     rollout.ordinal = Some(15);
@@ -265,7 +265,7 @@ fn a_remote_compaction_counts_once_and_a_local_one_too() {
     rollout.agent("1");
     record(&mut rollout, THREAD, "r1", 100, 100);
     rollout.count(100, 100);
-    // Remote: there is no count of it.
+    // A remote one has no count.
     record(&mut rollout, THREAD, "r2", 50, 150);
     rollout.add(
         "compacted",

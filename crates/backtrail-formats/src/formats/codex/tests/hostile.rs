@@ -169,7 +169,7 @@ fn deep_nesting_lone_surrogates_and_huge_numbers_do_no_harm() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_nul_blocks_cost_their_line_alone() {
+fn invalid_bytes_and_nul_blocks_cost_only_their_line() {
     let mut bytes = Rollout::plain().user("one").text().into_bytes();
     bytes.extend_from_slice(&[0; 4_096]);
     bytes.extend_from_slice(b"{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":\"tw\xff\"}}\n");
@@ -184,7 +184,7 @@ fn bytes_that_are_no_text_and_nul_blocks_cost_their_line_alone() {
 }
 
 #[test]
-fn keys_are_no_others_whatever_the_numbers_say() {
+fn keys_are_unique_whatever_the_numbers_are() {
     let mut rollout = Rollout::plain();
     let ordinals = [5, 5, 4, 6, u64::MAX - 1, 7, 7, 1_000_000_000_000, 0, 8];
     for ordinal in ordinals {
@@ -198,7 +198,7 @@ fn keys_are_no_others_whatever_the_numbers_say() {
 }
 
 #[test]
-fn kinds_that_are_not_known_are_counted() {
+fn unknown_types_are_counted() {
     let mut rollout = Rollout::plain();
     rollout
         .add("new_thing", json!({}))
@@ -223,7 +223,7 @@ fn kinds_that_are_not_known_are_counted() {
 }
 
 #[test]
-fn an_empty_file_says_nothing() {
+fn an_empty_file_has_no_events() {
     for text in ["", "\n", "{\"timest"] {
         let read = read(Path::new("x"), text.as_bytes());
         assert!(
@@ -234,7 +234,7 @@ fn an_empty_file_says_nothing() {
 }
 
 #[test]
-fn reading_on_is_the_same_at_every_byte() {
+fn resuming_is_the_same_at_every_byte() {
     let rollout = all_kinds();
     let whole = rollout.read();
     assert!(whole.events().len() > 10);
@@ -301,7 +301,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn reading_on_tells_the_same_as_reading_whole(
+    fn resuming_gives_the_same_events_as_reading_from_the_beginning(
         kind in any::<u8>(),
         steps in prop::collection::vec(any::<Step>(), 0..40),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..5),

@@ -26,7 +26,7 @@ fn sessions_are_named_by_their_thread() {
 }
 
 #[test]
-fn rollouts_that_share_a_beginning_say_whose_it_is() {
+fn rollouts_that_share_a_beginning_name_its_owner() {
     let base =
         |id: &str| json!({"thread_id": id, "end_ordinal_exclusive": 15, "end_byte_offset": 99});
     let goes_on = |session: &str| Origin::Continues {
@@ -35,7 +35,7 @@ fn rollouts_that_share_a_beginning_say_whose_it_is() {
     };
     let origin = |head: Value| Rollout::new(head).read().origin();
     let other = "01a00000-0000-7000-8000-00000000000b";
-    // A fork; one of a thread that was taken back before; one that was taken back itself.
+    // A fork; one of a thread that was rolled back before; one that was rolled back itself.
     let fork = json!({"forked_from_id": PARENT, "history_base": base(PARENT)});
     assert_eq!(origin(fork), goes_on(PARENT));
     let fork = json!({"forked_from_id": PARENT, "history_base": base(other)});
@@ -46,13 +46,13 @@ fn rollouts_that_share_a_beginning_say_whose_it_is() {
     );
     let again = json!({"history_base": base(other)});
     assert_eq!(origin(again), goes_on(&format!("{THREAD}_{other}")));
-    // One that is its own parent is nobody's.
+    // One that is its own parent has no parent.
     assert_eq!(origin(json!({"forked_from_id": THREAD})), Origin::Start);
     assert_eq!(origin(json!({"parent_thread_id": THREAD})), Origin::Start);
 }
 
 #[test]
-fn sub_agents_say_who_began_them() {
+fn sub_agents_name_their_parents() {
     let spawn = json!({"parent_thread_id": PARENT, "depth": 1, "agent_nickname": "Ada", "agent_role": "worker"});
     let source = json!({"subagent": {"thread_spawn": spawn}});
     let read = Rollout::new(json!({"source": source})).read();
@@ -125,7 +125,7 @@ fn files_are_where_codex_keeps_them() {
 }
 
 #[test]
-fn files_of_others_are_not_recognise() {
+fn files_of_others_are_not_recognised() {
     let is = |text: &str| Codex.recognises(&Source::from_bytes("x.jsonl", text));
     assert!(is("\n{half\n{\"type\":\"event_msg\",\"payload\":{}}\n"));
     let long = format!(
@@ -147,7 +147,7 @@ fn files_of_others_are_not_recognise() {
 }
 
 #[test]
-fn a_prompt_that_an_editor_wrapped_gives_the_title_by_what_was_asked() {
+fn the_request_in_an_editors_prompt_is_the_title() {
     let prompt = "# Context from my IDE setup:\n\n## Open tabs:\n- a.rs\n\n## My request for Codex:\n\nFix the cart\nplease";
     let line = |payload: Value| {
         serde_json::json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "response_item", "payload": payload})

@@ -1,0 +1,180 @@
+//! Reads new records of the trails once, for the catalogue and the search index together.
+
+use std::collections::BTreeMap;
+
+use backtrail::SessionId;
+
+use crate::catalogue::{CatalogueUpdate, full_text};
+use crate::error::{Error, Result};
+use crate::feed::{Sink, TrailPlace, feed};
+use crate::index::{CatchUp, Index, Progress};
+use crate::plan::{ChangedSession, Plan};
+use crate::search::{SearchDir, SearchWriter};
+use crate::trail_dirs::TrailDir;
+
+/// A pass over the new records.
+pub(crate) struct Ingest<'a> {
+    index: &'a Index,
+    intake: Option<(CatalogueUpdate<'a>, &'a Plan)>,
+    pub(crate) search: Option<(SearchWriter, &'a Plan)>,
+    done: u64,
+    total: u64,
+    sessions: u64,
+}
+
+/// What is to be read of one session.
+#[derive(Default)]
+struct SessionIngest<'a> {
+    catalogue: Option<&'a ChangedSession>,
+    search: Option<&'a ChangedSession>,
+}
+
+impl<'a> Ingest<'a> {
+    pub(crate) fn new(
+        index: &'a Index,
+        intake: Option<(CatalogueUpdate<'a>, &'a Plan)>,
+        search: Option<(SearchWriter, &'a Plan)>,
+    ) -> Self {
+        let bytes = |plan: Option<&Plan>| plan.map_or(0, |plan| plan.bytes);
+        let total = bytes(intake.as_ref().map(|(_, plan)| *plan))
+            .max(bytes(search.as_ref().map(|(_, plan)| *plan)));
+        Self {
+            index,
+            intake,
+            search,
+            done: 0,
+            total,
+            sessions: 0,
+        }
+    }
+
+    /// Reads everything new, session by session.
+    pub(crate) fn feed(&mut self) -> Result<()> {
+        let mut wishes: BTreeMap<&'a str, SessionIngest<'a>> = BTreeMap::new();
+        if let Some((intake, plan)) = &mut self.intake {
+            let plan: &'a Plan = plan;
+            for id in &plan.gone {
+                intake.forget(id)?;
+            }
+            for changed in &plan.changed {
+                wishes.entry(changed.id.as_str()).or_default().catalogue = Some(changed);
+            }
+            list_unreadable(intake, plan)?;
+            self.sessions += plan.gone.len() as u64;
+        }
+        if let Some((writer, plan)) = &mut self.search {
+            let plan: &'a Plan = plan;
+            for id in &plan.gone {
+                writer.forget_session(&id.parse()?);
+            }
+            for changed in &plan.changed {
+                wishes.entry(changed.id.as_str()).or_default().search = Some(changed);
+            }
+        }
+        self.sessions += wishes.len() as u64;
+        self.tell();
+        for wish in wishes.into_values() {
+            self.feed_session(&wish)?;
+        }
+        Ok(())
+    }
+
+    fn feed_session(&mut self, wish: &SessionIngest<'a>) -> Result<()> {
+        let Some(changed) = wish.catalogue.or(wish.search) else {
+            return Ok(());
+        };
+        let id = &changed.id;
+        if let (Some((intake, _)), Some(changed)) = (&mut self.intake, wish.catalogue) {
+            if changed.anew {
+                intake.forget(id.as_str())?;
+            }
+            intake.settle(id, changed.settled)?;
+        }
+        if let (Some((writer, _)), Some(changed)) = (&mut self.search, wish.search)
+            && changed.anew
+        {
+            writer.forget_session(id);
+        }
+        match self.feed_trails(wish, id) {
+            // It is listed as unreadable and hides no other session.
+            Err(Error::Store(error)) => {
+                if let Some((writer, _)) = &mut self.search {
+                    writer.forget_session(id);
+                }
+                if let Some((intake, _)) = &mut self.intake {
+                    intake.unreadable(id, full_text(&error))?;
+                }
+                Ok(())
+            }
+            fed => fed,
+        }
+    }
+
+    fn feed_trails(&mut self, wish: &SessionIngest<'_>, id: &SessionId) -> Result<()> {
+        let reader = self.index.store.read_session(id)?;
+        let mut trails: BTreeMap<u32, [Option<&TrailPlace>; 2]> = BTreeMap::new();
+        for (who, changed) in [wish.catalogue, wish.search].into_iter().enumerate() {
+            for place in changed.iter().flat_map(|changed| &changed.places) {
+                trails.entry(place.number).or_default()[who] = Some(place);
+            }
+        }
+        for places in trails.into_values() {
+            let mut sinks: Vec<(TrailPlace, &mut dyn Sink)> = Vec::new();
+            if let (Some((intake, _)), Some(place)) = (&mut self.intake, places[0]) {
+                sinks.push((place.clone(), intake.sink()));
+            }
+            if let (Some((writer, _)), Some(place)) = (&mut self.search, places[1]) {
+                sinks.push((place.clone(), writer));
+            }
+            self.done += feed(&reader, &mut sinks)?;
+        }
+        self.tell();
+        Ok(())
+    }
+
+    fn tell(&self) {
+        if let Some(tell) = &self.index.options.progress {
+            tell(Progress {
+                done: self.done.min(self.total),
+                total: self.total,
+            });
+        }
+    }
+
+    pub(crate) fn end_search(&mut self) -> Result<Option<SearchDir>> {
+        match &mut self.search {
+            Some((writer, _)) => writer.commit().map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn end_catalogue(
+        &mut self,
+        workspaces: &[TrailDir],
+        fresh: bool,
+        before_commit: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let Some((intake, _)) = self.intake.take() else {
+            return Ok(());
+        };
+        intake.end(&self.index.store, workspaces, fresh, before_commit)
+    }
+
+    pub(crate) fn report(&self, report: &mut CatchUp) {
+        report.bytes += self.done;
+        report.sessions += self.sessions;
+    }
+}
+
+/// Marks the sessions that are unreadable, and unmarks those that no longer are.
+fn list_unreadable(intake: &mut CatalogueUpdate<'_>, plan: &Plan) -> Result<()> {
+    for id in intake.were_unreadable()? {
+        if !plan.unreadable.iter().any(|(bad, _)| *bad == id) {
+            intake.settle(&id.parse()?, 0)?;
+        }
+    }
+    for (id, why) in &plan.unreadable {
+        intake.unreadable(&id.parse()?, why.clone())?;
+    }
+    Ok(())
+}

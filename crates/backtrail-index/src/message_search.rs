@@ -1,0 +1,245 @@
+//! A search, from the query to the messages.
+
+use std::collections::{HashMap, HashSet};
+
+use backtrail::{Block, LinePart, Record, SessionId, SessionReader, Timestamp};
+
+use crate::catch_up::IndexState;
+use crate::error::{Error, Result};
+use crate::feed::{Sink, TrailPlace, feed};
+use crate::index::Index;
+use crate::plan::{ChangedSession, Plan};
+use crate::search::{
+    AllowedTrails, FoundRecords, Hit, IndexSource, KnownTrail, MemoryIndex, MemoryWriter,
+    ParsedQuery, RawHit, SearchAnswer, SearchQuery, SearchRequest, check_roles, find,
+    snippet_of_record,
+};
+
+/// How many bytes of unindexed trails are held in memory at a time.
+const CHUNK: u64 = 64 << 20;
+
+/// A parsed search.
+#[derive(Debug)]
+pub(crate) struct MessageSearch<'a> {
+    query: &'a SearchQuery,
+    wanted: SearchRequest,
+}
+
+impl<'a> MessageSearch<'a> {
+    pub(crate) fn new(query: &'a SearchQuery) -> Result<Self> {
+        check_roles(&query.roles)?;
+        let wanted = SearchRequest {
+            query: ParsedQuery::parse(&query.words)?,
+            roles: query.roles.clone(),
+            tools: query.tools.clone(),
+            models: query.filter.models.clone(),
+            since: query.filter.since,
+            until: query.filter.until,
+            order: query.order,
+            limit: query.limit,
+        };
+        Ok(Self { query, wanted })
+    }
+
+    /// Searches all records, indexed or not.
+    pub(crate) fn look(&self, index: &Index, state: &mut IndexState) -> Result<SearchAnswer> {
+        let fitting = state.catalogue()?.fitting(&self.query.filter)?;
+        let fits = |session: &SessionId| {
+            let fitting = fitting.as_ref();
+            fitting.is_none_or(|ids| ids.contains(session.as_str()))
+        };
+        let found = self.find(index, state, &fits)?;
+        let mut sessions = Sessions::new(index);
+        let mut hits = Vec::with_capacity(found.hits.len());
+        for raw in &found.hits {
+            hits.extend(self.hit(raw, &mut sessions, state)?);
+        }
+        Ok(SearchAnswer {
+            hits,
+            total: found.total,
+        })
+    }
+
+    fn find(
+        &self,
+        index: &Index,
+        state: &IndexState,
+        fits: &impl Fn(&SessionId) -> bool,
+    ) -> Result<FoundRecords> {
+        let backlog = &state.backlog;
+        // The index on disk has old records of these.
+        let replaced = |trail: &KnownTrail| {
+            let id = trail.session.as_str();
+            let anew = |changed: &ChangedSession| changed.anew && changed.id.as_str() == id;
+            backlog.changed.iter().any(anew) || backlog.gone.iter().any(|gone| gone == id)
+        };
+        let on_disk = state.search.as_ref().map(|dir| {
+            let known = dir.known();
+            let allowed =
+                AllowedTrails::of(known, |trail| fits(&trail.session) && !replaced(trail));
+            (dir, allowed)
+        });
+        let mut chunks = Chunks::new(index, backlog, fits);
+        let mut first = chunks.next()?;
+        let mut found = {
+            let mut sources = Vec::new();
+            if let Some((dir, allowed)) = &on_disk {
+                sources.push(IndexSource::Dir(dir, allowed));
+            }
+            if let Some((memory, allowed)) = &first {
+                sources.push(IndexSource::Memory(memory, allowed));
+            }
+            find(&self.wanted, &sources)?
+        };
+        while first.is_some() {
+            first = chunks.next()?;
+            if let Some((memory, allowed)) = &first {
+                let more = find(&self.wanted, &[IndexSource::Memory(memory, allowed)])?;
+                found.merge(more, &self.wanted);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Turns a raw hit into a hit; `None` if the record is gone.
+    fn hit(
+        &self,
+        raw: &RawHit,
+        sessions: &mut Sessions<'_>,
+        state: &IndexState,
+    ) -> Result<Option<Hit>> {
+        let Some((reader, parts)) = sessions.open(&raw.session) else {
+            return Ok(None);
+        };
+        let record = match reader.trail_record(raw.number, raw.seq, raw.byte) {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(None),
+            Err(error) if error.kind() == backtrail::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let catalogue = state.catalogue()?;
+        let turn = catalogue.turn_of(parts, &raw.session, raw.number, raw.seq)?;
+        Ok(Some(Hit {
+            session: raw.session.clone(),
+            trail: raw.number,
+            seq: raw.seq,
+            id: record.as_ref().id().map(|id| id.into_owned()),
+            at: raw.at.and_then(Timestamp::from_millis),
+            role: role_of(&record, raw.role),
+            tools: tools_of(&record, |id| catalogue.tool_of(&raw.session, id)),
+            score: raw.score,
+            snippet: snippet_of_record(&record.as_ref(), &self.wanted.query),
+            turn,
+        }))
+    }
+}
+
+/// Returns the role, reading it from the session if it is not a known one.
+fn role_of(record: &Record, known: &str) -> String {
+    if known != "other" {
+        return known.to_owned();
+    }
+    match record.as_ref().stored_message() {
+        Ok(Some(message)) => message.role.as_str().to_owned(),
+        _ => known.to_owned(),
+    }
+}
+
+/// Returns the tools that a message calls or has results of.
+fn tools_of(record: &Record, called: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let Ok(Some(message)) = record.as_ref().stored_message() else {
+        return Vec::new();
+    };
+    let mut tools = Vec::new();
+    for block in &message.blocks {
+        let tool = match block {
+            Block::ToolUse(call) => Some(call.name.as_str().to_owned()),
+            Block::ToolResult(result) => match &result.tool_name {
+                Some(name) => Some(name.as_str().to_owned()),
+                None => called(result.tool_use_id.as_str()),
+            },
+            _ => None,
+        };
+        tools.extend(tool.filter(|tool| !tools.contains(tool)));
+    }
+    tools
+}
+
+/// The sessions of the hits, each opened once.
+struct Sessions<'a> {
+    index: &'a Index,
+    open: HashMap<SessionId, Option<(SessionReader, Vec<LinePart>)>>,
+}
+
+impl<'a> Sessions<'a> {
+    fn new(index: &'a Index) -> Self {
+        Self {
+            index,
+            open: HashMap::new(),
+        }
+    }
+
+    fn open(&mut self, id: &SessionId) -> Option<(&SessionReader, &[LinePart])> {
+        let store = &self.index.store;
+        let opened = self.open.entry(id.clone()).or_insert_with(|| {
+            let reader = store.read_session(id).ok()?;
+            let parts = reader.line_parts().unwrap_or_default();
+            Some((reader, parts))
+        });
+        opened
+            .as_ref()
+            .map(|(reader, parts)| (reader, parts.as_slice()))
+    }
+}
+
+/// The unindexed records, in chunks that fit into memory.
+struct Chunks<'a, F> {
+    index: &'a Index,
+    places: std::vec::IntoIter<&'a TrailPlace>,
+    fits: &'a F,
+}
+
+impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
+    fn new(index: &'a Index, backlog: &'a Plan, fits: &'a F) -> Self {
+        let changed = backlog.changed.iter();
+        let places: Vec<&TrailPlace> = changed.flat_map(|changed| &changed.places).collect();
+        Self {
+            index,
+            places: places.into_iter(),
+            fits,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<(MemoryIndex, AllowedTrails)>> {
+        let mut writer = MemoryWriter::new()?;
+        let mut bytes = 0;
+        let mut is_empty = true;
+        let mut unread = HashSet::new();
+        while bytes < CHUNK
+            && let Some(place) = self.places.next()
+        {
+            if !(self.fits)(&place.session) {
+                continue;
+            }
+            is_empty = false;
+            match self.read(place, &mut writer) {
+                Ok(read) => bytes += read,
+                // It is listed as unreadable and hides no other session.
+                Err(Error::Store(_)) => drop(unread.insert(place.session.clone())),
+                Err(error) => return Err(error),
+            }
+        }
+        if is_empty {
+            return Ok(None);
+        }
+        let memory = writer.finish()?;
+        let allowed = AllowedTrails::of(memory.known(), |_| true);
+        Ok(Some((memory, allowed)))
+    }
+
+    fn read(&self, place: &TrailPlace, writer: &mut MemoryWriter) -> Result<u64> {
+        let reader = self.index.store.read_session(&place.session)?;
+        let sink: &mut dyn Sink = writer;
+        feed(&reader, &mut [(place.clone(), sink)])
+    }
+}

@@ -1,0 +1,141 @@
+//! The trails in an index, while records are added to it.
+
+use std::collections::BTreeMap;
+
+use backtrail::SessionId;
+
+use super::commit::KnownTrail;
+use crate::error::{Error, Result};
+use crate::feed::{End, TrailPlace};
+
+/// The trails in an index, and the one being read.
+///
+/// A trail that is read from its beginning gets a new number, and once it was read
+/// completely, records under its old number are no longer found. If reading it fails, it
+/// stays as it was or, if old and new records are mixed by then, is forgotten, so that
+/// the next update reads it from its beginning.
+#[derive(Debug, Default)]
+pub(super) struct TrailTable {
+    trails: BTreeMap<(SessionId, u32), KnownTrail>,
+    next_ordinal: u32,
+    open: Option<OpenTrail>,
+}
+
+/// The trail that is being read.
+#[derive(Debug)]
+struct OpenTrail {
+    trail: KnownTrail,
+    goes_on: bool,
+    /// Everything before this was read already.
+    from: u64,
+}
+
+impl TrailTable {
+    /// Continues with the known trails.
+    pub(super) fn new(trails: &[KnownTrail], next_ordinal: u32) -> Self {
+        let entry = |trail: &KnownTrail| ((trail.session.clone(), trail.number), trail.clone());
+        Self {
+            trails: trails.iter().map(entry).collect(),
+            next_ordinal,
+            open: None,
+        }
+    }
+
+    /// Begins or continues a trail.
+    pub(super) fn begin(&mut self, place: &TrailPlace) -> Result<()> {
+        self.give_up();
+        let known = self.trails.get(&(place.session.clone(), place.number));
+        let goes_on = known.filter(|_| place.from > 0).cloned();
+        let trail = match &goes_on {
+            Some(known) => known.clone(),
+            None => self.new_trail(place)?,
+        };
+        self.open = Some(OpenTrail {
+            trail: KnownTrail {
+                bytes: place.bytes,
+                modified: place.modified,
+                ..trail
+            },
+            goes_on: goes_on.is_some(),
+            from: place.from,
+        });
+        Ok(())
+    }
+
+    fn new_trail(&mut self, place: &TrailPlace) -> Result<KnownTrail> {
+        let ordinal = self.next_ordinal;
+        let next = ordinal.checked_add(1).ok_or(Error::Search {
+            doing: "cannot add to the full-text index",
+            what: "it has had too many trails; delete it to rebuild it".to_owned(),
+        });
+        self.next_ordinal = next?;
+        Ok(KnownTrail {
+            session: place.session.clone(),
+            number: place.number,
+            bytes: place.bytes,
+            modified: place.modified,
+            end: place.from,
+            sum: [0; 8],
+            ordinal,
+            docs: 0,
+        })
+    }
+
+    /// Returns the number of the trail being read if a record at this byte is new. Trails
+    /// of version 1 are always read from the beginning.
+    pub(super) fn ordinal(&self, byte: u64) -> Option<u32> {
+        let open = self.open.as_ref()?;
+        (byte >= open.from).then_some(open.trail.ordinal)
+    }
+
+    /// Counts a record of the trail.
+    pub(super) fn count(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.trail.docs = open.trail.docs.saturating_add(1);
+        }
+    }
+
+    /// Ends a trail that was read completely.
+    pub(super) fn end(&mut self, end: Option<End>) {
+        let Some(OpenTrail { mut trail, .. }) = self.open.take() else {
+            return;
+        };
+        if let Some(end) = end {
+            trail.end = end.byte;
+            trail.sum = end.sum;
+        }
+        let key = (trail.session.clone(), trail.number);
+        self.trails.insert(key, trail);
+    }
+
+    /// Stops reading the current trail.
+    pub(super) fn give_up(&mut self) {
+        if let Some(OpenTrail {
+            trail,
+            goes_on: true,
+            ..
+        }) = self.open.take()
+        {
+            self.forget_trail(&trail.session, trail.number);
+        }
+    }
+
+    /// Forgets one trail.
+    pub(super) fn forget_trail(&mut self, session: &SessionId, number: u32) {
+        self.trails.remove(&(session.clone(), number));
+    }
+
+    /// Forgets all trails of a session.
+    pub(super) fn forget_session(&mut self, session: &SessionId) {
+        let all = (session.clone(), 0)..=(session.clone(), u32::MAX);
+        let numbers: Vec<u32> = self.trails.range(all).map(|((_, n), _)| *n).collect();
+        for number in numbers {
+            self.forget_trail(session, number);
+        }
+    }
+
+    /// Returns the trails by session and number, and the number for the next one.
+    pub(super) fn known(&self) -> (Vec<KnownTrail>, u32) {
+        (self.trails.values().cloned().collect(), self.next_ordinal)
+    }
+}

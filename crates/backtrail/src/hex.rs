@@ -1,0 +1,26 @@
+//! Bytes as hexadecimal digits, and paths that are not UTF-8.
+
+use std::path::PathBuf;
+
+/// Returns a path as it was before it was written as text, and, where it is not
+/// UTF-8, as the hexadecimal digits of its bytes.
+pub(crate) fn path_of(text: &str, hex: Option<&str>) -> PathBuf {
+    #[cfg(unix)]
+    if let Some(bytes) = hex.and_then(from_hex) {
+        use std::os::unix::ffi::OsStringExt;
+        return std::ffi::OsString::from_vec(bytes).into();
+    }
+    PathBuf::from(text)
+}
+
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(unix)]
+pub(crate) fn from_hex(hex: &str) -> Option<Vec<u8>> {
+    (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
+        .collect()
+}

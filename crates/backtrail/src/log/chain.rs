@@ -1,0 +1,558 @@
+//! The line of history: which trails, cut where, make up a session.
+//!
+//! The walk goes from the head backwards, one opener per trail and no more of
+//! the history. A trail that says it continues something impossible is taken to
+//! continue the trail before it, just before its first readable record; what is
+//! wrong is noted as damage.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::directory::LogDir;
+use super::first::{is_legacy, second_opener};
+use super::gap::{self, GapBecause, HistoryGap};
+use super::payloads::Payloads;
+use super::trail_records::LinePart;
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::ids::SessionId;
+use crate::legacy::Index;
+use crate::storage::StorageFile;
+use crate::store::Store;
+use crate::trail::find::{find_seq, line_after};
+use crate::trail::legacy::{Direction, LegacyLines};
+use crate::trail::lines::PEEK_BUFFER;
+use crate::trail::opener::{Because, Continues, Opener};
+use crate::trail::reader::TrailReader;
+use crate::trail::record::Position;
+use crate::trail::sum::Sum;
+use crate::trail::{Damage, DamageReport, Record, RecordKind, Sums};
+
+/// One trail's part of the line.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment {
+    pub(crate) trail: u32,
+    pub(crate) path: PathBuf,
+    files: LogDir,
+    /// `None` where it cannot be read.
+    pub(crate) opener: Option<Opener>,
+    /// The opener's own sum.
+    pub(crate) opener_sum: Option<Sum>,
+    /// The first seq that can be read, where there is no opener to ask.
+    first_seq: Option<u64>,
+    /// The last seq that belongs to the line.
+    pub(crate) until: u64,
+    /// Whether the trail may still grow: it is the session's head.
+    pub(crate) is_head: bool,
+    /// Whether what it continues is known to be gone.
+    severed: bool,
+    /// Where the records of a version-1 file lie, looked up when it is asked for.
+    legacy: Option<Arc<OnceLock<Arc<Index>>>>,
+}
+
+impl Segment {
+    /// Opens a trail and reads its opener. In a workspace it may have been written anew
+    /// since it was listed; then it is the head of the new line, which has all of it.
+    pub(crate) fn open(files: &LogDir, trail: u32, until: u64) -> Result<Self> {
+        match Self::open_there(files, trail, until) {
+            Err(error) if error.kind() == ErrorKind::NotFound && files.is_of_workspace() => {
+                Self::open_instead(files, trail, until)?.ok_or(error)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens the head of the line that a purge wrote in the place of a trail.
+    fn open_instead(files: &LogDir, trail: u32, until: u64) -> Result<Option<Self>> {
+        let mut seen = trail;
+        loop {
+            let mut newer = files.trails()?;
+            newer.retain(|number| *number > trail);
+            match newer.last() {
+                Some(head) if *head > seen => seen = *head,
+                _ => return Ok(None),
+            }
+            match Self::open_head_after_purge(files, &newer, until) {
+                // Another purge came by.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                found => return found,
+            }
+        }
+    }
+
+    fn open_head_after_purge(files: &LogDir, trails: &[u32], until: u64) -> Result<Option<Self>> {
+        let mut head = None;
+        for trail in trails.iter().rev() {
+            let opened = Self::open_there(files, *trail, until)?;
+            let opener = opened.opener.as_ref();
+            let is_anew = opener.is_some_and(|opener| opener.because == Because::Purge);
+            let head = head.get_or_insert(opened);
+            if is_anew {
+                return Ok(Some(head.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether a failure to read the trail means that it was written anew.
+    pub(crate) fn is_replaced(&self, error: &Error) -> bool {
+        self.files.is_of_workspace() && error.kind() == ErrorKind::NotFound
+    }
+
+    /// Opens the line that a purge wrote in the place of the trail, oldest first.
+    pub(crate) fn line_instead(&self, until: u64) -> Result<Vec<Self>> {
+        let mut line = vec![Self::open(&self.files, self.trail, until)?];
+        while let Some(segment) = line.last()
+            && let Some(continues) = segment.opener.as_ref().and_then(|it| it.continues.clone())
+            && continues.trail < segment.trail
+        {
+            let until = continues.seq.min(segment.until);
+            let mut before = Self::open(&self.files, continues.trail, until)?;
+            before.is_head = false;
+            line.push(before);
+        }
+        line.reverse();
+        Ok(line)
+    }
+
+    fn open_there(files: &LogDir, trail: u32, until: u64) -> Result<Self> {
+        let (path, file) = files.find_trail(trail)?;
+        if trail == 0 && is_legacy(files, &file)? {
+            return Ok(Self::version_1(files, until));
+        }
+        let mut reader = TrailReader::forwards(file, &path, 0, PEEK_BUFFER, Sums::Check);
+        let mut opener = None;
+        let mut opener_sum = None;
+        let mut first_seq = None;
+        if let Some(record) = reader.next_record()? {
+            if record.kind() == RecordKind::Opener {
+                opener = Opener::read(&record, files.id(), trail).ok();
+                opener_sum = Some(record.sum());
+            } else {
+                first_seq = Some(record.seq());
+            }
+        }
+        if opener.is_none() && first_seq.is_none() {
+            first_seq = reader.next_record()?.map(|record| record.seq());
+        }
+        Ok(Self {
+            trail,
+            path,
+            files: files.clone(),
+            opener,
+            opener_sum,
+            first_seq,
+            until,
+            is_head: true,
+            severed: false,
+            legacy: None,
+        })
+    }
+
+    /// Returns the first trail of a session that is known to be a file of
+    /// version 1.
+    pub(crate) fn version_1(files: &LogDir, until: u64) -> Self {
+        Self {
+            trail: 0,
+            path: files.trail_path(0),
+            files: files.clone(),
+            opener: None,
+            opener_sum: None,
+            first_seq: None,
+            until,
+            is_head: true,
+            severed: false,
+            legacy: Some(Arc::default()),
+        }
+    }
+
+    /// Returns the file of version 1 that the trail was begun to go on from, where
+    /// there is no record in that to continue.
+    pub(crate) fn imported_without_records(&self) -> Option<Self> {
+        let opener = self.opener.as_ref()?;
+        let imported = opener.because == Because::Import && opener.continues.is_none();
+        imported.then(|| Self::version_1(&self.files, 0))
+    }
+
+    /// Returns whether the trail is a file of version 1, as it was taken in.
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.legacy.is_some()
+    }
+
+    /// Opens the trail's file. It is not held: a line can have more trails than a
+    /// process may have files.
+    pub(crate) fn file(&self) -> Result<Arc<dyn StorageFile>> {
+        self.files.open_read(self.trail)
+    }
+
+    /// Returns whether the trail is known to begin without instructions, without
+    /// a look at it: a file of version 1 is long, and has to be gone through.
+    pub(crate) fn is_uninstructed(&self) -> Result<bool> {
+        if !self.is_legacy() {
+            return Ok(false);
+        }
+        let imported = second_opener(&self.files)?.and_then(|opener| opener.imported);
+        Ok(imported.is_some_and(|imported| imported.uninstructed))
+    }
+
+    /// Returns where the large parts of its messages are.
+    pub(crate) fn payloads(&self) -> Payloads {
+        Payloads::new(&self.files)
+    }
+
+    /// Returns whether the trail is one of this session's own.
+    pub(crate) fn is_of(&self, files: &LogDir) -> bool {
+        self.files.id() == files.id()
+    }
+
+    /// Returns the seq that the trail's own records come after; `None` where
+    /// only the records themselves tell.
+    pub(crate) fn after(&self) -> Option<u64> {
+        match &self.opener {
+            Some(opener) => Some(opener.seq),
+            None => self.is_legacy().then_some(0),
+        }
+    }
+
+    /// Reads the trail from record `first` on, or from its beginning where that
+    /// is 0. `buffer` is how much is read at a time.
+    pub(crate) fn forwards(&self, first: u64, buffer: usize, sums: Sums) -> Result<TrailReader> {
+        let file = self.file()?;
+        if self.is_legacy() {
+            return self.legacy_reader(file, first..u64::MAX, Direction::Forwards);
+        }
+        let offset = match first {
+            0 => 0,
+            first => find_seq(&file, &self.path, first)?,
+        };
+        let reader = TrailReader::forwards(file, &self.path, offset, buffer, sums);
+        Ok(reader.with_payloads(Arc::new(self.payloads())))
+    }
+
+    /// Reads the trail backwards from the last record that belongs to the line, or
+    /// from a line behind it: in a damaged line two records can stand side by side.
+    pub(crate) fn backwards(&self, sums: Sums) -> Result<TrailReader> {
+        let file = self.file()?;
+        let beyond = self.until.checked_add(1);
+        if self.is_legacy() {
+            let seqs = 1..beyond.unwrap_or(u64::MAX);
+            return self.legacy_reader(file, seqs, Direction::Backwards);
+        }
+        let end = match beyond {
+            Some(beyond) => {
+                let line = find_seq(&file, &self.path, beyond)?;
+                line_after(&file, &self.path, line)?
+            }
+            None => file
+                .len()
+                .map_err(|error| Error::io("cannot read the trail", &self.path, error))?,
+        };
+        let reader = TrailReader::backwards(file, &self.path, end, sums);
+        Ok(reader.with_payloads(Arc::new(self.payloads())))
+    }
+
+    fn legacy_reader(
+        &self,
+        file: Arc<dyn StorageFile>,
+        seqs: Range<u64>,
+        direction: Direction,
+    ) -> Result<TrailReader> {
+        let index = match self.legacy.as_ref().and_then(|known| known.get()) {
+            Some(index) => Arc::clone(index),
+            None => {
+                let index = Arc::new(Index::read(file.as_ref(), &self.path)?);
+                if let Some(known) = &self.legacy {
+                    known.get_or_init(|| Arc::clone(&index));
+                }
+                index
+            }
+        };
+        let lines = LegacyLines::new(file, index, seqs, direction);
+        Ok(TrailReader::legacy(&self.path, lines))
+    }
+
+    /// Returns the position after the last record that belongs to the line.
+    pub(crate) fn last_position(&self) -> Result<Option<Position>> {
+        let mut reader = self.backwards(Sums::Check)?;
+        while let Some(record) = reader.next_record()? {
+            if record.seq() <= self.until {
+                return Ok(Some(Position::after(&record)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds one of the trail's own records.
+    pub(crate) fn find(&self, seq: u64) -> Result<Option<Record>> {
+        let mut reader = self.forwards(seq, PEEK_BUFFER, Sums::Check)?;
+        while let Some(record) = reader.next_record()? {
+            if record.seq() == seq && record.kind() != RecordKind::Opener {
+                return Ok(Some(record.to_owned()));
+            }
+            if record.seq() > seq {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns what this trail says it continues, if the last record before it
+    /// is another one. `before` has the sums of that record and of the opener
+    /// of the trail that it was read from: a trail may continue either.
+    pub(crate) fn broken_link(&self, before: &[Option<Sum>]) -> Option<Reason> {
+        let continues = self.opener.as_ref()?.continues.as_ref()?;
+        if self.until < continues.seq || continues.seq == 0 || self.severed {
+            // The line was cut before that record, or nothing comes before it, or
+            // what came was purged.
+            return None;
+        }
+        let linked = before.contains(&Some(continues.sum));
+        (!linked).then(|| Reason::BrokenLink(continues.to_string()))
+    }
+
+    /// Returns the last seq that can lie before this trail's own records.
+    fn before_first(&self) -> u64 {
+        match (&self.opener, self.first_seq) {
+            (Some(opener), _) => opener.seq,
+            (None, Some(first)) => first.saturating_sub(1),
+            (None, None) => u64::MAX,
+        }
+    }
+}
+
+/// Which parts of which trails make up a line of history.
+#[derive(Debug)]
+pub(crate) struct Line(Vec<(SessionId, u32, u64)>);
+
+impl Line {
+    pub(crate) fn new(segments: &[Segment]) -> Self {
+        let part = |segment: &Segment| (segment.files.id().clone(), segment.trail, segment.until);
+        Self(segments.iter().map(part).collect())
+    }
+
+    /// Returns the parts, the oldest first.
+    pub(crate) fn into_parts(self) -> Vec<LinePart> {
+        let part = |(session, trail, until)| LinePart {
+            session,
+            trail,
+            until,
+        };
+        self.0.into_iter().map(part).collect()
+    }
+
+    /// Returns whether record `seq` of a trail lies on the line.
+    pub(crate) fn holds(&self, session: &SessionId, trail: u32, seq: u64) -> bool {
+        let is_part = |(id, number, until): &(SessionId, u32, u64)| {
+            id == session && *number == trail && seq <= *until
+        };
+        self.0.iter().any(is_part)
+    }
+}
+
+/// Walks from a session's head to its beginning.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    store: Store,
+    next: Option<Target>,
+    visited: HashSet<(SessionId, u32)>,
+    pub(crate) damage: DamageReport,
+    /// What the line has no more, or only in the trash; the newest first.
+    pub(crate) gaps: Vec<HistoryGap>,
+    /// The trails that continue what is gone.
+    severed: Vec<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Target {
+    files: LogDir,
+    trail: u32,
+    until: u64,
+    /// Where it was said that the line goes on here; nowhere for the head.
+    said_in: Option<PathBuf>,
+}
+
+impl Walk {
+    /// Starts at the end of a trail of a session.
+    pub(crate) fn new(store: &Store, files: &LogDir, head: u32) -> Self {
+        Self::until(store, files, head, u64::MAX)
+    }
+
+    /// Starts at record `until` of a line that ends in trail `head`.
+    pub(crate) fn until(store: &Store, files: &LogDir, head: u32, until: u64) -> Self {
+        Self {
+            store: store.clone(),
+            next: Some(Target {
+                files: files.clone(),
+                trail: head,
+                until,
+                said_in: None,
+            }),
+            visited: HashSet::new(),
+            damage: DamageReport::default(),
+            gaps: Vec::new(),
+            severed: Vec::new(),
+        }
+    }
+
+    /// Begins again at a trail that was written anew.
+    pub(crate) fn again_at(&mut self, segment: &Segment) {
+        self.visited.clear();
+        self.next = Some(Target {
+            files: segment.files.clone(),
+            trail: segment.trail,
+            until: segment.until,
+            said_in: None,
+        });
+    }
+
+    /// Returns the next part of the line, newest first.
+    pub(crate) fn next(&mut self) -> Result<Option<Segment>> {
+        let Some(target) = self.next.take() else {
+            return Ok(None);
+        };
+        let mut segment = match Segment::open(&target.files, target.trail, target.until) {
+            Err(error) if error.kind() == ErrorKind::NotFound && target.said_in.is_some() => {
+                return self.go_around_missing(target);
+            }
+            opened => opened?,
+        };
+        segment.is_head = target.said_in.is_none();
+        self.visited
+            .insert((target.files.id().clone(), target.trail));
+        self.next = self.before(&target.files, &segment)?;
+        self.note_trash(&target.files, &segment);
+        Ok(Some(segment))
+    }
+
+    /// Collects the rest of the line, oldest first.
+    pub(crate) fn collect(mut self) -> Result<(Vec<Segment>, DamageReport)> {
+        let mut segments = Vec::new();
+        while let Some(segment) = self.next()? {
+            segments.push(segment);
+        }
+        Ok(self.into_line(segments))
+    }
+
+    /// Puts trails that the walk came upon in order, oldest first.
+    pub(crate) fn into_line(self, mut segments: Vec<Segment>) -> (Vec<Segment>, DamageReport) {
+        segments.reverse();
+        for segment in &mut segments {
+            segment.severed = self.severed.contains(&segment.path);
+        }
+        (segments, self.damage)
+    }
+
+    /// Decides where the line goes on before `segment`.
+    fn before(&mut self, files: &LogDir, segment: &Segment) -> Result<Option<Target>> {
+        if segment.is_legacy() {
+            return Ok(None);
+        }
+        let Some(opener) = &segment.opener else {
+            self.note(&segment.path, Reason::BadOpener);
+            let until = segment.before_first().min(segment.until);
+            return self.trail_below(files, segment.trail, until, &segment.path);
+        };
+        let Some(continues) = &opener.continues else {
+            return Ok(None);
+        };
+        let until = continues.seq.min(segment.until);
+        if until == 0 {
+            // No record comes before the first.
+            return Ok(None);
+        }
+        let own = continues.session_id == *files.id();
+        let allowed = if own {
+            continues.trail < segment.trail
+        } else {
+            segment.trail == 0 && !files.is_of_workspace()
+        };
+        let place = (continues.session_id.clone(), continues.trail);
+        if !allowed || self.visited.contains(&place) {
+            self.note(&segment.path, Reason::Loop);
+            return self.trail_below(files, segment.trail, until, &segment.path);
+        }
+        Ok(Some(Target {
+            files: files.of(&self.store, &continues.session_id),
+            trail: continues.trail,
+            until,
+            said_in: Some(segment.path.clone()),
+        }))
+    }
+
+    /// Goes on from a trail that is not there with the one below it, if any.
+    fn go_around_missing(&mut self, mut target: Target) -> Result<Option<Segment>> {
+        let said_in = target.said_in.take().unwrap_or_default();
+        if let Some(gone) = gap::look(&target.files, target.trail, target.until)? {
+            self.severed.push(said_in.clone());
+            self.add_gap(gone.gap);
+            self.next = gone.continues.map(|from| Target {
+                files: target.files.of(&self.store, &from.session_id),
+                trail: from.trail,
+                until: from.seq.min(target.until),
+                said_in: Some(said_in),
+            });
+            return self.next();
+        }
+        let what = format!("trail {} of session {}", target.trail, target.files.id());
+        self.note(&said_in, Reason::BrokenLink(what));
+        self.next = self.trail_below(&target.files, target.trail, target.until, &said_in)?;
+        self.next()
+    }
+
+    /// Returns the highest trail of the session below `trail`.
+    fn trail_below(
+        &mut self,
+        files: &LogDir,
+        trail: u32,
+        until: u64,
+        said_in: &Path,
+    ) -> Result<Option<Target>> {
+        let below = files
+            .readable_trails()?
+            .into_iter()
+            .rev()
+            .find(|n| *n < trail);
+        Ok(below
+            .filter(|below| !self.visited.contains(&(files.id().clone(), *below)))
+            .map(|trail| Target {
+                files: files.clone(),
+                trail,
+                until,
+                said_in: Some(said_in.to_owned()),
+            }))
+    }
+
+    /// Notes that a trail was read in the trash, where it may be emptied.
+    fn note_trash(&mut self, files: &LogDir, segment: &Segment) {
+        if segment.path.starts_with(files.trails_in_trash()) {
+            self.add_gap(HistoryGap {
+                session: files.id().clone(),
+                from: segment.before_first().saturating_add(1),
+                until: segment.until,
+                because: GapBecause::InTrash,
+            });
+        }
+    }
+
+    fn add_gap(&mut self, gap: HistoryGap) {
+        match self.gaps.last_mut() {
+            Some(newer) if newer.joins(&gap) => newer.from = gap.from,
+            _ => self.gaps.push(gap),
+        }
+    }
+
+    fn note(&mut self, file: &Path, reason: Reason) {
+        self.damage.add(Damage::at_beginning(file, reason));
+    }
+}
+
+/// Returns the place that a new trail of this session continues at.
+pub(crate) fn continues_at(id: &SessionId, trail: u32, position: &Position) -> Continues {
+    Continues {
+        session_id: id.clone(),
+        trail,
+        seq: position.seq,
+        sum: position.sum,
+    }
+}

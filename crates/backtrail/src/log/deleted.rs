@@ -1,0 +1,79 @@
+//! Where a session's files are once it was deleted: in the trash, or nowhere.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::directory::LogDir;
+use crate::error::{Error, Result};
+use crate::storage::{Storage, read_full};
+use crate::store::SESSIONS;
+use crate::time::Timestamp;
+
+/// The trash's directory in the store.
+pub(crate) const TRASH: &str = "trash";
+/// Follows a session's id in the name of a directory of its older trails.
+pub(crate) const TRAILS: &str = ".trails";
+/// Follows a session's id in the name of the file that says that it was purged.
+pub(crate) const PURGED: &str = ".purged";
+/// The file in a deleted directory that says when it was deleted. In a session that
+/// is not in the trash it means nothing: somebody was about to delete it, or restored it.
+pub(crate) const DELETED: &str = "deleted";
+/// No such file is longer.
+const MAX_FILE: usize = 256 << 10;
+
+/// Reads a file that says when something was deleted; `None` where it does not exist or
+/// is not whole.
+pub(crate) fn read_deleted<T: for<'a> Deserialize<'a>>(
+    storage: &dyn Storage,
+    path: &Path,
+) -> Option<T> {
+    let file = storage.open_read(path).ok()?;
+    let len = usize::try_from(file.len().ok()?).unwrap_or(MAX_FILE);
+    let mut bytes = vec![0; len.min(MAX_FILE)];
+    let n = read_full(file.as_ref(), &mut bytes, 0).ok()?;
+    serde_json::from_slice(&bytes[..n]).ok()
+}
+
+/// The one field that matters here.
+#[derive(Deserialize)]
+struct DeletedAt {
+    at: Timestamp,
+}
+
+/// Returns the error for a session that was deleted, purged or restored meanwhile;
+/// `None` for one that was not.
+pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
+    let id = files.id();
+    let dir = files.trash().join(id.as_str());
+    if files.storage().is_dir(&dir).ok()? {
+        let since = match read_deleted::<DeletedAt>(files.storage(), &dir.join(DELETED)) {
+            Some(deleted) => format!(" since {}", deleted.at),
+            None => String::new(),
+        };
+        let what = format!("session {id} is in the trash{since}");
+        return Some(Error::deleted(what, id).at_path(&dir));
+    }
+    if let Some(at) = purged_at(files).ok()? {
+        let when = at.map_or_else(String::new, |at| format!(" at {at}"));
+        let what = format!("session {id} was purged{when}");
+        return Some(Error::purged(what, id));
+    }
+    let home = files.trash().with_file_name(SESSIONS).join(id.as_str());
+    if files.path() == dir && files.storage().is_dir(&home).ok()? {
+        let what = format!("session {id} is not in the trash any more");
+        return Some(Error::restored(what, id).at_path(&home));
+    }
+    None
+}
+
+/// Returns whether a session was purged, and when, where that can be read.
+pub(super) fn purged_at(files: &LogDir) -> Result<Option<Option<Timestamp>>> {
+    let path = files.trash().join(format!("{}{PURGED}", files.id()));
+    let there = files.storage().exists(&path);
+    if !there.map_err(|error| Error::io("cannot look into the trash", &path, error))? {
+        return Ok(None);
+    }
+    let purged: Option<DeletedAt> = read_deleted(files.storage(), &path);
+    Ok(Some(purged.map(|purged| purged.at)))
+}

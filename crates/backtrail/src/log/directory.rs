@@ -1,0 +1,461 @@
+//! The files of one session.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::deleted::{TRAILS, TRASH, deleted_error};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{SessionId, WorkspaceId};
+use crate::storage::{Storage, StorageFile, append_all, read_full};
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::trail::lines::STREAM_BUFFER;
+use crate::trail::opener::{Because, Opener, Owner};
+use crate::trail::record::Position;
+use crate::trail::{file_name, trail_number};
+
+/// A session's directory, and what may lie in it.
+#[derive(Debug, Clone)]
+pub(crate) struct LogDir {
+    storage: Arc<dyn Storage>,
+    owner: Owner,
+    id: SessionId,
+    dir: PathBuf,
+    /// The trash, where a session's files are read once they are there.
+    trash: PathBuf,
+}
+
+impl LogDir {
+    pub(crate) fn new(storage: Arc<dyn Storage>, sessions: &Path, id: &SessionId) -> Self {
+        Self {
+            storage,
+            owner: Owner::Session,
+            dir: sessions.join(id.as_str()),
+            trash: sessions.with_file_name(TRASH),
+            id: id.clone(),
+        }
+    }
+
+    /// Returns the files of a session that was deleted, where they are now.
+    pub(crate) fn deleted(&self) -> Self {
+        Self {
+            dir: self.trash.join(self.id.as_str()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the files of a workspace, which keeps a trail as a session does.
+    pub(crate) fn of_workspace(
+        storage: Arc<dyn Storage>,
+        workspaces: &Path,
+        id: &WorkspaceId,
+    ) -> Self {
+        Self {
+            owner: Owner::Workspace,
+            ..Self::new(storage, workspaces, id.as_trail_id())
+        }
+    }
+
+    /// Returns the same session's files in another directory.
+    pub(crate) fn at(&self, dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// Makes the opener of a trail that continues nothing yet.
+    pub(crate) fn opener(&self, trail: u32, because: Because, at: Timestamp) -> Opener {
+        Opener {
+            owner: self.owner,
+            ..Opener::new(&self.id, trail, because, at)
+        }
+    }
+
+    /// Returns the files of whoever a trail of this one continues.
+    pub(crate) fn of(&self, store: &Store, id: &SessionId) -> Self {
+        if *id == self.id {
+            self.clone()
+        } else {
+            store.files(id)
+        }
+    }
+
+    /// Returns whether the trails are those of a workspace.
+    pub(crate) fn is_of_workspace(&self) -> bool {
+        self.owner == Owner::Workspace
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        self.storage.as_ref()
+    }
+
+    pub(crate) fn trail_path(&self, trail: u32) -> PathBuf {
+        self.dir.join(file_name(trail))
+    }
+
+    /// Returns the numbers of the session's trails, lowest first.
+    pub(crate) fn trails(&self) -> Result<Vec<u32>> {
+        let names = match self.storage.list(&self.dir) {
+            Ok(names) => names,
+            Err(error) if is_absent(&error) => Vec::new(),
+            Err(error) => {
+                return Err(Error::io("cannot list the trails", &self.dir, error));
+            }
+        };
+        let mut trails: Vec<u32> = names.iter().filter_map(|name| trail_number(name)).collect();
+        trails.sort_unstable();
+        Ok(trails)
+    }
+
+    /// Returns the highest-numbered trail, which is the session's head.
+    pub(crate) fn head(&self) -> Result<u32> {
+        self.trails()?
+            .last()
+            .copied()
+            .ok_or_else(|| self.not_found())
+    }
+
+    /// Reads the head, and the next one where a purge wrote it anew meanwhile.
+    pub(crate) fn with_head<T>(&self, read: impl Fn(u32) -> Result<T>) -> Result<T> {
+        let mut head = self.head()?;
+        loop {
+            match read(head) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let now = self.head()?;
+                    if now == head {
+                        return Err(error);
+                    }
+                    head = now;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    pub(crate) fn not_found(&self) -> Error {
+        if !self.is_of_workspace()
+            && let Some(error) = deleted_error(self)
+        {
+            return error;
+        }
+        let what = format!("there is no {} {}", self.owner.noun(), self.id);
+        Error::new(ErrorKind::NotFound, what).at_path(&self.dir)
+    }
+
+    /// Refuses an id that a session in the trash has, or one that was purged: what goes
+    /// on from that one must not come upon another.
+    pub(crate) fn refuse_gone(&self) -> Result<()> {
+        deleted_error(self).map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn open_read(&self, trail: u32) -> Result<Arc<dyn StorageFile>> {
+        self.find_read(&file_name(trail))
+            .map(|(_, file)| file)
+            .map_err(|error| self.unopened(trail, error))
+    }
+
+    /// Opens a trail where it is now, which is the trash for one that was deleted.
+    pub(crate) fn find_trail(&self, trail: u32) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
+        self.find_read(&file_name(trail))
+            .map_err(|error| self.unopened(trail, error))
+    }
+
+    fn unopened(&self, trail: u32, error: io::Error) -> Error {
+        // A session that somebody reads may be moved, or purged, meanwhile.
+        if is_absent(&error)
+            && !self.is_of_workspace()
+            && !self.storage.is_dir(&self.dir).unwrap_or(true)
+            && let Some(moved) = deleted_error(self)
+        {
+            return moved;
+        }
+        Error::io("cannot open the trail", &self.trail_path(trail), error)
+    }
+
+    /// Opens one of the files to read, wherever it is now. A session may be moved to
+    /// the trash, and back, while somebody reads it.
+    pub(crate) fn find_read(&self, name: &str) -> io::Result<(PathBuf, Arc<dyn StorageFile>)> {
+        let home = self.dir.join(name);
+        let open = |path: PathBuf| self.storage.open_read(&path).map(|file| (path, file));
+        let missing = match open(home.clone()) {
+            Err(error) if is_absent(&error) && !self.is_of_workspace() => error,
+            opened => return opened,
+        };
+        for dir in [self.deleted().dir, self.trails_in_trash()] {
+            match open(dir.join(name)) {
+                Err(error) if is_absent(&error) => {}
+                opened => return opened,
+            }
+        }
+        // Restored in between.
+        open(home).map_err(|_| missing)
+    }
+
+    /// Returns the directory of trails of this session that were let go of.
+    pub(crate) fn trails_in_trash(&self) -> PathBuf {
+        self.trash.join(format!("{}{TRAILS}", self.id))
+    }
+
+    pub(crate) fn trash(&self) -> &Path {
+        &self.trash
+    }
+
+    /// Returns the numbers of all trails that can be read, lowest first: also of those
+    /// in the trash.
+    pub(crate) fn readable_trails(&self) -> Result<Vec<u32>> {
+        let mut trails = self.trails()?;
+        if !self.is_of_workspace() {
+            trails.extend(self.deleted().trails()?);
+            let let_go = Self {
+                dir: self.trails_in_trash(),
+                ..self.clone()
+            };
+            trails.extend(let_go.trails()?);
+            trails.sort_unstable();
+            trails.dedup();
+        }
+        Ok(trails)
+    }
+
+    pub(crate) fn open_append(&self, trail: u32) -> Result<Arc<dyn StorageFile>> {
+        let path = self.trail_path(trail);
+        self.storage
+            .open_append(&path)
+            .map_err(|error| Error::io("cannot open the trail", &path, error))
+    }
+
+    /// Opens a lock file, making it where it is missing.
+    pub(crate) fn open_lock(&self, name: &str) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
+        open_lock(self.storage.as_ref(), &self.dir, name)
+    }
+
+    /// Makes a new trail of `content`: written aside, synced, then put in place
+    /// without replacing anything, so that a crash leaves all of it or nothing.
+    pub(crate) fn create_trail(
+        &self,
+        trail: u32,
+        write: impl FnOnce(&dyn StorageFile) -> Result<()>,
+    ) -> Result<Arc<dyn StorageFile>> {
+        let path = self.trail_path(trail);
+        let aside = self.dir.join("new-trail");
+        let failed = |error| Error::io("cannot create the trail", &path, error);
+        // A crash between link and removal leaves `new-trail` as a second name
+        // of a trail that is in use: it is removed, never written to.
+        match self.storage.remove_file(&aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let file = self.storage.create_new(&aside).map_err(failed)?;
+        let put_in_place = || {
+            write(file.as_ref())?;
+            file.sync().map_err(failed)?;
+            self.storage.link_new(&aside, &path).map_err(failed)
+        };
+        let result = put_in_place();
+        // Also after a failure: a full disk gets its space back at once.
+        match self.storage.remove_file(&aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                result.and(Err(failed(error)))?;
+            }
+            _ => result?,
+        }
+        self.storage.sync_dir(&self.dir).map_err(failed)?;
+        self.open_append(trail)
+    }
+
+    /// Makes a new trail that has its opener and nothing else yet.
+    pub(crate) fn create_opened(&self, opener: &Opener) -> Result<CreatedTrail> {
+        let mut line = Vec::new();
+        let sum = opener.write(&mut line)?;
+        let path = self.trail_path(opener.trail);
+        let file = self.create_trail(opener.trail, |file| {
+            append_all(file, &line)
+                .map_err(|error| Error::io("cannot create the trail", &path, error))
+        })?;
+        Ok(CreatedTrail {
+            file,
+            len: line.len() as u64,
+            position: Position {
+                seq: opener.seq,
+                sum,
+                noted: None,
+                compacted: opener.compacted,
+            },
+        })
+    }
+
+    /// Copies a part of a trail to a file beside it, synced, and returns its path.
+    /// The file's name keeps the highest seq that may have been `given` there:
+    /// once the part is cut off, nothing else would tell.
+    pub(crate) fn set_aside(
+        &self,
+        trail: u32,
+        source: &dyn StorageFile,
+        place: Range<u64>,
+        given: Option<u64>,
+    ) -> Result<PathBuf> {
+        let mut path = self.dir.join(aside_name(trail, place.start, given, 0));
+        let failed = |path: &Path, error| {
+            Error::io("cannot set the trail's unfinished end aside", path, error)
+        };
+        let mut file = self.storage.create_new(&path);
+        let mut again = 1;
+        while let Err(error) = &file
+            && error.kind() == io::ErrorKind::AlreadyExists
+        {
+            path = self.dir.join(aside_name(trail, place.start, given, again));
+            file = self.storage.create_new(&path);
+            again += 1;
+        }
+        let file = file.map_err(|error| failed(&path, error))?;
+        let written = copy(source, place, file.as_ref())
+            .and_then(|()| file.sync())
+            .and_then(|()| self.storage.sync_dir(&self.dir));
+        if let Err(error) = written {
+            // The bytes are still in the trail: half a copy helps nobody.
+            self.storage.remove_file(&path).ok();
+            return Err(failed(&path, error));
+        }
+        Ok(path)
+    }
+
+    /// Makes the names of the session's files, its own and those in the store's
+    /// directory durable. A process that died between making a name and syncing
+    /// it leaves one that is there today and gone after a power cut.
+    pub(crate) fn sync_names(&self) -> Result<()> {
+        for dir in self.dir.ancestors().take(3) {
+            self.storage
+                .sync_dir(dir)
+                .map_err(|error| match error.kind() {
+                    // Deleted in this moment.
+                    io::ErrorKind::NotFound if dir == self.dir => self.not_found(),
+                    _ => Error::io("cannot sync the directory", dir, error),
+                })?;
+        }
+        Ok(())
+    }
+
+    /// Returns the highest seq that may have been given in what was cut off a
+    /// trail.
+    pub(crate) fn given(&self, trail: u32) -> Result<Option<u64>> {
+        let asides = self.asides()?;
+        let names = asides.iter().filter_map(|path| path.file_name()?.to_str());
+        Ok(names.filter_map(|name| given_in(name, trail)).max())
+    }
+
+    /// Returns the files that hold what was set aside.
+    pub(crate) fn asides(&self) -> Result<Vec<PathBuf>> {
+        let names = self
+            .storage
+            .list(&self.dir)
+            .map_err(|error| Error::io("cannot list the trails", &self.dir, error))?;
+        let mut asides: Vec<PathBuf> = names
+            .into_iter()
+            .filter(|name| name.to_str().is_some_and(is_aside))
+            .map(|name| self.dir.join(name))
+            .collect();
+        asides.sort_unstable();
+        Ok(asides)
+    }
+}
+
+/// Opens a lock file in a directory, making it where it is missing.
+pub(crate) fn open_lock(
+    storage: &dyn Storage,
+    dir: &Path,
+    name: &str,
+) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
+    let path = dir.join(name);
+    let opened = match storage.open_append(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match storage.create_new(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                storage.open_append(&path)
+            }
+            created => created,
+        },
+        opened => opened,
+    };
+    match opened {
+        Ok(file) => Ok((path, file)),
+        Err(error) => Err(Error::io("cannot open the lock", &path, error)),
+    }
+}
+
+/// A trail that was just made, and its end.
+#[derive(Debug)]
+pub(crate) struct CreatedTrail {
+    pub(crate) file: Arc<dyn StorageFile>,
+    pub(crate) len: u64,
+    pub(crate) position: Position,
+}
+
+/// Copies a part of a file to the end of another, a little at a time.
+fn copy(from: &dyn StorageFile, place: Range<u64>, to: &dyn StorageFile) -> io::Result<()> {
+    let mut buffer = vec![0; STREAM_BUFFER];
+    let mut at = place.start;
+    while at < place.end {
+        let want = usize::try_from(place.end - at).map_or(buffer.len(), |n| n.min(buffer.len()));
+        let n = read_full(from, &mut buffer[..want], at)?;
+        if n == 0 {
+            break;
+        }
+        append_all(to, &buffer[..n])?;
+        at += n as u64;
+    }
+    Ok(())
+}
+
+fn aside_name(trail: u32, offset: u64, given: Option<u64>, again: u32) -> String {
+    let given = given.map_or_else(String::new, |seq| format!(".given-{seq}"));
+    match again {
+        0 => format!("{trail:04}.aside-{offset}{given}"),
+        n => format!("{trail:04}.aside-{offset}{given}.{n}"),
+    }
+}
+
+/// Returns the highest seq that may have been given in a part of `trail` that was
+/// set aside in a file of this name.
+fn given_in(name: &str, trail: u32) -> Option<u64> {
+    let (number, rest) = name.split_once(".aside-")?;
+    let (_, given) = rest.split_once(".given-")?;
+    let digits = given.split('.').next()?;
+    (number.parse() == Ok(trail)).then(|| digits.parse().ok())?
+}
+
+fn is_aside(name: &str) -> bool {
+    name.split_once(".aside-")
+        .is_some_and(|(trail, _)| trail.parse::<u32>().is_ok())
+}
+
+/// Returns whether a file of this name in a session's directory is one of ours.
+pub(crate) fn is_session_file(name: &str) -> bool {
+    let known = [
+        "payloads",
+        "speaker.lock",
+        "append.lock",
+        "new-trail",
+        "deleted",
+        "gone-trails",
+        "gone-trails.new",
+    ];
+    known.contains(&name) || is_aside(name) || trail_number(name.as_ref()).is_some()
+}
+
+/// Returns whether a listing failed because there is no such directory.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

@@ -1,0 +1,217 @@
+//! Following a session while it is written.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use super::chain::{Segment, Walk};
+use super::directory::LogDir;
+use crate::error::{Reason, Result};
+use crate::store::Store;
+use crate::trail::lines::STREAM_BUFFER;
+use crate::trail::reader::{Found, TrailReader};
+use crate::trail::{Because, DamageReport, RecordKind, RecordRef, Sums};
+
+/// Reads a session from its beginning and goes on as it grows.
+///
+/// It never waits: [`poll`](Self::poll) says that there is nothing new, and the
+/// caller decides when to look again.
+#[derive(Debug)]
+pub struct Follower {
+    store: Store,
+    files: LogDir,
+    /// The line of history that is read: its trails, oldest first, and the last
+    /// seq of each that belongs to it.
+    line: Vec<(PathBuf, u64)>,
+    /// The part of it that is not read yet.
+    coming: VecDeque<Segment>,
+    /// Trails that were begun since.
+    newer: VecDeque<u32>,
+    present: Option<Place>,
+    head: u32,
+    last_seq: u64,
+    damage: DamageReport,
+    moved: Option<Moved>,
+}
+
+/// Where the follower is.
+#[derive(Debug)]
+struct Place {
+    reader: TrailReader,
+    until: u64,
+    /// All before it was handed out.
+    offset: u64,
+}
+
+/// The conversation went on from another place than its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Why.
+    pub because: Because,
+    /// The last record that stays.
+    pub seq: u64,
+}
+
+impl Follower {
+    pub(crate) fn new(store: &Store, files: &LogDir) -> Result<Self> {
+        let head = files.head()?;
+        let (segments, damage) = Walk::new(store, files, head).collect()?;
+        Ok(Self {
+            store: store.clone(),
+            files: files.clone(),
+            line: places(&segments),
+            newer: VecDeque::new(),
+            coming: segments.into(),
+            present: None,
+            head,
+            last_seq: 0,
+            damage,
+            moved: None,
+        })
+    }
+
+    /// Returns the next record, or `None` if there is none yet.
+    pub fn poll(&mut self) -> Result<Option<RecordRef<'_>>> {
+        loop {
+            if self.present.is_none() && !self.go_on()? {
+                return Ok(None);
+            }
+            if self.advance()? {
+                let place = self.present.as_ref().expect("advance found a record in it");
+                return Ok(Some(place.reader.record()));
+            }
+            if self.coming.is_empty() && !self.look_for_trail()? {
+                return Ok(None);
+            }
+            if self.advance()? {
+                // It was written just before the new trail was begun.
+                let place = self.present.as_ref().expect("advance found a record in it");
+                return Ok(Some(place.reader.record()));
+            }
+            self.present = None;
+            if self.coming.is_empty()
+                && let Some(trail) = self.newer.pop_front()
+            {
+                self.turn_to(trail)?;
+            }
+        }
+    }
+
+    /// Returns the move of the conversation that lies before the record that
+    /// [`poll`](Self::poll) returned last, once.
+    pub fn take_moved(&mut self) -> Option<Moved> {
+        self.moved.take()
+    }
+
+    /// Returns what had to be passed over so far.
+    pub fn damage(&self) -> &DamageReport {
+        &self.damage
+    }
+
+    /// Opens the next trail, if there is one.
+    fn go_on(&mut self) -> Result<bool> {
+        let Some(segment) = self.coming.pop_front() else {
+            return Ok(false);
+        };
+        self.present = Some(Place {
+            reader: segment.forwards(0, STREAM_BUFFER, Sums::Check)?,
+            until: segment.until,
+            offset: 0,
+        });
+        Ok(true)
+    }
+
+    /// Goes to the next whole record of the present trail; false if there is
+    /// none now.
+    fn advance(&mut self) -> Result<bool> {
+        let Some(place) = &mut self.present else {
+            return Ok(false);
+        };
+        loop {
+            let found = place.reader.advance()?;
+            let ended = place.reader.last_line().filter(|(.., ended)| *ended);
+            match found {
+                None => {
+                    place.reader.seek(place.offset);
+                    return Ok(false);
+                }
+                // Without its newline it may yet be taken back.
+                Some(_) if ended.is_none() => {
+                    place.reader.seek(place.offset);
+                    return Ok(false);
+                }
+                Some(Found::Damage(damage)) => {
+                    place.offset = ended.map_or(place.offset, |(_, end, _)| end);
+                    if damage.reason != Reason::Unfinished {
+                        self.damage.add(damage);
+                    }
+                }
+                Some(Found::Record) => {
+                    place.offset = ended.map_or(place.offset, |(_, end, _)| end);
+                    let record = place.reader.record();
+                    let seq = record.seq();
+                    if record.kind() != RecordKind::Opener
+                        && seq <= place.until
+                        && seq > self.last_seq
+                    {
+                        self.last_seq = seq;
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks for trails with higher numbers; true if there are any.
+    fn look_for_trail(&mut self) -> Result<bool> {
+        let head = self.head;
+        let newer = self.files.trails()?;
+        self.newer.extend(newer.into_iter().filter(|n| *n > head));
+        self.head = self.newer.back().copied().unwrap_or(head);
+        Ok(!self.newer.is_empty())
+    }
+
+    /// Goes over to the line that ends in a new trail: on from where both lines
+    /// are the same.
+    fn turn_to(&mut self, trail: u32) -> Result<()> {
+        let (segments, mut damage) = Walk::new(&self.store, &self.files, trail).collect()?;
+        self.damage.take_in(&mut damage);
+        let line = places(&segments);
+        let shared = shared_until(&self.line, &line);
+        if shared < self.last_seq {
+            let opener = segments.last().and_then(|segment| segment.opener.as_ref());
+            self.moved = Some(Moved {
+                because: opener.map_or(Because::Repair, |opener| opener.because.clone()),
+                seq: shared,
+            });
+            self.last_seq = shared;
+        }
+        self.line = line;
+        self.coming = segments.into();
+        while self.coming.len() > 1 && self.coming[0].until <= self.last_seq {
+            self.coming.pop_front();
+        }
+        Ok(())
+    }
+}
+
+fn places(segments: &[Segment]) -> Vec<(PathBuf, u64)> {
+    let places = segments.iter();
+    places
+        .map(|segment| (segment.path.clone(), segment.until))
+        .collect()
+}
+
+/// Returns the last seq up to which two lines are the same.
+fn shared_until(old: &[(PathBuf, u64)], new: &[(PathBuf, u64)]) -> u64 {
+    let mut shared = 0;
+    for ((old_path, old_until), (new_path, new_until)) in old.iter().zip(new) {
+        if old_path != new_path {
+            break;
+        }
+        shared = *old_until.min(new_until);
+        if old_until != new_until {
+            break;
+        }
+    }
+    shared
+}

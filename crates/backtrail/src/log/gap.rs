@@ -1,0 +1,169 @@
+//! What a line of history has no more, and how that is told from damage.
+//!
+//! A session that was purged leaves a file in the trash that says so. Trails that a
+//! keep count let go of are named in a file beside the others, with what each of
+//! them continues, so that the line is known when they are gone from the trash, too.
+
+use std::fmt;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::deleted::purged_at;
+use super::directory::{LogDir, is_absent};
+use crate::error::{Error, Result};
+use crate::ids::SessionId;
+use crate::storage::read_full;
+use crate::time::Timestamp;
+use crate::trail::opener::Continues;
+
+/// Records that are gone from a line of history, or that lie in the trash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HistoryGap {
+    /// The session that they are of.
+    pub session: SessionId,
+    /// The first of them.
+    pub from: u64,
+    /// The last of them.
+    pub until: u64,
+    /// Why.
+    #[serde(flatten)]
+    pub because: GapBecause,
+}
+
+/// Why records are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "because", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GapBecause {
+    /// A keep count let go of their trails, and the trash was emptied.
+    Emptied,
+    /// A keep count let go of their trails. They are read in the trash, until that is
+    /// emptied.
+    InTrash,
+    /// Their session was purged.
+    Purged {
+        /// When, where that can be read.
+        at: Option<Timestamp>,
+    },
+}
+
+impl HistoryGap {
+    /// Returns whether the records cannot be read any more.
+    pub fn is_gone(&self) -> bool {
+        self.because != GapBecause::InTrash
+    }
+
+    /// Returns how many numbers it has.
+    pub fn count(&self) -> u64 {
+        (self.until + 1).saturating_sub(self.from)
+    }
+
+    /// Returns whether another gap lies right before this one, and is of its kind.
+    pub(super) fn joins(&self, before: &Self) -> bool {
+        self.session == before.session
+            && self.because == before.because
+            && before.until.saturating_add(1) >= self.from
+    }
+}
+
+impl fmt::Display for HistoryGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, until) = (self.from, self.until);
+        let session = &self.session;
+        match self.count() {
+            1 => write!(f, "record {until} ")?,
+            _ => write!(f, "records {from} to {until} ")?,
+        }
+        let (was, is) = match self.count() {
+            1 => ("was", "is"),
+            _ => ("were", "are"),
+        };
+        match self.because {
+            GapBecause::Purged { .. } => write!(f, "{was} purged with session {session}"),
+            GapBecause::Emptied => write!(f, "{was} emptied from the trash"),
+            GapBecause::InTrash => write!(f, "{is} in the trash"),
+        }
+    }
+}
+
+/// The file that names the trails that a keep count let go of.
+pub(crate) const GONE_TRAILS: &str = "gone-trails";
+/// No such file is longer.
+const MAX_FILE: usize = 16 << 20;
+
+/// The trails of a session that a keep count let go of.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct GoneTrails {
+    pub(crate) trails: Vec<GoneTrail>,
+}
+
+/// One of them, and where the line goes on before it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct GoneTrail {
+    pub(crate) trail: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) continues: Option<Continues>,
+}
+
+impl GoneTrails {
+    /// Reads the file of a session; one that is not there names none.
+    pub(crate) fn read(files: &LogDir) -> Result<Self> {
+        let failed = |error| {
+            let path = files.path().join(GONE_TRAILS);
+            Error::io("cannot read which trails were let go of", &path, error)
+        };
+        let file = match files.find_read(GONE_TRAILS) {
+            Ok((_, file)) => file,
+            Err(error) if is_absent(&error) => return Ok(Self::default()),
+            Err(error) => return Err(failed(error)),
+        };
+        let len = file.len().map_err(failed)?;
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0).min(MAX_FILE)];
+        let n = read_full(file.as_ref(), &mut bytes, 0).map_err(failed)?;
+        // What cannot be read names none: then a trail that is gone is damage.
+        Ok(serde_json::from_slice(&bytes[..n]).unwrap_or_default())
+    }
+
+    pub(crate) fn to_bytes(&self) -> io::Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(io::Error::other)
+    }
+
+    fn find(self, trail: u32) -> Option<GoneTrail> {
+        self.trails.into_iter().find(|gone| gone.trail == trail)
+    }
+}
+
+/// What lies where a trail is missing.
+#[derive(Debug)]
+pub(super) struct Gone {
+    pub(super) gap: HistoryGap,
+    /// Where the line goes on before it.
+    pub(super) continues: Option<Continues>,
+}
+
+/// Finds out whether a trail that is missing is known to be gone.
+pub(super) fn look(files: &LogDir, trail: u32, until: u64) -> Result<Option<Gone>> {
+    if files.is_of_workspace() {
+        return Ok(None);
+    }
+    let gap = |from, because| HistoryGap {
+        session: files.id().clone(),
+        from,
+        until,
+        because,
+    };
+    if let Some(gone) = GoneTrails::read(files)?.find(trail) {
+        let from = gone.continues.as_ref().map_or(0, |from| from.seq);
+        return Ok(Some(Gone {
+            gap: gap(from.min(until) + 1, GapBecause::Emptied),
+            continues: gone.continues.filter(|from| from.seq > 0),
+        }));
+    }
+    let purged = purged_at(files)?;
+    Ok(purged.map(|at| Gone {
+        gap: gap(1, GapBecause::Purged { at }),
+        continues: None,
+    }))
+}

@@ -1,0 +1,58 @@
+//! A log: a chain of trails in a directory of its own.
+//!
+//! A session has one, and so has a workspace. A log is written by one process at a
+//! time and read by any number; appending adds a record to its newest trail, and
+//! everything else begins a new trail that names the record it continues. What the
+//! records mean is the business of `session` and `workspace`.
+
+pub(crate) mod chain;
+mod commit;
+mod deleted;
+pub(crate) mod directory;
+mod examine;
+pub(crate) mod first;
+mod follow;
+pub(crate) mod gap;
+pub(crate) mod lock;
+pub(crate) mod payloads;
+pub(crate) mod place;
+pub(crate) mod present;
+mod queue;
+mod reader;
+mod records;
+mod repair;
+mod rewrite;
+mod shown;
+pub(crate) mod tail;
+mod trail_records;
+pub(crate) mod verify;
+mod writer;
+
+pub use commit::Commit;
+pub use follow::{Follower, Moved};
+pub use gap::{GapBecause, HistoryGap};
+pub use lock::Holder;
+pub use records::{OwnedRecords, Records};
+pub use repair::{RepairPlan, RepairReport};
+pub use tail::SetAside;
+pub use trail_records::{LinePart, TrailRecord, TrailRecords};
+pub use verify::VerifyReport;
+pub use writer::Durability;
+
+pub(crate) use chain::Line;
+pub(crate) use deleted::{DELETED, PURGED, TRAILS, TRASH, read_deleted};
+pub(crate) use directory::{LogDir, is_absent, is_session_file, open_lock};
+pub(crate) use first::{OPENING, first_opener};
+pub(crate) use gap::{GONE_TRAILS, GoneTrail, GoneTrails};
+pub(crate) use lock::{
+    AppendGuard, AppendLock, WriterLock, leave_word, lies_in_store, read_holder,
+};
+pub(crate) use payloads::{PayloadWriter, move_out};
+pub(crate) use place::end as end_of_line;
+pub(crate) use present::present_at;
+pub(crate) use queue::Queue;
+pub(crate) use reader::LogReader;
+pub(crate) use repair::plan as repair_plan;
+pub(crate) use rewrite::{Editor, Rewritten, fields_of, rewrite_line, rewrite_only_trail};
+pub(crate) use tail::{Entry, append_entries, append_entry};
+pub(crate) use writer::{LogWriter, WriterOptions};

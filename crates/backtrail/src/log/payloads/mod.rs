@@ -1,0 +1,177 @@
+//! A session's payload file: large and binary parts of its messages, by hash.
+//!
+//! The file only grows. A payload is durable before the record that refers to it
+//! is written, and it is stored once however often it is referred to. A
+//! reference says where its entry stood, but that is a hint: a content counts
+//! only if it hashes to its name, and one that is not where it should be is
+//! searched for in the whole file.
+
+mod adopt;
+mod entry;
+mod outgoing;
+mod writer;
+
+#[cfg(test)]
+mod disk;
+#[cfg(test)]
+mod payloads_tests;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use super::directory::LogDir;
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::parts::{PayloadHash, Reference};
+use crate::storage::{StorageFile, read_full};
+use crate::trail::PayloadSource;
+use entry::{Entry, Search, is_content};
+
+pub(crate) use adopt::adopt;
+pub(crate) use outgoing::move_out;
+pub(crate) use writer::PayloadWriter;
+
+/// The payload file's name in its session's directory.
+const NAME: &str = "payloads";
+
+/// How often, on average, each byte of the file may be hashed in search of one
+/// payload: a content can quote millions of headers that lead nowhere.
+const EFFORT: u64 = 16;
+
+/// The payloads of a session, to read. Clones share the open file.
+#[derive(Debug, Clone)]
+pub(crate) struct Payloads(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    files: LogDir,
+    path: PathBuf,
+    /// Opened when it is first needed; most sessions have none.
+    file: OnceLock<Arc<dyn StorageFile>>,
+}
+
+impl Payloads {
+    /// Makes a reader that has not looked at anything yet.
+    pub(crate) fn new(files: &LogDir) -> Self {
+        Self(Arc::new(Inner {
+            path: files.path().join(NAME),
+            files: files.clone(),
+            file: OnceLock::new(),
+        }))
+    }
+
+    /// Returns a payload's content: that of the entry at `at`, if it is the one
+    /// that is named, else that of another entry which is.
+    pub(crate) fn fetch(&self, hash: PayloadHash, bytes: u64, at: u64) -> Result<Vec<u8>> {
+        let wanted = Entry { hash, bytes, at };
+        let Some(file) = self.file()? else {
+            let what = format!("the payload {hash} is lost: there is no payload file");
+            return Err(self.corrupt(what));
+        };
+        let mut content = Vec::new();
+        let found = find(file, wanted, |from| {
+            read_content(file, from, bytes, &mut content)?;
+            Ok(PayloadHash::of(&content) == hash)
+        });
+        if found.map_err(|error| self.unreadable(hash, error))? {
+            return Ok(content);
+        }
+        let what = format!("the payload {hash} of {bytes} bytes is lost or damaged");
+        Err(self.corrupt(what))
+    }
+
+    /// Returns whether [`fetch`](Self::fetch) would find a payload, keeping no
+    /// more than a buffer of it.
+    pub(crate) fn check(&self, hash: PayloadHash, bytes: u64, at: u64) -> Result<bool> {
+        let wanted = Entry { hash, bytes, at };
+        let Some(file) = self.file()? else {
+            return Ok(false);
+        };
+        find(file, wanted, |from| is_content(file, from, bytes, hash))
+            .map_err(|error| self.unreadable(hash, error))
+    }
+
+    /// Returns the open file; `None` if there is none.
+    fn file(&self) -> Result<Option<&dyn StorageFile>> {
+        let Inner { files, path, file } = &*self.0;
+        if let Some(file) = file.get() {
+            return Ok(Some(file.as_ref()));
+        }
+        match files.find_read(NAME) {
+            Ok((_, opened)) => Ok(Some(file.get_or_init(|| opened).as_ref())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("cannot open the payload file", path, error)),
+        }
+    }
+
+    fn corrupt(&self, what: String) -> Error {
+        let what = format!("{what}; only a copy of the file can bring it back");
+        Error::new(ErrorKind::Corrupt, what).at_path(&self.0.path)
+    }
+
+    fn unreadable(&self, hash: PayloadHash, error: io::Error) -> Error {
+        Error::io(
+            format!("cannot read the payload {hash}"),
+            &self.0.path,
+            error,
+        )
+    }
+}
+
+impl PayloadSource for Payloads {
+    fn fetch(&self, reference: &Reference) -> Result<Vec<u8>> {
+        Payloads::fetch(self, reference.hash, reference.bytes, reference.at)
+    }
+}
+
+/// Looks for a payload where it should be, then wherever its header stands;
+/// `is_it` tells by where a content would begin. Returns whether it was found.
+fn find(
+    file: &dyn StorageFile,
+    wanted: Entry,
+    mut is_it: impl FnMut(u64) -> io::Result<bool>,
+) -> io::Result<bool> {
+    let len = file.len()?;
+    // The header is not looked at: where only that is damaged, nothing is lost.
+    if let Some(from) = wanted.content_within(len)
+        && is_it(from)?
+    {
+        return Ok(true);
+    }
+    let mut header = Vec::new();
+    wanted.write_header(&mut header);
+    let mut search = Search::new(file, &header);
+    let mut effort = len.saturating_mul(EFFORT);
+    let mut next = search.next(0)?;
+    while let Some(at) = next {
+        let Some(from) = Entry { at, ..wanted }.content_within(len) else {
+            return Ok(false);
+        };
+        if at != wanted.at && is_it(from)? {
+            return Ok(true);
+        }
+        match effort.checked_sub(wanted.len()) {
+            Some(left) => effort = left,
+            None => return Ok(false),
+        }
+        next = search.next(at + 1)?;
+    }
+    Ok(false)
+}
+
+/// Reads a content that lies within the file, as far as it goes.
+fn read_content(
+    file: &dyn StorageFile,
+    from: u64,
+    bytes: u64,
+    content: &mut Vec<u8>,
+) -> io::Result<()> {
+    let len = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    content
+        .try_reserve_exact(len.saturating_sub(content.len()))
+        .map_err(|_| io::ErrorKind::OutOfMemory)?;
+    content.resize(len, 0);
+    let n = read_full(file, content, from)?;
+    content.truncate(n);
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! The end of a payload file, where the next payload goes.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::NAME;
+use super::entry::{Entry, scan, stands_at};
+use crate::error::{Error, Result};
+use crate::log::directory::LogDir;
+use crate::message::parts::PayloadHash;
+use crate::storage::{StorageFile, append_all, read_full};
+
+/// Adds payloads to a session; the session's speaker owns it.
+#[derive(Debug)]
+pub(crate) struct PayloadWriter {
+    files: LogDir,
+    path: PathBuf,
+    /// What is known of the file; forgotten whenever something fails.
+    tail: Option<Tail>,
+    /// Entries that end behind this are not referred to: a sync failed, and
+    /// nobody can tell what of them will be there after a power cut.
+    trusted: u64,
+}
+
+/// A payload file as of the last look.
+#[derive(Debug)]
+struct Tail {
+    file: Arc<dyn StorageFile>,
+    len: u64,
+    /// Whether the file ends in a whole line.
+    ends_line: bool,
+    /// How much of the file is durable for sure.
+    durable: u64,
+    known: HashMap<PayloadHash, Known>,
+}
+
+/// An entry of the file.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    entry: Entry,
+    /// Whether its content was compared. One that was found by its header alone
+    /// may be torn or damaged.
+    checked: bool,
+}
+
+/// Contents that are not in the file yet, each once.
+#[derive(Debug)]
+struct Fresh<'a> {
+    entries: Vec<(Entry, &'a [u8])>,
+    places: HashMap<PayloadHash, u64>,
+    /// Where the next entry will begin.
+    end: u64,
+}
+
+/// Contents up to this length are gathered, so that one write does for many;
+/// a longer one is written from where it is, without a copy.
+pub(super) const GATHERED: usize = 256 << 10;
+
+impl PayloadWriter {
+    /// Makes a writer that has not looked at anything yet.
+    pub(crate) fn new(files: &LogDir) -> Self {
+        Self {
+            path: files.path().join(NAME),
+            files: files.clone(),
+            tail: None,
+            trusted: u64::MAX,
+        }
+    }
+
+    /// Stores contents, except those that are there already, and makes all of
+    /// them durable with one sync. Returns each one's name and where its entry
+    /// begins.
+    ///
+    /// On failure none of them is stored for the caller, who may try again.
+    pub(crate) fn store(&mut self, contents: &[&[u8]]) -> Result<Vec<(PayloadHash, u64)>> {
+        if contents.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.try_store(contents).map_err(|error| {
+            let what = "cannot store the message's payloads; nothing was recorded, \
+                        everything acknowledged before is safe";
+            Error::io(what, &self.path, error)
+        })
+    }
+
+    fn try_store(&mut self, contents: &[&[u8]]) -> io::Result<Vec<(PayloadHash, u64)>> {
+        // Only a success puts it back.
+        let mut tail = match self.tail.take() {
+            Some(tail) if tail.file.len()? == tail.len => tail,
+            _ => self.look()?,
+        };
+        let mut fresh = Fresh::after(&tail);
+        let places = contents
+            .iter()
+            .map(|content| tail.place(content, &mut fresh))
+            .collect::<io::Result<_>>()?;
+        tail.write(&fresh)?;
+        tail.sync(&fresh)
+            .inspect_err(|_| self.trusted = self.trusted.min(tail.durable))?;
+        tail.take_in(fresh);
+        self.tail = Some(tail);
+        Ok(places)
+    }
+
+    /// Opens the file, making it where it is missing, and learns what is in it.
+    fn look(&self) -> io::Result<Tail> {
+        let storage = self.files.storage();
+        let file = match storage.open_append(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                storage.create_new(&self.path)?
+            }
+            opened => opened?,
+        };
+        // Also if it was there: whoever made it may have died before this.
+        storage.sync_dir(self.files.path())?;
+        let len = file.len()?;
+        let mut known = HashMap::new();
+        scan(file.as_ref(), len, |entry| {
+            let checked = false;
+            if entry.end_within(len.min(self.trusted)).is_some() {
+                known.insert(entry.hash, Known { entry, checked });
+            }
+        })?;
+        Ok(Tail {
+            ends_line: ends_line(file.as_ref(), len)?,
+            file,
+            len,
+            durable: 0,
+            known,
+        })
+    }
+}
+
+fn ends_line(file: &dyn StorageFile, len: u64) -> io::Result<bool> {
+    let mut last = [b'\n'];
+    if let Some(at) = len.checked_sub(1) {
+        read_full(file, &mut last, at)?;
+    }
+    Ok(last == [b'\n'])
+}
+
+impl<'a> Fresh<'a> {
+    fn after(tail: &Tail) -> Self {
+        Self {
+            entries: Vec::new(),
+            places: HashMap::new(),
+            end: tail.len + u64::from(!tail.ends_line),
+        }
+    }
+
+    /// Adds a content behind the others, and returns where its entry begins.
+    fn add(&mut self, hash: PayloadHash, content: &'a [u8]) -> u64 {
+        *self.places.entry(hash).or_insert_with(|| {
+            let bytes = content.len() as u64;
+            let at = self.end;
+            let entry = Entry { hash, bytes, at };
+            self.end += entry.len();
+            self.entries.push((entry, content));
+            at
+        })
+    }
+}
+
+impl Tail {
+    /// Returns a content's name and where it is, or will be once `fresh` is
+    /// written.
+    fn place<'a>(
+        &mut self,
+        content: &'a [u8],
+        fresh: &mut Fresh<'a>,
+    ) -> io::Result<(PayloadHash, u64)> {
+        let hash = PayloadHash::of(content);
+        if let Some(known) = self.known.get_mut(&hash) {
+            known.checked = known.checked || is_stored(self.file.as_ref(), known, content)?;
+            if known.checked {
+                return Ok((hash, known.entry.at));
+            }
+        }
+        Ok((hash, fresh.add(hash, content)))
+    }
+
+    /// Writes new entries at the end, or takes back what was written of them.
+    fn write(&self, fresh: &Fresh<'_>) -> io::Result<()> {
+        if fresh.entries.is_empty() {
+            return Ok(());
+        }
+        self.append(fresh).inspect_err(|_| self.take_back())
+    }
+
+    fn append(&self, fresh: &Fresh<'_>) -> io::Result<()> {
+        let file = self.file.as_ref();
+        let mut gathered = Vec::new();
+        if !self.ends_line {
+            gathered.push(b'\n');
+        }
+        for (entry, content) in &fresh.entries {
+            entry.write_header(&mut gathered);
+            if gathered.len() + content.len() > GATHERED {
+                append_all(file, &gathered)?;
+                append_all(file, content)?;
+                gathered.clear();
+            } else {
+                gathered.extend_from_slice(content);
+            }
+            gathered.push(b'\n');
+        }
+        append_all(file, &gathered)
+    }
+
+    /// Makes the file durable, if it is not.
+    fn sync(&self, fresh: &Fresh<'_>) -> io::Result<()> {
+        if fresh.entries.is_empty() && self.durable == self.len {
+            return Ok(());
+        }
+        self.file.sync().inspect_err(|_| self.take_back())
+    }
+
+    /// Cuts off what was written last. Where even that fails, the next look
+    /// steps over it.
+    fn take_back(&self) {
+        self.file.truncate(self.len).ok();
+    }
+
+    /// Knows new entries from now on, all of them durable.
+    fn take_in(&mut self, fresh: Fresh<'_>) {
+        if !fresh.entries.is_empty() {
+            self.len = fresh.end;
+            self.ends_line = true;
+        }
+        self.durable = self.len;
+        let checked = true;
+        let entries = fresh.entries.into_iter();
+        self.known
+            .extend(entries.map(|(entry, _)| (entry.hash, Known { entry, checked })));
+    }
+}
+
+/// Returns whether a known entry really holds a content.
+fn is_stored(file: &dyn StorageFile, known: &Known, content: &[u8]) -> io::Result<bool> {
+    let entry = known.entry;
+    match entry.content_within(u64::MAX) {
+        Some(from) if entry.bytes == content.len() as u64 => stands_at(file, from, content),
+        _ => Ok(false),
+    }
+}

@@ -1,0 +1,61 @@
+//! The present state of a log's owner: title, tags and the like, as of a position.
+
+use super::chain::{Segment, Walk};
+use super::directory::LogDir;
+use crate::error::Result;
+use crate::store::Store;
+use crate::trail::present::Present;
+use crate::trail::record::Position;
+use crate::trail::{RecordKind, RecordRef, Sums};
+
+/// Returns what is known of a session at a position in one of its trails: by
+/// the newest note there, else by the opener; where that is lost, by the trail
+/// that it continues.
+pub(crate) fn present_at(
+    store: &Store,
+    files: &LogDir,
+    trail: u32,
+    position: &Position,
+) -> Result<Present> {
+    let mut walk = Walk::new(store, files, trail);
+    let mut noted = position.noted;
+    let Some(mut segment) = walk.next()? else {
+        return Ok(Present::default());
+    };
+    loop {
+        if let Some(seq) = noted
+            && let Some(present) = read_note(&segment, seq)?
+        {
+            return Ok(present);
+        }
+        if let Some(opener) = segment.opener {
+            return Ok(opener.present);
+        }
+        // The opener is lost: the trail before it says what was known there.
+        match walk.next()? {
+            Some(before) => segment = before,
+            None => return Ok(Present::default()),
+        }
+        noted = segment.last_position()?.and_then(|position| position.noted);
+    }
+}
+
+/// Reads the note `seq`, or the newest readable one before it.
+fn read_note(segment: &Segment, seq: u64) -> Result<Option<Present>> {
+    if let Some(note) = segment.find(seq)? {
+        return Ok(parse_note(&note.as_ref()));
+    }
+    let mut before = segment.clone();
+    before.until = seq;
+    let mut reader = before.backwards(Sums::Check)?;
+    while let Some(record) = reader.next_record()? {
+        if record.seq() < seq && record.kind() == RecordKind::Note {
+            return Ok(parse_note(&record));
+        }
+    }
+    Ok(None)
+}
+
+fn parse_note(record: &RecordRef<'_>) -> Option<Present> {
+    serde_json::from_slice(record.bytes()).ok()
+}

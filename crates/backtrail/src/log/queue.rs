@@ -1,0 +1,239 @@
+//! Who writes next: threads that append at the same time share the work.
+//!
+//! Whoever finds nobody at work leads: it writes all that is waiting, in the
+//! order in which it was handed in, while newcomers line up for the next round.
+//! Nobody else touches the trail meanwhile, so a group commit needs no timer
+//! and an append that is alone pays nothing for it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::commit::{Commit, Slot};
+use super::writer::{Durability, LogWriter, Pending};
+use crate::error::{Error, Result};
+
+/// The line of records that wait for their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    /// Told whenever a round ends.
+    round: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<(Pending, Arc<Slot>)>,
+    /// Whether somebody leads a round now.
+    leading: bool,
+    /// How many wait for the end of a round. Waking nobody is a system call too.
+    sleeping: usize,
+    /// Whether a thread looks after records that nobody waits for.
+    tended: bool,
+    closed: bool,
+}
+
+/// The most bytes that one round writes: a large group gains nothing more, and
+/// its copy should not take memory without bound.
+const ROUND_BYTES: usize = 8 << 20;
+
+impl Queue {
+    /// Appends one record and waits until it is durable.
+    pub(crate) fn append(&self, live: &LogWriter, pending: Pending) -> Result<u64> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(closed());
+        }
+        if state.leading || !state.waiting.is_empty() {
+            let slot = Arc::new(Slot::default());
+            state.waiting.push_back((pending, Arc::clone(&slot)));
+            return self.wait_for(live, state, &slot);
+        }
+        state.leading = true;
+        drop(state);
+        let lead = Lead(self);
+        let result = live.write_one(&pending);
+        drop(lead);
+        result
+    }
+
+    /// Appends several records and waits until all are durable.
+    pub(crate) fn append_batch(
+        &self,
+        live: &LogWriter,
+        encoded: Vec<Result<Pending>>,
+    ) -> Vec<Result<u64>> {
+        let mut state = self.lock();
+        let mut slots = Vec::with_capacity(encoded.len());
+        for pending in encoded {
+            slots.push(match pending {
+                _ if state.closed => Err(closed()),
+                Err(error) => Err(error),
+                Ok(pending) => {
+                    let slot = Arc::new(Slot::default());
+                    state.waiting.push_back((pending, Arc::clone(&slot)));
+                    Ok(slot)
+                }
+            });
+        }
+        drop(state);
+        slots
+            .into_iter()
+            .map(|slot| slot.and_then(|slot| self.wait_for(live, self.lock(), &slot)))
+            .collect()
+    }
+
+    /// Hands one record in; a thread of our own takes it from there.
+    pub(crate) fn append_deferred(live: &Arc<LogWriter>, encoded: Result<Pending>) -> Commit {
+        let queue = &live.queue;
+        let slot = Arc::new(Slot::default());
+        let mut state = queue.lock();
+        let pending = match encoded {
+            _ if state.closed => Err(closed()),
+            encoded => encoded,
+        };
+        match pending {
+            Err(error) => slot.fill(Err(error)),
+            Ok(pending) => {
+                state.waiting.push_back((pending, Arc::clone(&slot)));
+                if !state.tended {
+                    state.tended = true;
+                    drop(state);
+                    tend(live);
+                }
+            }
+        }
+        slot.commit()
+    }
+
+    /// Does something else with the trail, after all that was handed in before
+    /// and while nobody else writes.
+    pub(crate) fn alone<T>(&self, live: &LogWriter, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let mut state = self.lock();
+        while state.leading || !state.waiting.is_empty() {
+            state = self.next_round(live, state);
+        }
+        if state.closed {
+            return Err(closed());
+        }
+        state.leading = true;
+        drop(state);
+        let _lead = Lead(self);
+        work()
+    }
+
+    /// Refuses new records and waits for those that were handed in.
+    pub(crate) fn close(&self, live: &LogWriter) {
+        let mut state = self.lock();
+        state.closed = true;
+        while state.leading || !state.waiting.is_empty() {
+            state = self.next_round(live, state);
+        }
+    }
+
+    /// Leads rounds until nothing waits.
+    fn tend_all(&self, live: &LogWriter) {
+        let mut state = self.lock();
+        while !state.waiting.is_empty() {
+            state = self.next_round(live, state);
+        }
+        state.tended = false;
+    }
+
+    fn wait_for<'a>(
+        &'a self,
+        live: &LogWriter,
+        mut state: MutexGuard<'a, State>,
+        slot: &Slot,
+    ) -> Result<u64> {
+        loop {
+            if let Some(result) = slot.take() {
+                return result;
+            }
+            state = self.next_round(live, state);
+        }
+    }
+
+    /// Leads a round if nobody does, else waits for the end of the present one.
+    fn next_round<'a>(
+        &'a self,
+        live: &LogWriter,
+        mut state: MutexGuard<'a, State>,
+    ) -> MutexGuard<'a, State> {
+        if state.leading {
+            state.sleeping += 1;
+            state = self
+                .round
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+            state.sleeping -= 1;
+            return state;
+        }
+        let (group, slots) = take_round(&mut state.waiting, live.durability);
+        state.leading = true;
+        drop(state);
+        let lead = Lead(self);
+        let results = live.write_group(&group);
+        for (slot, result) in slots.iter().zip(results) {
+            slot.fill(result);
+        }
+        drop(lead);
+        self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what one round writes from the front of the line.
+fn take_round(
+    waiting: &mut VecDeque<(Pending, Arc<Slot>)>,
+    durability: Durability,
+) -> (Vec<Pending>, Vec<Arc<Slot>>) {
+    let mut bytes = 0;
+    let fits = waiting
+        .iter()
+        .take_while(|(pending, _)| {
+            bytes += pending.body.len();
+            bytes <= ROUND_BYTES
+        })
+        .count();
+    let count = match durability {
+        Durability::Record => 1,
+        Durability::Batch | Durability::Os => fits.max(1),
+    };
+    waiting.drain(..count.min(waiting.len())).unzip()
+}
+
+/// The right to lead a round; given back however the round ends.
+struct Lead<'a>(&'a Queue);
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.leading = false;
+        let awaited = state.sleeping > 0;
+        drop(state);
+        if awaited {
+            self.0.round.notify_all();
+        }
+    }
+}
+
+/// Looks after records that nobody waits for, until none is left. The thread
+/// keeps the session alive, and so its lock, as long as it has work.
+fn tend(live: &Arc<LogWriter>) {
+    let theirs = Arc::clone(live);
+    let work = move || theirs.queue.tend_all(&theirs);
+    let spawned = std::thread::Builder::new()
+        .name("backtrail-commit".to_owned())
+        .spawn(work);
+    if spawned.is_err() {
+        // No thread to be had: better slow than not at all.
+        live.queue.tend_all(live);
+    }
+}
+
+fn closed() -> Error {
+    Error::invalid("the session is closed; open it again to append")
+}

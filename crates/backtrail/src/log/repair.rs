@@ -1,0 +1,438 @@
+//! Repairing a session: plan, then act.
+//!
+//! A repair rewrites nothing. It begins a new trail that continues the last
+//! record before the first damage, and holds every readable record after it, in
+//! order. The old trails stay as they are; the new opener names the places that
+//! were gone around, and those beside the line of which nothing can be made.
+
+use std::collections::BTreeSet;
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+
+use super::chain::{Segment, Walk, continues_at};
+use super::directory::LogDir;
+use super::examine::{Examiner, Finding};
+use super::lock::{AppendLock, WriterLock};
+use super::payloads::PayloadWriter;
+use super::payloads::adopt;
+use super::present::present_at;
+use super::shown::Shown;
+use super::tail::{SetAside, Tail};
+use super::verify::verify;
+use crate::error::{Error, Reason, Result};
+use crate::storage::{StorageFile, append_all, read_full};
+use crate::store::Store;
+use crate::trail::opener::{Because, Continues, Opener, Repaired};
+use crate::trail::record::{Position, finish_line, split_prev, split_sum};
+use crate::trail::sum::Sum;
+use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
+
+/// What a repair would do.
+#[derive(Debug)]
+pub struct RepairPlan {
+    store: Store,
+    files: LogDir,
+    survey: Survey,
+}
+
+/// What a repair did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// The number of the new trail, or `None` where none was needed.
+    pub trail: Option<u32>,
+    /// How many records it holds; the others are reached where they were.
+    pub copied: u64,
+    /// What was gone around.
+    pub damage: DamageReport,
+    /// The seqs that no longer have a record.
+    pub missing: Vec<RangeInclusive<u64>>,
+    /// The unfinished last line, where there was one.
+    pub set_aside: Vec<SetAside>,
+}
+
+/// Surveys a session's line of history.
+pub(crate) fn plan(store: &Store, files: &LogDir) -> Result<RepairPlan> {
+    Ok(RepairPlan {
+        survey: Survey::take(store, files)?,
+        store: store.clone(),
+        files: files.clone(),
+    })
+}
+
+impl RepairPlan {
+    /// Returns what is damaged in the session's line of history.
+    pub fn damage(&self) -> &DamageReport {
+        &self.survey.damage
+    }
+
+    /// Returns how many records the new trail would hold.
+    pub fn copied(&self) -> u64 {
+        self.survey.kept.len() as u64
+    }
+
+    /// Returns the seqs that no longer have a record.
+    pub fn missing(&self) -> &[RangeInclusive<u64>] {
+        &self.survey.missing
+    }
+
+    /// Returns the length of an unfinished last line that would be set aside.
+    pub fn unfinished_bytes(&self) -> u64 {
+        self.survey.unfinished
+    }
+
+    /// Returns whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.survey.damage.is_empty() && self.survey.unfinished == 0
+    }
+
+    /// Carries the repair out, on the session as it is now.
+    pub fn apply(self) -> Result<RepairReport> {
+        let Self { store, files, .. } = self;
+        let _speaker = WriterLock::take(&files, &store.holder())?;
+        let lock = AppendLock::open(&files)?;
+        let _guard = lock.hold()?;
+        let mut tail = Tail::load(&store, &files)?;
+        let survey = Survey::take(&store, &files)?;
+        let mut report = RepairReport {
+            trail: None,
+            copied: 0,
+            missing: survey.missing.clone(),
+            set_aside: std::mem::take(&mut tail.set_aside),
+            damage: survey.damage.clone(),
+        };
+        if survey.damage.is_empty() {
+            return Ok(report);
+        }
+        let opener = Opener {
+            repaired: survey.repaired.clone(),
+            given: Some(tail.position.seq),
+            // What was done before it can still be taken back.
+            as_at: Some(tail.spot()),
+            present: present_at(&store, &files, tail.trail, &tail.position)?,
+            ..files.opener(tail.trail + 1, Because::Repair, store.now())
+        };
+        let opener = match survey.continues.clone() {
+            Some((from, compacted)) => opener.continuing(from, compacted),
+            None => opener,
+        };
+        // What the new trail continues must not be less durable than itself, nor
+        // may a line that was cut off come back where nobody looks any more.
+        tail.sync()?;
+        let path = files.trail_path(opener.trail);
+        files.create_trail(opener.trail, |file| {
+            let copy = Copy::begin(file, &path, &opener)?;
+            survey.copy_to(copy, &files)
+        })?;
+        report.trail = Some(opener.trail);
+        report.copied = survey.kept.len() as u64;
+        Ok(report)
+    }
+}
+
+/// The line of history, with where it is whole and where it is not.
+#[derive(Debug)]
+struct Survey {
+    segments: Vec<Segment>,
+    damage: DamageReport,
+    repaired: Vec<Repaired>,
+    /// The last record before the first damage, and what was compacted there.
+    continues: Option<(Continues, Option<u64>)>,
+    kept: Vec<Kept>,
+    missing: Vec<RangeInclusive<u64>>,
+    unfinished: u64,
+}
+
+/// The last record that a survey came upon.
+#[derive(Default)]
+struct Last {
+    seq: u64,
+    /// Its sum, and that of its trail's opener.
+    sums: [Option<Sum>; 2],
+    /// Whether something is lost after it.
+    lost: bool,
+    /// Whether numbers were left out in this segment: they may yet turn up.
+    gap: bool,
+    shown: Shown,
+}
+
+impl Survey {
+    fn take(store: &Store, files: &LogDir) -> Result<Self> {
+        let (segments, broken) = Walk::new(store, files, files.head()?).collect()?;
+        let mut survey = Self {
+            damage: DamageReport::default(),
+            repaired: Vec::new(),
+            continues: None,
+            kept: Vec::new(),
+            missing: Vec::new(),
+            unfinished: 0,
+            segments: Vec::new(),
+        };
+        let mut last = Last::default();
+        for (index, segment) in segments.iter().enumerate() {
+            let named = broken
+                .first()
+                .iter()
+                .find(|damage| damage.file == segment.path);
+            let unlinked = || {
+                let reason = segment.broken_link(&last.sums)?;
+                Some(Damage::at_beginning(&segment.path, reason))
+            };
+            if let Some(damage) = named.cloned().or_else(unlinked) {
+                last.lost = true;
+                survey.add(files, segment, damage);
+            }
+            last.sums[1] = segment.opener_sum;
+            survey.segment(files, index, segment, &mut last)?;
+        }
+        survey.segments = segments;
+        survey.put_in_order();
+        survey.look_beyond(store, files)?;
+        Ok(survey)
+    }
+
+    /// Copies the records that are kept.
+    fn copy_to(&self, mut copy: Copy<'_>, files: &LogDir) -> Result<()> {
+        let mut payloads = PayloadWriter::new(files);
+        let mut source = None;
+        for kept in &self.kept {
+            let segment = &self.segments[kept.segment];
+            let file = match source.take() {
+                Some((segment, file)) if segment == kept.segment => file,
+                _ => segment.file()?,
+            };
+            let mut line = kept.read(file.as_ref(), &segment.path)?;
+            if !segment.is_of(files) {
+                line = adopt(&line, &segment.payloads(), &mut payloads)?;
+            }
+            copy.add(&line)?;
+            source = Some((kept.segment, file));
+        }
+        copy.flush()
+    }
+
+    /// Adds damage that lies beside the line: in what was taken back, or behind
+    /// a cut. Nothing can be brought together there, but it is dealt with.
+    fn look_beyond(&mut self, store: &Store, files: &LogDir) -> Result<()> {
+        let report = verify(store, files)?;
+        let head = files.trail_path(files.head()?);
+        for damage in report.damage.first() {
+            let trail = damage.file.file_name().and_then(trail_number);
+            let known = |place: &Repaired| trail.is_some_and(|trail| place.covers(trail, damage));
+            // Neither a lost payload nor a file of version 1 that changed can be
+            // gone around.
+            let imported = trail == Some(0) && self.segments.iter().any(Segment::is_legacy);
+            let mended = damage.reason == Reason::Unfinished && damage.file == head
+                || matches!(damage.reason, Reason::LostPayload(_))
+                || imported;
+            if let Some(trail) = trail
+                && !mended
+                && !self.repaired.iter().any(known)
+            {
+                self.go_around(trail, damage);
+                self.damage.add(damage.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn segment(
+        &mut self,
+        files: &LogDir,
+        index: usize,
+        segment: &Segment,
+        last: &mut Last,
+    ) -> Result<()> {
+        if segment.is_legacy() {
+            return self.legacy(files, segment, last);
+        }
+        let mut examiner = Examiner::new(segment)?;
+        last.gap = false;
+        while (last.seq < segment.until || last.gap)
+            && let Some(finding) = examiner.advance()?
+        {
+            let flaw = match finding {
+                Finding::Lost(damage) if damage.reason == Reason::Unfinished && segment.is_head => {
+                    self.unfinished = damage.bytes;
+                    continue;
+                }
+                Finding::Lost(damage) => {
+                    last.lost = true;
+                    self.add(files, segment, damage);
+                    continue;
+                }
+                Finding::Record(flaw) => flaw,
+            };
+            let record = examiner.record();
+            let position = Position::after(&record);
+            if record.kind() == RecordKind::Opener {
+                // Also a trail that nothing was said in yet can be continued.
+                if flaw.is_none() && position.seq <= segment.until {
+                    self.reach(files, segment, &position);
+                }
+                continue;
+            }
+            if position.seq > segment.until {
+                break;
+            }
+            // A payload that is lost cannot be gone around: the record stays.
+            let flaw = flaw.filter(|flaw| !matches!(flaw.reason, Reason::LostPayload(_)));
+            if let Some(flaw) = flaw {
+                last.lost = true;
+                self.add(files, segment, flaw);
+            }
+            if !last.shown.insert(position.seq) {
+                continue;
+            }
+            if last.lost && position.seq > last.seq + 1 {
+                self.missing.push(last.seq + 1..=position.seq - 1);
+            }
+            last.gap |= position.seq > last.seq + 1;
+            last.lost = false;
+            last.seq = last.seq.max(position.seq);
+            last.sums[0] = Some(position.sum);
+            let place = examiner.place();
+            self.reach(files, segment, &position);
+            if !self.damage.is_empty() {
+                self.kept.push(Kept {
+                    seq: position.seq,
+                    segment: index,
+                    place,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes a file of version 1, which is as it was taken in.
+    fn legacy(&mut self, files: &LogDir, segment: &Segment, last: &mut Last) -> Result<()> {
+        if let Some(position) = segment.last_position()? {
+            last.seq = position.seq;
+            last.sums[0] = Some(position.sum);
+            self.reach(files, segment, &position);
+        }
+        Ok(())
+    }
+
+    /// Notes the last whole record before the first damage.
+    fn reach(&mut self, files: &LogDir, segment: &Segment, position: &Position) {
+        if self.damage.is_empty() {
+            // A trail of ours leads to what was inherited: see `chain`.
+            let trail = if segment.is_of(files) {
+                segment.trail
+            } else {
+                0
+            };
+            let from = continues_at(files.id(), trail, position);
+            self.continues = Some((from, position.compacted));
+        }
+    }
+
+    fn add(&mut self, files: &LogDir, segment: &Segment, damage: Damage) {
+        if segment.is_of(files) {
+            self.go_around(segment.trail, &damage);
+        }
+        self.damage.add(damage);
+    }
+
+    /// Notes a place that is gone around. Places that follow each other become
+    /// one: a file of garbage must not make an opener that is as long.
+    fn go_around(&mut self, trail: u32, damage: &Damage) {
+        let end = damage.byte + damage.bytes;
+        if let Some(last) = self.repaired.last_mut()
+            && last.trail == trail
+            && (last.byte..=last.byte + last.bytes + 1).contains(&damage.byte)
+        {
+            last.bytes = last.bytes.max(end - last.byte);
+            return;
+        }
+        self.repaired.push(Repaired {
+            trail,
+            byte: damage.byte,
+            bytes: damage.bytes,
+        });
+    }
+
+    /// Puts the records that are kept in order, and drops from the missing ones
+    /// what turned up out of order.
+    fn put_in_order(&mut self) {
+        self.kept.sort_by_key(|kept| kept.seq);
+        let found: BTreeSet<u64> = self.kept.iter().map(|kept| kept.seq).collect();
+        let missing = std::mem::take(&mut self.missing);
+        for range in missing {
+            let (mut first, last) = range.into_inner();
+            for seq in found.range(first..=last) {
+                if first < *seq {
+                    self.missing.push(first..=*seq - 1);
+                }
+                first = *seq + 1;
+            }
+            if first <= last {
+                self.missing.push(first..=last);
+            }
+        }
+    }
+}
+
+/// A readable record after the first damage.
+#[derive(Debug)]
+struct Kept {
+    seq: u64,
+    /// The segment that holds it.
+    segment: usize,
+    place: Range<u64>,
+}
+
+impl Kept {
+    fn read(&self, file: &dyn StorageFile, path: &Path) -> Result<Vec<u8>> {
+        let len = self.place.end - self.place.start;
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+        read_full(file, &mut bytes, self.place.start)
+            .map_err(|error| Error::io("cannot read the trail", path, error))?;
+        Ok(bytes)
+    }
+}
+
+/// The new trail while it is written.
+struct Copy<'a> {
+    file: &'a dyn StorageFile,
+    path: &'a Path,
+    buffer: Vec<u8>,
+    prev: Sum,
+}
+
+/// How much is written at a time.
+const CHUNK: usize = 1 << 20;
+
+impl<'a> Copy<'a> {
+    fn begin(file: &'a dyn StorageFile, path: &'a Path, opener: &Opener) -> Result<Self> {
+        let mut buffer = Vec::with_capacity(CHUNK * 2);
+        let prev = opener.write(&mut buffer)?;
+        Ok(Self {
+            file,
+            path,
+            buffer,
+            prev,
+        })
+    }
+
+    /// Writes a record as it is, save for what binds it to the one before.
+    fn add(&mut self, record: &[u8]) -> Result<()> {
+        let covered = split_sum(record).map_or(record, |(covered, _)| covered);
+        let body = split_prev(covered).map_or(covered, |(body, _)| body);
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(body);
+        self.prev = finish_line(&mut self.buffer, start, self.prev);
+        if self.buffer.len() >= CHUNK {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        append_all(self.file, &self.buffer)
+            .map_err(|error| Error::io("cannot write the new trail", self.path, error))?;
+        self.buffer.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! The records of single trails, by their place in the file: what derived data reads.
+//!
+//! Whoever indexes a store reads every trail once, however many lines of history it is
+//! a part of, and goes on where it stopped.
+
+use std::sync::Arc;
+
+use super::chain::Segment;
+use super::directory::LogDir;
+use crate::error::{Reason, Result};
+use crate::ids::SessionId;
+use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
+use crate::trail::reader::{Found, TrailReader};
+use crate::trail::{DamageReport, Record, RecordRef, Sums};
+
+/// A part of a line of history: the records of one trail up to a seq.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinePart {
+    /// The session that the trail is of.
+    pub session: SessionId,
+    /// The trail.
+    pub trail: u32,
+    /// The last seq of it that is on the line; later ones may be on others.
+    pub until: u64,
+}
+
+/// The records of one trail, lent one after the other, openers included.
+#[derive(Debug)]
+pub struct TrailRecords {
+    reader: TrailReader,
+    damage: DamageReport,
+    is_legacy: bool,
+}
+
+/// A record, and where it stands in its file.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct TrailRecord<'a> {
+    /// The record.
+    pub record: RecordRef<'a>,
+    /// Where it begins.
+    pub byte: u64,
+    /// Where its line ends, newline included: a later look goes on from there.
+    pub end: u64,
+    /// How many places before it could not be read, since reading began.
+    pub damaged: u64,
+}
+
+impl TrailRecords {
+    /// Returns the next record, or `None` at the end. Damage is passed over, and told
+    /// by [`damage`](Self::damage).
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it lends, which Iterator cannot"
+    )]
+    pub fn next(&mut self) -> Result<Option<TrailRecord<'_>>> {
+        loop {
+            match self.reader.advance()? {
+                None => return Ok(None),
+                // A line that is being written is none yet.
+                Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished => {}
+                Some(Found::Damage(damage)) => self.damage.add(damage),
+                Some(Found::Record) => break,
+            }
+        }
+        let place = self.reader.place();
+        let end = match self.reader.last_line() {
+            Some((_, end, _)) if !self.is_legacy => end,
+            _ => place.end,
+        };
+        Ok(Some(TrailRecord {
+            record: self.reader.record(),
+            byte: place.start,
+            end,
+            damaged: self.damage.count(),
+        }))
+    }
+
+    /// Returns whether it is a file of version 1, which never grows and is only read
+    /// from its beginning.
+    pub fn is_legacy(&self) -> bool {
+        self.is_legacy
+    }
+
+    /// Returns what had to be passed over so far.
+    pub fn damage(&self) -> &DamageReport {
+        &self.damage
+    }
+
+    /// Reads a trail from byte `from` on.
+    pub(crate) fn open(files: &LogDir, trail: u32, from: u64) -> Result<Self> {
+        Self::open_with(files, trail, from, STREAM_BUFFER)
+    }
+
+    fn open_with(files: &LogDir, trail: u32, from: u64, buffer: usize) -> Result<Self> {
+        let segment = Segment::open(files, trail, u64::MAX)?;
+        let is_legacy = segment.is_legacy();
+        let reader = if is_legacy || from == 0 {
+            segment.forwards(0, buffer, Sums::Check)?
+        } else {
+            let file = segment.file()?;
+            let reader = TrailReader::forwards(file, &segment.path, from, buffer, Sums::Check);
+            reader.with_payloads(Arc::new(segment.payloads()))
+        };
+        Ok(Self {
+            reader,
+            damage: DamageReport::default(),
+            is_legacy,
+        })
+    }
+
+    /// Returns whether a record with this sum ends at byte `end` of a trail.
+    pub(crate) fn is_there(files: &LogDir, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
+        let segment = Segment::open(files, trail, u64::MAX)?;
+        let mut reader = if segment.is_legacy() {
+            segment.backwards(Sums::Check)?
+        } else {
+            TrailReader::backwards(segment.file()?, &segment.path, end, Sums::Check)
+        };
+        let found = reader.next_record()?;
+        Ok(found.is_some_and(|record| record.sum_bytes() == sum))
+    }
+
+    /// Reads record `seq` of a trail, which is expected at a byte of the file.
+    pub(crate) fn one(files: &LogDir, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
+        let mut records = Self::open_with(files, trail, byte, PEEK_BUFFER)?;
+        if !records.is_legacy()
+            && let Some(found) = records.next()?
+            && found.record.seq() == seq
+        {
+            return Ok(Some(found.record.to_owned()));
+        }
+        // The trail was rewritten since, or is of version 1.
+        Segment::open(files, trail, u64::MAX)?.find(seq)
+    }
+}

@@ -1,0 +1,255 @@
+//! Checking a session: every line of every trail, and how the trails hang
+//! together. It only reads.
+
+use std::path::PathBuf;
+
+use super::chain::{Segment, Walk};
+use super::directory::LogDir;
+use super::examine::{Examiner, Finding};
+use super::first::second_opener;
+use super::gap::{self, HistoryGap};
+use super::lock::AppendLock;
+use super::reader::LogReader;
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::session::import::hash_of;
+use crate::store::Store;
+use crate::trail::lines::PEEK_BUFFER;
+use crate::trail::opener::{Continues, Repaired};
+use crate::trail::reader::{Found, TrailReader};
+use crate::trail::{Damage, DamageReport, Sums};
+
+/// What a check of a session found.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// How many records are whole, on all branches, openers included.
+    pub records: u64,
+    /// What is damaged.
+    pub damage: DamageReport,
+    /// What is damaged but was gone around by a repair.
+    pub repaired: DamageReport,
+    /// What the line of history has no more, or only in the trash: no damage.
+    pub gaps: Vec<HistoryGap>,
+    /// Files that hold what was set aside, with their lengths.
+    pub set_aside: Vec<(PathBuf, u64)>,
+}
+
+impl VerifyReport {
+    /// Returns whether nothing is damaged that was not repaired.
+    pub fn is_ok(&self) -> bool {
+        self.damage.is_empty()
+    }
+}
+
+/// Checks all trails of a session.
+pub(crate) fn verify(store: &Store, files: &LogDir) -> Result<VerifyReport> {
+    check(store, files, |check, segment| check.trail(segment))
+}
+
+/// Checks that all trails of a session begin as they should, and hang together. Their
+/// records are not read.
+pub(crate) fn verify_structure(store: &Store, files: &LogDir) -> Result<VerifyReport> {
+    check(store, files, |check, segment| {
+        check.opener(segment);
+        Ok(())
+    })
+}
+
+fn check(
+    store: &Store,
+    files: &LogDir,
+    one: impl Fn(&mut Check<'_>, &Segment) -> Result<()>,
+) -> Result<VerifyReport> {
+    let head = files.head()?;
+    let mut segments = Vec::new();
+    for trail in files.trails()? {
+        let mut segment = Segment::open(files, trail, u64::MAX)?;
+        segment.is_head = trail == head;
+        segments.push(segment);
+    }
+    let mut check = Check {
+        store,
+        files,
+        repaired: repaired_places(&segments),
+        report: VerifyReport::default(),
+    };
+    for segment in &segments {
+        one(&mut check, segment)?;
+    }
+    check.links(&segments)?;
+    check.circles(head)?;
+    check.set_aside()?;
+    check.report.gaps = LogReader::new(store, files.clone()).gaps()?;
+    Ok(check.report)
+}
+
+/// Collects where repairs say that they went around something.
+fn repaired_places(segments: &[Segment]) -> Vec<Repaired> {
+    let openers = segments
+        .iter()
+        .filter_map(|segment| segment.opener.as_ref());
+    openers
+        .flat_map(|opener| opener.repaired.iter().cloned())
+        .collect()
+}
+
+struct Check<'a> {
+    store: &'a Store,
+    files: &'a LogDir,
+    repaired: Vec<Repaired>,
+    report: VerifyReport,
+}
+
+impl Check<'_> {
+    /// Checks the lines of one trail.
+    fn trail(&mut self, segment: &Segment) -> Result<()> {
+        if segment.is_legacy() {
+            return self.legacy(segment);
+        }
+        let mut examiner = Examiner::new(segment)?;
+        while let Some(finding) = examiner.advance()? {
+            let damage = match finding {
+                Finding::Lost(damage) => damage,
+                Finding::Record(flaw) => {
+                    self.report.records += 1;
+                    let Some(flaw) = flaw else { continue };
+                    flaw
+                }
+            };
+            // Only the head's last line can be about to be finished.
+            let may_grow = damage.reason == Reason::Unfinished && segment.is_head;
+            if !may_grow || self.is_unfinished(&damage)? {
+                self.add(segment.trail, damage);
+            }
+        }
+        self.opener(segment);
+        Ok(())
+    }
+
+    fn opener(&mut self, segment: &Segment) {
+        if segment.opener.is_none() && !segment.is_legacy() {
+            let damage = Damage::at_beginning(&segment.path, Reason::BadOpener);
+            self.add(segment.trail, damage);
+        }
+    }
+
+    /// Checks that a file of version 1 is as it was taken in. What was damaged in
+    /// it then is not damage of ours: it was told when it was taken in.
+    fn legacy(&mut self, segment: &Segment) -> Result<()> {
+        let mut reader = segment.forwards(0, PEEK_BUFFER, Sums::Check)?;
+        while reader.next_record()?.is_some() {
+            self.report.records += 1;
+        }
+        let known = second_opener(self.files)?.and_then(|opener| opener.imported);
+        if let Some(known) = known
+            && hash_of(self.files)? != known.hash
+        {
+            let damage = Damage::at_beginning(&segment.path, Reason::BadSum);
+            self.add(segment.trail, damage);
+        }
+        Ok(())
+    }
+
+    /// Looks at an unfinished last line again while nobody can be writing it.
+    fn is_unfinished(&self, damage: &Damage) -> Result<bool> {
+        let Some(lock) = AppendLock::open_existing(self.files)? else {
+            return Ok(true);
+        };
+        let Some(guard) = lock.try_hold()? else {
+            // Somebody writes now, and may be writing this line.
+            return Ok(false);
+        };
+        let file = self
+            .files
+            .storage()
+            .open_read(&damage.file)
+            .map_err(|error| Error::io("cannot open the trail", &damage.file, error))?;
+        let mut reader =
+            TrailReader::forwards(file, &damage.file, damage.byte, PEEK_BUFFER, Sums::Check);
+        let found = reader.advance()?;
+        drop(guard);
+        Ok(matches!(found, Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished))
+    }
+
+    /// Checks that each trail continues a record that is where its opener says.
+    fn links(&mut self, segments: &[Segment]) -> Result<()> {
+        for segment in segments {
+            let Some(continues) = segment
+                .opener
+                .as_ref()
+                .and_then(|opener| opener.continues.as_ref())
+            else {
+                continue;
+            };
+            if !self.is_linked(continues)? {
+                let what = continues.to_string();
+                self.add(
+                    segment.trail,
+                    Damage::at_beginning(&segment.path, Reason::BrokenLink(what)),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn is_linked(&self, continues: &Continues) -> Result<bool> {
+        let files = self.files.of(self.store, &continues.session_id);
+        match files.open_read(continues.trail) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // What is known to be gone is no damage.
+                let gone = gap::look(&files, continues.trail, continues.seq)?;
+                return Ok(gone.is_some());
+            }
+            opened => drop(opened?),
+        }
+        let mut walk = Walk::until(self.store, &files, continues.trail, continues.seq);
+        while let Some(segment) = walk.next()? {
+            let named = segment.find(continues.seq)?;
+            if named.is_some_and(|record| record.as_ref().sum() == continues.sum) {
+                return Ok(true);
+            }
+            // The number may count lines that are lost: then it is the last
+            // record before them.
+            match segment.last_position()? {
+                Some(position) if position.sum == continues.sum => return Ok(true),
+                Some(position) if segment.after() != Some(position.seq) => return Ok(false),
+                // Only an opener: the record itself is in a trail before it.
+                _ => {}
+            }
+        }
+        Ok(walk.gaps.iter().any(HistoryGap::is_gone))
+    }
+
+    /// Checks that the head's line has a beginning.
+    fn circles(&mut self, head: u32) -> Result<()> {
+        let (_, damage) = Walk::new(self.store, self.files, head).collect()?;
+        for damage in damage.first() {
+            if damage.reason == Reason::Loop {
+                self.add(head, damage.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn set_aside(&mut self) -> Result<()> {
+        for path in self.files.asides()? {
+            let len = self
+                .files
+                .storage()
+                .open_read(&path)
+                .and_then(|file| file.len())
+                .map_err(|error| Error::io("cannot read what was set aside", &path, error))?;
+            self.report.set_aside.push((path, len));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, trail: u32, damage: Damage) {
+        let covers = |place: &Repaired| place.covers(trail, &damage);
+        if self.repaired.iter().any(covers) {
+            self.report.repaired.add(damage);
+        } else {
+            self.report.damage.add(damage);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The writing end of a log: one process appends, its threads share the work.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::directory::LogDir;
+use super::lock::{AppendGuard, AppendLock, WriterLock};
+use super::payloads::PayloadWriter;
+use super::queue::Queue;
+use super::reader::LogReader;
+use super::tail::{Entry, SetAside, Tail};
+use crate::error::{Error, Result};
+use crate::message::Draft;
+use crate::random::IdSource;
+use crate::store::Store;
+
+/// When an append returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// When the record is on disk, by a write and a sync of its own.
+    #[default]
+    Record,
+    /// When the record is on disk; records that wait at the same time share one
+    /// write and one sync. As safe, and faster with many threads.
+    Batch,
+    /// When the operating system has the record. It survives a crash of the
+    /// process, not one of the machine.
+    Os,
+}
+
+impl Durability {
+    /// Returns the mode as it is written in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Batch => "batch",
+            Self::Os => "os",
+        }
+    }
+}
+
+impl std::str::FromStr for Durability {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "record" => Ok(Self::Record),
+            "batch" => Ok(Self::Batch),
+            "os" => Ok(Self::Os),
+            other => Err(Error::invalid(format!(
+                "{} is not a durability; it is record, batch or os",
+                crate::error::quoted(other)
+            ))),
+        }
+    }
+}
+
+/// A log that this process writes to. Threads share it.
+///
+/// It holds the writer's lock until it is closed or dropped.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    pub(crate) store: Store,
+    pub(crate) dir: LogDir,
+    pub(super) durability: Durability,
+    pub(crate) append_lock: AppendLock,
+    /// Given back when the log is closed.
+    lock: Mutex<Option<WriterLock>>,
+    tail: Mutex<Tail>,
+    pub(crate) queue: Queue,
+    pub(crate) ids: IdSource,
+    pub(crate) payloads: Mutex<PayloadWriter>,
+    pub(crate) set_aside: Vec<SetAside>,
+    /// Called after each rotation, with the short lock held.
+    rotated: fn(&Store, &LogDir),
+}
+
+/// How a log is opened to write to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriterOptions {
+    /// When an append returns; without it, as the store says.
+    pub(crate) durability: Option<Durability>,
+    /// Called after each rotation, with the short lock held.
+    pub(crate) rotated: fn(&Store, &LogDir),
+}
+
+impl LogWriter {
+    /// Creates a log whose first trail `make` makes, and takes its lock.
+    pub(crate) fn create(
+        store: &Store,
+        dir: LogDir,
+        options: WriterOptions,
+        make: impl FnOnce(&LogDir) -> Result<()>,
+    ) -> Result<Self> {
+        match store.storage().create_dir(dir.path()) {
+            // Left by a crash before anybody was told about it.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            created => created
+                .map_err(|error| Error::io("cannot create the session", dir.path(), error))?,
+        }
+        let lock = WriterLock::take(&dir, &store.holder())?;
+        make(&dir)?;
+        Self::start(store, dir, lock, options)
+    }
+
+    /// Takes the lock of a log that exists.
+    pub(crate) fn open(store: &Store, dir: LogDir, options: WriterOptions) -> Result<Self> {
+        dir.head()?;
+        let lock = WriterLock::take(&dir, &store.holder())?;
+        Self::start(store, dir, lock, options)
+    }
+
+    fn start(store: &Store, dir: LogDir, lock: WriterLock, options: WriterOptions) -> Result<Self> {
+        let append_lock = AppendLock::open(&dir)?;
+        let guard = append_lock.hold()?;
+        let mut tail = Tail::load(store, &dir)?;
+        drop(guard);
+        // A later append may be refused because of records found here, so a power
+        // cut must not take them away afterwards.
+        tail.sync()?;
+        let set_aside = std::mem::take(&mut tail.set_aside);
+        Ok(Self {
+            store: store.clone(),
+            payloads: Mutex::new(PayloadWriter::new(&dir)),
+            dir,
+            durability: options.durability.unwrap_or(store.durability()),
+            append_lock,
+            lock: Mutex::new(Some(lock)),
+            tail: Mutex::new(tail),
+            queue: Queue::default(),
+            ids: IdSource::default(),
+            set_aside,
+            rotated: options.rotated,
+        })
+    }
+
+    /// Waits for what was handed in, makes it durable whatever the mode, and gives
+    /// the lock back.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.queue.close(self);
+        let synced = {
+            let mut tail = self.lock_tail();
+            match tail.stopped() {
+                Some(error) => Err(error),
+                None => tail.sync(),
+            }
+        };
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(lock.take());
+        synced
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        let open = self.lock.get_mut().is_ok_and(|lock| lock.is_some());
+        let tail = self.tail.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if open && self.durability == Durability::Os && tail.stopped().is_none() {
+            tail.sync().ok();
+        }
+    }
+}
+
+/// A record that waits for its turn: what stands behind its numbers.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(super) body: Vec<u8>,
+    /// Where the message begins, if large or binary parts of it may have to move
+    /// to the payload file.
+    pub(super) message_at: Option<usize>,
+    expect: Option<u64>,
+}
+
+fn entry(body: &[u8]) -> Entry<'_> {
+    Entry {
+        kind: "message",
+        body,
+    }
+}
+
+impl LogWriter {
+    pub(crate) fn encode(&self, draft: &Draft) -> Result<Pending> {
+        let (body, at) =
+            draft.encode(|| self.store.now(), || self.ids.next(self.store.random()))?;
+        Ok(Pending {
+            message_at: draft.may_have_parts(&body[at..]).then_some(at),
+            body,
+            expect: draft.expected(),
+        })
+    }
+
+    pub(crate) fn lock_tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes one record: what most appends are, without the bookkeeping that a
+    /// group needs.
+    pub(super) fn write_one(&self, pending: &Pending) -> Result<u64> {
+        let mut tail = self.lock_tail();
+        let body = self.body_of(pending)?;
+        let guard = self.begin_write(&mut tail)?;
+        self.check_expected(&tail, pending.expect, 0)?;
+        tail.append(&[entry(&body)])?;
+        drop(guard);
+        self.end_write(&mut tail)?;
+        Ok(tail.position.seq)
+    }
+
+    /// Writes a group of records with one `write` and, unless the mode leaves
+    /// that to the OS, one sync.
+    pub(super) fn write_group(&self, group: &[Pending]) -> Vec<Result<u64>> {
+        let mut tail = self.lock_tail();
+        match self.try_write_group(&mut tail, group) {
+            Ok(results) => results,
+            Err(error) => group.iter().map(|_| Err(error.duplicate())).collect(),
+        }
+    }
+
+    fn try_write_group(&self, tail: &mut Tail, group: &[Pending]) -> Result<Vec<Result<u64>>> {
+        let bodies: Vec<_> = group.iter().map(|pending| self.body_of(pending)).collect();
+        let guard = self.begin_write(tail)?;
+        let mut entries = Vec::with_capacity(group.len());
+        let mut refused = Vec::new();
+        for (n, (pending, body)) in group.iter().zip(&bodies).enumerate() {
+            let checked = self.check_expected(tail, pending.expect, entries.len());
+            match (checked, body) {
+                (Err(error), _) => refused.push((n, error)),
+                (Ok(()), Err(error)) => refused.push((n, error.duplicate())),
+                (Ok(()), Ok(body)) => entries.push(entry(body)),
+            }
+        }
+        let before = tail.position.seq;
+        tail.append(&entries)?;
+        drop(guard);
+        if !entries.is_empty() {
+            self.end_write(tail)?;
+        }
+        let mut results: Vec<Result<u64>> =
+            (before..tail.position.seq).map(|seq| Ok(seq + 1)).collect();
+        for (n, error) in refused {
+            results.insert(n, Err(error));
+        }
+        Ok(results)
+    }
+
+    /// Takes the short lock and sees to it that the tail is the trail's end.
+    pub(crate) fn begin_write(&self, tail: &mut Tail) -> Result<AppendGuard<'_>> {
+        if let Some(error) = tail.stopped() {
+            return Err(error);
+        }
+        let guard = self.append_lock.hold()?;
+        tail.catch_up()?;
+        if tail.is_past(self.store.rotation()) {
+            tail.rotate()?;
+            (self.rotated)(&self.store, &self.dir);
+        }
+        Ok(guard)
+    }
+
+    /// Makes what was written durable, as far as the mode goes. The short lock
+    /// is not held meanwhile: it orders writes, and a sync covers them all.
+    pub(crate) fn end_write(&self, tail: &mut Tail) -> Result<()> {
+        match self.durability {
+            Durability::Os => Ok(()),
+            Durability::Record | Durability::Batch => tail.sync(),
+        }
+    }
+
+    /// Checks that nothing was said after the record that the caller takes for
+    /// the last. Notes of others do not count: they are not said.
+    pub(crate) fn check_expected(
+        &self,
+        tail: &Tail,
+        expect: Option<u64>,
+        before: usize,
+    ) -> Result<()> {
+        let Some(expect) = expect else {
+            return Ok(());
+        };
+        let last = tail.position.seq + before as u64;
+        let in_sync = expect <= last
+            && (before == 0 || expect == last)
+            && (expect == last || !self.reader().is_spoken_after(expect)?);
+        if in_sync {
+            return Ok(());
+        }
+        let message = format!(
+            "record {expect} is not the last of session {}: {last} is",
+            self.dir.id()
+        );
+        Err(Error::conflict(message, last))
+    }
+
+    pub(crate) fn reader(&self) -> LogReader {
+        LogReader::new(&self.store, self.dir.clone())
+    }
+}

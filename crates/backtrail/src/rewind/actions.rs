@@ -1,0 +1,391 @@
+//! What becomes of each path: restored, deleted, kept, or named as what cannot be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::merge::LineCounts;
+use super::outcome::{Kept, KeptBecause, NotRestored, PlannedChange, PlannedKind};
+use super::path_change::PathEntry;
+use super::path_history::PathHistories;
+use crate::error::Result;
+use crate::snapshot::edit::Edit;
+use crate::snapshot::entry::{FileKind, Node, Skipped, SkippedReason};
+use crate::snapshot::{Difference, Snapshot};
+
+/// What becomes of the paths that are not what they shall be.
+#[derive(Debug, Default)]
+pub(super) struct PathActions {
+    /// Those that become what they were: what is there, and what shall be.
+    pub(super) by_path: BTreeMap<PathBuf, PathAction>,
+    pub(super) kept: Vec<Kept>,
+    pub(super) not_restored: Vec<NotRestored>,
+    /// What must be stored before it is replaced, since no snapshot holds it.
+    pub(super) to_capture: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct PathAction {
+    pub(super) now: Option<Node>,
+    pub(super) then: Option<Node>,
+    /// How many lines go and come, where it is merged.
+    merged: Option<LineCounts>,
+}
+
+/// What is known about a path on its own.
+enum PathDecision {
+    Act,
+    /// What is there must be stored first.
+    Capture,
+    Keep(KeptBecause),
+    Cannot(String),
+    /// It is not captured, and nobody asked for it.
+    Nothing,
+}
+
+impl PathActions {
+    /// Looks at paths that are one thing and shall be another. What lies in
+    /// `opened`, which no snapshot had until now, is not deleted.
+    pub(super) fn on(
+        changes: Vec<Difference>,
+        histories: &PathHistories,
+        opened: &BTreeSet<PathBuf>,
+    ) -> Self {
+        let mut actions = Self::default();
+        for want in changes {
+            let in_opened = || opened.iter().any(|dir| want.path.starts_with(dir));
+            if want.after.is_none() && in_opened() {
+                continue;
+            }
+            match verdict(&want, histories) {
+                PathDecision::Act => actions.act(want),
+                PathDecision::Capture => {
+                    actions.to_capture.push(want.path.clone());
+                    actions.act(want);
+                }
+                PathDecision::Keep(because) => actions.keep(&want.path, because),
+                PathDecision::Cannot(why) => actions.cannot(&want.path, why),
+                PathDecision::Nothing => {}
+            }
+        }
+        actions
+    }
+
+    fn act(&mut self, want: Difference) {
+        let action = PathAction {
+            now: want.before,
+            then: want.after,
+            merged: None,
+        };
+        self.by_path.insert(want.path, action);
+    }
+
+    /// Leaves a path as it is.
+    pub(super) fn keep(&mut self, path: &Path, because: KeptBecause) {
+        self.by_path.remove(path);
+        self.kept.push(Kept {
+            path: named(path),
+            because,
+        });
+    }
+
+    /// Looks at a path that is as it shall be, for what it may become all the same.
+    pub(super) fn look_at(&mut self, path: &Path, node: Option<Node>) {
+        let action = PathAction {
+            now: node.clone(),
+            then: node,
+            merged: None,
+        };
+        self.by_path.insert(path.to_owned(), action);
+    }
+
+    /// Lets a path become something else than what it was.
+    pub(super) fn replace(&mut self, path: &Path, then: Option<Node>, merged: Option<LineCounts>) {
+        if let Some(action) = self.by_path.get_mut(path) {
+            action.then = then;
+            action.merged = merged;
+        }
+    }
+
+    /// Names a path that cannot become what it was.
+    pub(super) fn cannot(&mut self, path: &Path, why: impl Into<String>) {
+        self.by_path.remove(path);
+        self.not_restored.push(NotRestored {
+            path: named(path),
+            why: why.into(),
+        });
+    }
+
+    /// Leaves out what cannot be done to a tree: a directory goes only with all that
+    /// is in it, and something comes only into a directory.
+    pub(super) fn fit(&mut self, present: &Snapshot, target: &Snapshot) -> Result<()> {
+        self.keep_what_holds(present)?;
+        self.make_room(present, target)?;
+        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
+        self.not_restored.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(())
+    }
+
+    fn keep_what_holds(&mut self, present: &Snapshot) -> Result<()> {
+        let is_dir = |node: &Option<Node>| matches!(node, Some(Node::Dir(_)));
+        let going = self.by_path.iter();
+        let going = going.filter(|(_, action)| is_dir(&action.now) && !is_dir(&action.then));
+        let mut going: Vec<PathBuf> = going.map(|(path, _)| path.clone()).collect();
+        // What is in a directory comes behind it: the deepest first.
+        going.reverse();
+        for path in going {
+            let Some((name, node)) = self.first_that_stays(present, &path)? else {
+                continue;
+            };
+            let stays = path.join(&name);
+            let comes = self
+                .by_path
+                .get(&path)
+                .is_some_and(|action| action.then.is_some());
+            let is_skipped = matches!(node, Node::Skipped(_));
+            if let Node::Skipped(skipped) = &node
+                && !self.not_restored.iter().any(|known| known.path == stays)
+            {
+                self.cannot(&stays, stays_uncaptured(skipped));
+            }
+            if comes || is_skipped {
+                let holds = format!("a directory that holds {}", shown(&stays));
+                self.cannot(&path, holds);
+            } else {
+                self.by_path.remove(&path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds something in a directory that does not go with it.
+    fn first_that_stays(&self, present: &Snapshot, dir: &Path) -> Result<Option<(PathBuf, Node)>> {
+        for (name, node) in present.children(dir)? {
+            let action = self.by_path.get(&dir.join(&name));
+            if action.is_none_or(|action| action.then.is_some()) {
+                return Ok(Some((name, node)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn make_room(&mut self, present: &Snapshot, target: &Snapshot) -> Result<()> {
+        let coming = self.by_path.iter();
+        let coming = coming.filter(|(_, action)| action.then.is_some());
+        let coming: Vec<PathBuf> = coming.map(|(path, _)| path.clone()).collect();
+        for path in coming {
+            if let Some(why) = self.no_room(present, target, &path)? {
+                self.cannot(&path, why);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to it that a path's directory will be there, or says why not.
+    fn no_room(
+        &mut self,
+        present: &Snapshot,
+        target: &Snapshot,
+        path: &Path,
+    ) -> Result<Option<String>> {
+        let Some(dir) = path.parent().filter(|dir| *dir != Path::new("")) else {
+            return Ok(None);
+        };
+        if let Some(action) = self.by_path.get(dir) {
+            let is_dir = matches!(action.then, Some(Node::Dir(_)));
+            return Ok((!is_dir).then(|| no_directory(dir)));
+        }
+        let now = self
+            .by_path
+            .get(path)
+            .and_then(|action| action.now.as_ref());
+        if now.is_some_and(|now| !matches!(now, Node::Skipped(_))) {
+            // Something stands there, so that its directory does, too.
+            return Ok(None);
+        }
+        match present.walk_down(dir)? {
+            Some(Node::Dir(_)) => return Ok(None),
+            None => {}
+            Some(_) => return Ok(Some(no_directory(dir))),
+        }
+        let Some(then @ Node::Dir(_)) = target.walk_down(dir)? else {
+            return Ok(Some(no_directory(dir)));
+        };
+        let why = self.no_room(present, target, dir)?;
+        if why.is_none() {
+            let action = PathAction {
+                now: None,
+                then: Some(then),
+                merged: None,
+            };
+            self.by_path.insert(dir.to_owned(), action);
+        }
+        Ok(why)
+    }
+
+    /// Returns the actions as changes to a snapshot.
+    pub(super) fn edits(&self) -> BTreeMap<PathBuf, Edit> {
+        let edit = |action: &PathAction| match &action.then {
+            None => Edit::Remove,
+            Some(Node::Dir(dir)) => Edit::Dir(dir.mode),
+            Some(node) => Edit::Put(node.clone()),
+        };
+        let edits = self.by_path.iter();
+        edits
+            .map(|(path, action)| (path.clone(), edit(action)))
+            .collect()
+    }
+
+    /// Returns the actions as a person sees them: a directory shows by what is in it,
+    /// and for itself only where nothing is.
+    pub(super) fn changes(&self) -> Vec<PlannedChange> {
+        let mut changes = Vec::new();
+        let mut actions = self.by_path.iter().peekable();
+        while let Some((path, action)) = actions.next() {
+            let below = actions
+                .peek()
+                .is_some_and(|(next, _)| next.starts_with(path));
+            if below && action.shows_by_content() {
+                continue;
+            }
+            changes.push(PlannedChange {
+                path: named(path),
+                kind: action.kind(),
+                is_dir: action.is_dir(),
+            });
+        }
+        changes
+    }
+
+    /// Returns whether a path is a directory that shows by what is in it.
+    pub(super) fn shows_by_content(&self, path: &Path) -> bool {
+        self.by_path
+            .get(path)
+            .is_some_and(PathAction::shows_by_content)
+    }
+
+    /// Returns whether something is done at a path as it is told.
+    pub(super) fn is_touched(&self, told: &Path) -> bool {
+        let path = match told == Path::new(".") {
+            true => Path::new(""),
+            false => told,
+        };
+        self.by_path.contains_key(path)
+    }
+
+    /// Returns how many files and links there are that are touched.
+    pub(super) fn touched(&self) -> u64 {
+        let is_file =
+            |node: &Option<Node>| matches!(node, Some(Node::File { .. } | Node::Link { .. }));
+        let touched = self.by_path.values().filter(|action| is_file(&action.now));
+        touched.count() as u64
+    }
+}
+
+impl PathAction {
+    fn kind(&self) -> PlannedKind {
+        let [now, then] = [&self.now, &self.then].map(|node| node.as_ref().and_then(PathEntry::of));
+        match (now, then) {
+            (_, None) => PlannedKind::Delete,
+            (None, Some(_)) if self.now.is_none() => PlannedKind::Create,
+            (Some(PathEntry::Dir { .. }), Some(PathEntry::Dir { .. })) => PlannedKind::Mode,
+            (
+                Some(PathEntry::File { content, .. }),
+                Some(PathEntry::File {
+                    content: target, ..
+                }),
+            ) if content == target => PlannedKind::Mode,
+            _ => match self.merged {
+                Some(LineCounts { removed, returned }) => PlannedKind::Merge { removed, returned },
+                None => PlannedKind::Restore,
+            },
+        }
+    }
+
+    /// Returns whether it is about a directory that comes or goes, and no more.
+    fn shows_by_content(&self) -> bool {
+        self.is_dir() && self.kind() != PlannedKind::Mode
+    }
+
+    fn is_dir(&self) -> bool {
+        let there = self.now.iter().chain(&self.then);
+        there.into_iter().all(|node| matches!(node, Node::Dir(_)))
+    }
+}
+
+fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
+    match (&want.before, &want.after) {
+        (None, Some(Node::Skipped(then))) => {
+            PathDecision::Cannot(format!("was not captured ({})", then.reason))
+        }
+        (Some(_), Some(Node::Skipped(then))) => match worth_naming(then.reason) {
+            true => PathDecision::Cannot(format!("was not captured then ({})", then.reason)),
+            false => PathDecision::Nothing,
+        },
+        (Some(Node::Skipped(now)), None) => match worth_naming(now.reason) {
+            true => PathDecision::Cannot(stays_uncaptured(now)),
+            false => PathDecision::Nothing,
+        },
+        (Some(Node::Skipped(now)), Some(then)) => uncaptured(now, then),
+        (Some(now), None) => match was_born_ignored(now, histories.born_ignored(&want.path)) {
+            true => PathDecision::Keep(KeptBecause::BornIgnored),
+            false => PathDecision::Act,
+        },
+        _ => PathDecision::Act,
+    }
+}
+
+/// Says what becomes of something that no snapshot has, in the place of something
+/// that one has.
+fn uncaptured(now: &Skipped, then: &Node) -> PathDecision {
+    let is_dir = matches!(then, Node::Dir(_));
+    match (now.reason, now.kind) {
+        (SkippedReason::Git, _) => PathDecision::Cannot("a repository is there now".to_owned()),
+        (SkippedReason::Store, _) => PathDecision::Cannot("the store is there now".to_owned()),
+        (SkippedReason::OtherFileSystem, _) => {
+            PathDecision::Cannot("another file system is there now".to_owned())
+        }
+        (_, FileKind::File | FileKind::Link) => PathDecision::Capture,
+        (SkippedReason::Ignored, FileKind::Dir) if is_dir => PathDecision::Capture,
+        (reason, FileKind::Dir) => PathDecision::Cannot(format!(
+            "a directory is there now that is not captured ({reason})"
+        )),
+        _ => PathDecision::Cannot("something that is no file is there now".to_owned()),
+    }
+}
+
+/// Returns whether somebody would miss what was left out for this reason.
+fn worth_naming(reason: SkippedReason) -> bool {
+    !matches!(
+        reason,
+        SkippedReason::Ignored | SkippedReason::Git | SkippedReason::Store
+    )
+}
+
+fn stays_uncaptured(skipped: &Skipped) -> String {
+    format!("is not captured ({}), and stays", skipped.reason)
+}
+
+/// Returns whether something is never deleted because ignore rules named it when it
+/// came into being; where that was not seen, because they name it now.
+fn was_born_ignored(now: &Node, born: Option<bool>) -> bool {
+    match now {
+        Node::File { ignored, .. } | Node::Link { ignored, .. } => born.unwrap_or(*ignored),
+        _ => false,
+    }
+}
+
+fn no_directory(path: &Path) -> String {
+    format!("{} is no directory now", shown(path))
+}
+
+/// Returns a path as it is told: the workspace itself is `.`.
+pub(super) fn named(path: &Path) -> PathBuf {
+    match path.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => path.to_owned(),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    crate::snapshot::shown(path)
+}

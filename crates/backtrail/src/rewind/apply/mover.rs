@@ -1,0 +1,571 @@
+//! One item at a time: each move is noted, looked at afterwards, and taken back if
+//! somebody else was quicker.
+//!
+//! The order of the work: forward, and back if it cannot be finished.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::super::outcome::NotRestored;
+use super::super::path_change::{PathChange, PathEntry};
+use super::compare::KnownFile;
+use super::root_dir::{RootDir, SplitPath, is_gone, is_unsupported, may_write};
+use super::stage::{FEW, Prepared};
+use super::staging_dir::{OPEN, StagingDir, new_name, old_name};
+use crate::error::{Error, Result};
+use crate::snapshot::FileKind;
+use crate::snapshot::name::bytes_of;
+use crate::snapshot::scan::sys::{self, Seen};
+
+pub(super) const CHANGED: &str = "changed meanwhile";
+const TAKEN: &str = "something else was made there meanwhile";
+const NO_DIR: &str = "its directory is not what it was";
+pub(super) const HOLDS: &str = "holds files that are not known";
+pub(super) const GONE: &str = "removed meanwhile";
+const BITS: &str = "the system does not allow its mode";
+
+/// Something that was done, by the number of its item; each can be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MoverStep {
+    /// What was old is on the desk.
+    TookOut(usize),
+    /// What is new left the desk.
+    PutIn(usize),
+    /// What is new left the desk, and what was old came there under its name.
+    Exchanged(usize),
+    MadeDir(usize),
+    RemovedDir(usize),
+    /// From this mode.
+    SetMode(usize, u32),
+}
+
+/// How a move ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MoveResult {
+    Done,
+    /// Nothing of it remains, and why.
+    Left(&'static str),
+}
+
+/// Who does the work, and what was done.
+pub(super) struct Mover<'a> {
+    pub(super) root_dir: &'a RootDir<'a>,
+    pub(super) staging: &'a mut StagingDir,
+    pub(super) items: &'a [PathChange],
+    pub(super) ready: &'a [Prepared],
+    pub(super) did: Vec<MoverStep>,
+    /// By the number of the item.
+    pub(super) left: Vec<Option<String>>,
+    /// What must be synced: directories, and files whose mode changed.
+    pub(super) touched: BTreeSet<PathBuf>,
+    /// What the system does not allow is left, and does not stop the rest.
+    pub(super) lenient: bool,
+}
+
+impl<'a> Mover<'a> {
+    pub(super) fn new(
+        root_dir: &'a RootDir<'a>,
+        staging: &'a mut StagingDir,
+        items: &'a [PathChange],
+        ready: &'a [Prepared],
+    ) -> Self {
+        Self {
+            root_dir,
+            staging,
+            items,
+            ready,
+            did: Vec::new(),
+            left: ready.iter().map(|ready| ready.left.clone()).collect(),
+            touched: BTreeSet::new(),
+            lenient: false,
+        }
+    }
+
+    /// Returns what was left alone, in the order of the paths.
+    pub(super) fn into_left(self) -> Vec<NotRestored> {
+        let left = self.items.iter().zip(self.left);
+        let named = left.filter_map(|(item, why)| {
+            let path = item.path.clone();
+            why.map(|why| NotRestored { path, why })
+        });
+        named.collect()
+    }
+
+    fn note(&mut self, did: MoverStep, place: SplitPath<'_>) {
+        self.did.push(did);
+        self.touched
+            .insert(PathBuf::from(OsStr::from_bytes(place.dir)));
+    }
+
+    /// Forgets the last thing that was done: it was taken back.
+    fn forget(&mut self) {
+        self.did.pop();
+    }
+
+    /// Puts what is new in the place of a file or link.
+    pub(super) fn replace(&mut self, n: usize) -> Result<MoveResult> {
+        let item = &self.items[n];
+        let (Some(old), place) = (&item.old, SplitPath::of(&item.path)) else {
+            return Ok(MoveResult::Done);
+        };
+        let name = new_name(place.path);
+        let dir = match self.root_dir.exchange(&self.staging.fd, &name, place) {
+            Ok(dir) => dir,
+            Err(error) if is_gone(error) => return Ok(MoveResult::Left(GONE)),
+            Err(error) if is_unsupported(error) => return self.replace_in_two(n),
+            Err(error) => return Err(self.failed("put a file in place", "renameat2", n, error)),
+        };
+        self.note(MoverStep::Exchanged(n), place);
+        if self.is_staged(n, &name, old, self.ready[n].known.as_ref())? {
+            return Ok(MoveResult::Done);
+        }
+        let back = self
+            .root_dir
+            .exchange_back(&self.staging.fd, &name, place, &dir);
+        back.map_err(|error| self.failed("put a file back", "renameat2", n, error))?;
+        self.forget();
+        Ok(MoveResult::Left(CHANGED))
+    }
+
+    /// Where nothing can be exchanged: out with the old, then in with the new.
+    fn replace_in_two(&mut self, n: usize) -> Result<MoveResult> {
+        match self.take_out(n)? {
+            MoveResult::Done => self.put_in(n),
+            left => Ok(left),
+        }
+    }
+
+    /// Moves an old file or link to the desk.
+    pub(super) fn take_out(&mut self, n: usize) -> Result<MoveResult> {
+        let item = &self.items[n];
+        let (Some(old), place) = (&item.old, SplitPath::of(&item.path)) else {
+            return Ok(MoveResult::Done);
+        };
+        let name = old_name(place.path);
+        let dir = match self.root_dir.take(place, &self.staging.fd, &name) {
+            Ok(dir) => dir,
+            Err(error) if is_gone(error) => return Ok(MoveResult::Left(GONE)),
+            Err(error) => return Err(self.failed("move a file away", "renameat2", n, error)),
+        };
+        self.note(MoverStep::TookOut(n), place);
+        if self.is_staged(n, &name, old, self.ready[n].known.as_ref())? {
+            return Ok(MoveResult::Done);
+        }
+        match self
+            .root_dir
+            .put(&self.staging.fd, &name, place, Some(&dir))
+        {
+            Ok(()) => self.forget(),
+            // Then both are there, and the sweep saves this one.
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(self.failed("put a file back", "renameat2", n, error)),
+        }
+        Ok(MoveResult::Left(CHANGED))
+    }
+
+    /// Puts what is new where nothing stands.
+    pub(super) fn put_in(&mut self, n: usize) -> Result<MoveResult> {
+        let place = SplitPath::of(&self.items[n].path);
+        let name = new_name(place.path);
+        match self.root_dir.put(&self.staging.fd, &name, place, None) {
+            Ok(()) => {
+                self.note(MoverStep::PutIn(n), place);
+                Ok(MoveResult::Done)
+            }
+            Err(Errno::EXIST) => Ok(MoveResult::Left(TAKEN)),
+            Err(error) if is_gone(error) => Ok(MoveResult::Left(NO_DIR)),
+            Err(error) => Err(self.failed("put a file in place", "renameat2", n, error)),
+        }
+    }
+
+    pub(super) fn make_dir(&mut self, n: usize) -> Result<MoveResult> {
+        let place = SplitPath::of(&self.items[n].path);
+        match self.root_dir.make_dir(place.path) {
+            Ok(()) => {
+                self.note(MoverStep::MadeDir(n), place);
+                Ok(MoveResult::Done)
+            }
+            Err(Errno::EXIST) => Ok(MoveResult::Left(TAKEN)),
+            Err(error) if is_gone(error) => Ok(MoveResult::Left(NO_DIR)),
+            Err(error) => Err(self.failed("make a directory", "mkdirat", n, error)),
+        }
+    }
+
+    pub(super) fn remove_dir(&mut self, n: usize) -> Result<MoveResult> {
+        let place = SplitPath::of(&self.items[n].path);
+        match self.root_dir.remove_dir(place.path) {
+            Ok(()) => {
+                self.note(MoverStep::RemovedDir(n), place);
+                Ok(MoveResult::Done)
+            }
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(MoveResult::Left(HOLDS)),
+            Err(Errno::NOENT) => Ok(MoveResult::Left(GONE)),
+            Err(error) if is_gone(error) => Ok(MoveResult::Left(CHANGED)),
+            Err(error) => Err(self.failed("remove a directory", "unlinkat", n, error)),
+        }
+    }
+
+    /// Sets the mode of a file or directory that is there.
+    pub(super) fn set_mode(&mut self, n: usize) -> Result<MoveResult> {
+        let item = &self.items[n];
+        let (Some(PathEntry::File { mode, .. } | PathEntry::Dir { mode }), known) =
+            (&item.new, self.ready[n].known)
+        else {
+            return Ok(MoveResult::Done);
+        };
+        let is_expected = |seen: &Seen| match item.becomes_dir() {
+            true => seen.kind == FileKind::Dir && is_ours(item, seen.stamp.mode),
+            false => {
+                let same = known.is_some_and(|known| known.is_unchanged(seen));
+                seen.kind == FileKind::File && same
+            }
+        };
+        match self.root_dir.set_mode(&item.path, *mode, is_expected) {
+            Ok(Some(was)) if was == *mode => return Ok(MoveResult::Done),
+            Ok(Some(was)) => self.did.push(MoverStep::SetMode(n, was)),
+            Ok(None) => return Ok(MoveResult::Left(CHANGED)),
+            Err(error) => return Err(self.failed("set a mode", "fchmod", n, error)),
+        }
+        self.touched.insert(item.path.clone());
+        let seen = self.root_dir.look(&item.path);
+        let seen = seen.map_err(|error| self.failed("look at a mode", "fstatat", n, error))?;
+        match seen {
+            Some(seen) if seen.stamp.mode == *mode => Ok(MoveResult::Done),
+            _ => Ok(MoveResult::Left(BITS)),
+        }
+    }
+
+    /// Returns whether what came to the desk is what it should be.
+    pub(super) fn is_staged(
+        &self,
+        n: usize,
+        name: &str,
+        entry: &PathEntry,
+        known: Option<&KnownFile>,
+    ) -> Result<bool> {
+        let at = (&self.staging.fd, name.as_bytes());
+        let is = self.root_dir.is(at, &self.items[n].path, entry, known);
+        is.map_err(|error| self.failed("read what was moved away", "read", n, error))
+    }
+
+    pub(super) fn failed(&self, doing: &str, call: &'static str, n: usize, error: Errno) -> Error {
+        self.root_dir
+            .failed(doing, call, &self.items[n].path, error)
+    }
+
+    pub(super) fn path(&self, n: usize) -> &'a Path {
+        &self.items[n].path
+    }
+}
+
+/// Returns whether a directory has a mode that it had, shall have, or has while we
+/// work in it.
+pub(super) fn is_ours(item: &PathChange, mode: u32) -> bool {
+    let of = |entry: &Option<PathEntry>| match entry {
+        Some(PathEntry::Dir { mode: own }) => mode == *own || mode == own | OPEN,
+        _ => false,
+    };
+    // A directory gets some bits from the one that it is made in.
+    of(&item.old) || of(&item.new) || (!item.was_dir() && mode & !0o2000 == OPEN)
+}
+
+/// Which way the work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forward,
+    Back,
+}
+
+impl Mover<'_> {
+    /// Brings every item to its new state. After an error some are, and some are
+    /// not.
+    pub(super) fn forward(&mut self) -> Result<()> {
+        self.lend()?;
+        let all = 0..self.items.len();
+        for n in all.clone().rev() {
+            if self.items[n].removes() {
+                self.turn(n, |mover| match mover.items[n].was_dir() {
+                    true => mover.remove_dir(n),
+                    false => mover.take_out(n),
+                })?;
+            }
+        }
+        for n in all.clone() {
+            let item = &self.items[n];
+            if item.becomes_dir() && !item.was_dir() && !bytes_of(&item.path).is_empty() {
+                self.turn(n, |mover| mover.make_dir(n))?;
+            }
+        }
+        for n in all.clone() {
+            let item = &self.items[n];
+            let is_put = item.old.is_none() || item.was_dir();
+            match () {
+                () if item.stages() && is_put => self.turn(n, |mover| mover.put_in(n))?,
+                () if item.stages() => self.turn(n, |mover| mover.replace(n))?,
+                () if item.is_mode_only() => self.turn(n, |mover| mover.set_mode(n))?,
+                () => {}
+            }
+        }
+        for n in all.rev() {
+            if self.items[n].becomes_dir() && !bytes_of(self.path(n)).is_empty() {
+                self.turn(n, |mover| mover.set_mode(n))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an item's turn unless it was left alone already.
+    fn turn(&mut self, n: usize, act: impl Fn(&mut Self) -> Result<MoveResult>) -> Result<()> {
+        if self.left[n].is_some() {
+            return Ok(());
+        }
+        match act(self) {
+            Ok(MoveResult::Done) => {}
+            Ok(MoveResult::Left(why)) => self.left[n] = Some(why.to_owned()),
+            Err(error) if self.lenient && is_refused(&error) => self.left[n] = Some(told(&error)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Makes writable, for the time being, the directories that names are made or
+    /// removed in.
+    pub(super) fn lend(&mut self) -> Result<()> {
+        let mut lent = Vec::new();
+        for dir in self.dirs() {
+            let fd = match self.root_dir.open_dir(bytes_of(&dir)) {
+                Err(error) if is_gone(error) => continue,
+                fd => fd.map_err(|error| self.shut(&dir, error))?,
+            };
+            if may_write(&fd).map_err(|error| self.shut(&dir, error))? {
+                continue;
+            }
+            let seen = sys::seen(&fd).map_err(|error| self.shut(&dir, error))?;
+            lent.push((dir, seen.stamp.mode));
+        }
+        if lent.is_empty() {
+            return Ok(());
+        }
+        self.staging.note(self.root_dir, lent.clone())?;
+        for (dir, mode) in lent {
+            let set = self.root_dir.set_mode(&dir, mode | OPEN, |seen| {
+                seen.kind == FileKind::Dir && seen.stamp.mode == mode
+            });
+            set.map_err(|error| self.shut(&dir, error))?;
+            self.touched.insert(dir);
+        }
+        Ok(())
+    }
+
+    fn shut(&self, dir: &Path, error: Errno) -> Error {
+        self.root_dir
+            .failed("write in a directory", "fchmod", dir, error)
+    }
+
+    /// Returns the directories that names are made or removed in.
+    fn dirs(&self) -> Vec<PathBuf> {
+        let items = self.items.iter().zip(&self.left);
+        let changes = items.filter(|(item, left)| {
+            let moves = item.stages() || item.removes() || !item.was_dir() && item.becomes_dir();
+            left.is_none() && moves && !bytes_of(&item.path).is_empty()
+        });
+        let dirs = changes.map(|(item, _)| SplitPath::of(&item.path).dir);
+        let mut dirs: Vec<&[u8]> = dirs.collect();
+        dirs.sort_unstable();
+        dirs.dedup();
+        let path = |dir: &[u8]| PathBuf::from(OsStr::from_bytes(dir));
+        dirs.into_iter().map(path).collect()
+    }
+
+    /// Takes back all that was done, the last first; what cannot be taken back is
+    /// left, and named.
+    pub(super) fn back(&mut self) {
+        self.left = vec![None; self.items.len()];
+        let mut made = Vec::new();
+        while let Some(did) = self.did.pop() {
+            let (n, turn) = match did {
+                MoverStep::TookOut(n) => (n, self.put_back(n)),
+                MoverStep::PutIn(n) => (n, self.take_back(n)),
+                MoverStep::Exchanged(n) => (n, self.exchange_back(n)),
+                MoverStep::MadeDir(n) => (n, self.unmake_dir(n)),
+                MoverStep::RemovedDir(n) => {
+                    made.push(n);
+                    (n, self.remake_dir(n))
+                }
+                MoverStep::SetMode(n, was) => (n, self.unset_mode(n, was)),
+            };
+            self.note_back(n, turn);
+        }
+        for n in made {
+            if let Some(PathEntry::Dir { mode }) = self.items[n].old {
+                let turn = self.unset_mode(n, mode);
+                self.note_back(n, turn);
+            }
+        }
+    }
+
+    fn note_back(&mut self, n: usize, turn: Result<MoveResult>) {
+        let why = match turn {
+            Ok(MoveResult::Done) => return,
+            Ok(MoveResult::Left(why)) => why.to_owned(),
+            Err(error) => told(&error),
+        };
+        self.left[n].get_or_insert(why);
+    }
+
+    fn put_back(&mut self, n: usize) -> Result<MoveResult> {
+        let place = SplitPath::of(self.path(n));
+        match self
+            .root_dir
+            .put(&self.staging.fd, &old_name(place.path), place, None)
+        {
+            Ok(()) => Ok(MoveResult::Done),
+            Err(Errno::EXIST) => Ok(MoveResult::Left(CHANGED)),
+            Err(error) if is_gone(error) => Ok(MoveResult::Left(CHANGED)),
+            Err(error) => Err(self.failed("put a file back", "renameat2", n, error)),
+        }
+    }
+
+    fn take_back(&mut self, n: usize) -> Result<MoveResult> {
+        let (place, name) = (SplitPath::of(self.path(n)), new_name(self.path(n)));
+        let dir = match self.root_dir.take(place, &self.staging.fd, &name) {
+            Ok(dir) => dir,
+            Err(error) if is_gone(error) => return Ok(MoveResult::Left(CHANGED)),
+            Err(error) => return Err(self.failed("take a file back", "renameat2", n, error)),
+        };
+        if self.is_new_staged(n, &name)? {
+            return Ok(MoveResult::Done);
+        }
+        match self
+            .root_dir
+            .put(&self.staging.fd, &name, place, Some(&dir))
+        {
+            Ok(()) | Err(Errno::EXIST) => Ok(MoveResult::Left(CHANGED)),
+            Err(error) => Err(self.failed("put a file back", "renameat2", n, error)),
+        }
+    }
+
+    fn exchange_back(&mut self, n: usize) -> Result<MoveResult> {
+        let (place, name) = (SplitPath::of(self.path(n)), new_name(self.path(n)));
+        let dir = match self.root_dir.exchange(&self.staging.fd, &name, place) {
+            Ok(dir) => dir,
+            Err(error) if is_gone(error) => return Ok(MoveResult::Left(CHANGED)),
+            Err(error) => return Err(self.failed("put a file back", "renameat2", n, error)),
+        };
+        if self.is_new_staged(n, &name)? {
+            return Ok(MoveResult::Done);
+        }
+        let back = self
+            .root_dir
+            .exchange_back(&self.staging.fd, &name, place, &dir);
+        back.map_err(|error| self.failed("put a file back", "renameat2", n, error))?;
+        Ok(MoveResult::Left(CHANGED))
+    }
+
+    fn is_new_staged(&self, n: usize, name: &str) -> Result<bool> {
+        match &self.items[n].new {
+            Some(new) => self.is_staged(n, name, new, None),
+            None => Ok(true),
+        }
+    }
+
+    fn unmake_dir(&mut self, n: usize) -> Result<MoveResult> {
+        let turn = self.remove_dir(n);
+        if turn.as_ref().is_ok_and(|turn| *turn == MoveResult::Done) {
+            self.did.pop();
+        }
+        turn
+    }
+
+    fn remake_dir(&mut self, n: usize) -> Result<MoveResult> {
+        let turn = self.make_dir(n);
+        if turn.as_ref().is_ok_and(|turn| *turn == MoveResult::Done) {
+            self.did.pop();
+        }
+        turn
+    }
+
+    fn unset_mode(&mut self, n: usize, mode: u32) -> Result<MoveResult> {
+        match self.root_dir.set_mode(self.path(n), mode, |_| true) {
+            Ok(Some(_)) => Ok(MoveResult::Done),
+            Ok(None) => Ok(MoveResult::Left(CHANGED)),
+            Err(error) => Err(self.failed("set a mode back", "fchmod", n, error)),
+        }
+    }
+
+    /// Gives back their modes to directories that are writable for the time being,
+    /// save those that got a new one. The workspace's own comes last of all, when
+    /// nothing is staged any more.
+    pub(super) fn give_back(&self, ended: Direction) -> Result<()> {
+        for (path, mode) in self.staging.lent.iter().rev() {
+            if !bytes_of(path).is_empty() && !self.has_mode(path, ended) {
+                self.staging.give_back(self.root_dir, path, *mode)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the workspace's own directory its mode, new or back, when nothing is to
+    /// be made or removed in it any more.
+    pub(super) fn finish_root(&mut self, ended: Direction) -> Result<()> {
+        let is_root = |path: &Path| bytes_of(path).is_empty();
+        let lent = self.staging.lent.iter().find(|(path, _)| is_root(path));
+        if let Some((path, mode)) = lent
+            && !self.has_mode(path, ended)
+        {
+            return self.staging.give_back(self.root_dir, path, *mode);
+        }
+        match self.items.first() {
+            Some(item) if ended == Direction::Forward && is_root(&item.path) => {
+                self.turn(0, |mover| mover.set_mode(0))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether a path is an item that got a mode of its own.
+    fn has_mode(&self, path: &Path, ended: Direction) -> bool {
+        let found = self
+            .items
+            .binary_search_by(|item| bytes_of(&item.path).cmp(bytes_of(path)));
+        found.is_ok_and(|n| {
+            ended == Direction::Forward && self.items[n].becomes_dir() && self.left[n].is_none()
+        })
+    }
+
+    /// Makes durable what was done.
+    pub(super) fn sync(&self) -> Result<()> {
+        let failed = |call, path: &Path, error| {
+            self.root_dir
+                .failed("make the changes durable", call, path, error)
+        };
+        if self.touched.len() > FEW {
+            let synced = self.root_dir.sync_all();
+            return synced.map_err(|error| failed("syncfs", Path::new(""), error));
+        }
+        for path in &self.touched {
+            let synced = self.root_dir.sync(path);
+            synced.map_err(|error| failed("fsync", path, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether the system does not allow something, and will not later.
+fn is_refused(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref());
+    source.is_some_and(|source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied)
+}
+
+/// Says an error with its cause.
+pub(super) fn told(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,463 @@
+//! A new directory with the files of a snapshot: written beside its place, and put
+//! there in one step.
+//!
+//! What is written aside is locked for as long as somebody works on it, so that who
+//! comes next can tell what a crash left behind and clear it away.
+//!
+//! Writing the files of a snapshot into a new directory.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use uuid::Uuid;
+
+use super::super::path_change::PathEntry;
+use super::compare::{errno, hash};
+use super::root_dir::{RootDir, SplitPath, is_unsupported};
+use super::stage::MANY;
+use super::staging_dir::OPEN;
+use super::{Touch, TouchHook};
+use crate::error::{Error, ErrorKind, Result};
+use crate::objects::{ObjectId, Objects};
+use crate::snapshot::FileKind;
+use crate::snapshot::name::{bytes_of, os_str, shown};
+use crate::snapshot::scan::STAGING;
+use crate::snapshot::scan::queue::in_parallel;
+use crate::snapshot::scan::sys::{self, Names, Root};
+use crate::workspace::outside::Outside;
+
+/// What tells the directories of this module from those of steps.
+const FORK: &[u8] = b"fork-";
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Returns the name that a new directory has while it is written.
+pub(in crate::rewind) fn new_dir_name(id: Uuid) -> OsString {
+    let name = [STAGING, FORK, id.to_string().as_bytes()].concat();
+    OsStr::from_bytes(&name).to_owned()
+}
+
+/// A new directory that is not in its place yet.
+#[derive(Debug)]
+pub(in crate::rewind) struct NewDir<'a> {
+    /// The directory that it lies in, and shall lie in.
+    parent: OwnedFd,
+    place: &'a Outside,
+    /// Keeps others from taking it for left behind.
+    _lock: OwnedFd,
+    pub(super) root_dir: RootDir<'a>,
+}
+
+impl<'a> NewDir<'a> {
+    /// Makes it at `path`, beside its place.
+    pub(in crate::rewind) fn create(
+        path: &'a Path,
+        place: &'a Outside,
+        hook: Option<&'a dyn TouchHook>,
+    ) -> Result<Self> {
+        let failed = |call: &str, error: Errno| {
+            let doing = format!("cannot make a directory to write the files in ({call})");
+            Error::io(doing, &place.parent, error.into())
+        };
+        let parent = rustix::fs::open(&place.parent, DIRECTORY, Mode::empty())
+            .map_err(|error| failed("open", error))?;
+        let name = path.file_name().unwrap_or_default();
+        let make = || {
+            ask(hook, "mkdirat", Path::new(""))?;
+            rustix::fs::mkdirat(&parent, name, Mode::RWXU)
+        };
+        make().map_err(|error| failed("mkdirat", error))?;
+        let mut locked = lock(&parent, name);
+        // Somebody may take it for left behind just before it is locked.
+        while let Err(Errno::NOENT) = locked {
+            make().map_err(|error| failed("mkdirat", error))?;
+            locked = lock(&parent, name);
+        }
+        let locked = locked.map_err(|error| failed("openat", error));
+        let opened = locked.and_then(|lock| {
+            let root_dir = RootDir::open(path, hook)?;
+            // Neither a group nor a bit that the parent hands on: modes are set later.
+            root_dir
+                .set_mode(Path::new(""), OPEN, |_| true)
+                .map_err(|error| failed("fchmod", error))?;
+            Ok((lock, root_dir))
+        });
+        match opened {
+            Ok((_lock, root_dir)) => Ok(Self {
+                parent,
+                place,
+                _lock,
+                root_dir,
+            }),
+            Err(error) => {
+                rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).ok();
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes the error of a call that failed, about the place where it shall be.
+    pub(super) fn failed(&self, call: &str, path: &Path, error: Errno) -> Error {
+        let doing = format!("cannot write the new directory ({call})");
+        Error::io(doing, &self.place.path().join(path), error.into())
+    }
+
+    /// Puts it in its place, in one step.
+    pub(in crate::rewind) fn put(&self) -> Result<()> {
+        let name = self.name();
+        let Self { parent, place, .. } = self;
+        let renamed = self
+            .root_dir
+            .ask("renameat2", Path::new(""))
+            .and_then(|()| {
+                // Where an empty directory is, the system takes it away, and no other.
+                if place.is_there {
+                    return rustix::fs::renameat(parent, name, parent, &place.name);
+                }
+                let flags = RenameFlags::NOREPLACE;
+                match rustix::fs::renameat_with(parent, name, parent, &place.name, flags) {
+                    Err(error) if is_unsupported(error) => {
+                        rustix::fs::renameat(parent, name, parent, &place.name)
+                    }
+                    done => done,
+                }
+            });
+        renamed.map_err(|error| match error {
+            Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR => {
+                let path = place.path();
+                let what = format!("somebody else made {} meanwhile", shown(&path));
+                Error::new(ErrorKind::Conflict, what).at_path(&path)
+            }
+            Errno::BUSY | Errno::XDEV => {
+                let path = place.path();
+                let what = format!(
+                    "{} cannot be replaced: something is mounted there; name a directory in it",
+                    shown(&path)
+                );
+                Error::invalid(what).at_path(&path)
+            }
+            error => self.failed("renameat2", Path::new(""), error),
+        })
+    }
+
+    /// Removes it with all that was written in it.
+    pub(in crate::rewind) fn clear(self) {
+        // What cannot be removed now is removed by who comes next.
+        remove_all(&self.root_dir, &self.parent, self.name()).ok();
+    }
+
+    /// Removes what others left behind in the same directory when they crashed.
+    pub(in crate::rewind) fn clear_strays(&self) {
+        let mut names = Names::default();
+        let read = rustix::fs::openat(&self.parent, ".", DIRECTORY, Mode::empty())
+            .and_then(|dir| names.read(&dir));
+        if read.is_err() {
+            return;
+        }
+        let own = sys::seen(self.root_dir.root()).map(|seen| seen.uid).ok();
+        for (name, _) in names.iter() {
+            let name = os_str(name.to_bytes());
+            let is_fork = |rest: &[u8]| rest.starts_with(FORK);
+            let is_ours = name.as_bytes().strip_prefix(STAGING).is_some_and(is_fork);
+            if is_ours && name != self.name() {
+                self.clear_stray(name, own);
+            }
+        }
+    }
+
+    fn clear_stray(&self, name: &OsStr, own: Option<u32>) {
+        let Ok(dir) = rustix::fs::openat(&self.parent, name, DIRECTORY, Mode::empty()) else {
+            return;
+        };
+        let is_own = sys::seen(&dir).is_ok_and(|seen| Some(seen.uid) == own);
+        let locked = rustix::fs::flock(&dir, FlockOperation::NonBlockingLockExclusive);
+        if !is_own || locked.is_err() {
+            return;
+        }
+        let path = self.place.parent.join(name);
+        if let Ok(root_dir) = RootDir::open(&path, None) {
+            remove_all(&root_dir, &self.parent, name).ok();
+        }
+    }
+
+    fn name(&self) -> &OsStr {
+        self.root_dir.path.file_name().unwrap_or_default()
+    }
+}
+
+fn ask(hook: Option<&dyn TouchHook>, call: &'static str, path: &Path) -> rustix::io::Result<()> {
+    let asked = hook.map_or(Ok(()), |hook| hook.before(&Touch { call, path }));
+    asked.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// Locks a directory that was just made, if it is still there. File systems without
+/// locks go without: there nobody clears anything away either.
+fn lock(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    let dir = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())?;
+    rustix::fs::flock(&dir, FlockOperation::LockExclusive).ok();
+    sys::seen_at(parent, name)?;
+    Ok(dir)
+}
+
+/// Removes a directory with all that is in it, through no link.
+fn remove_all(root_dir: &RootDir<'_>, parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
+    let mut ahead = vec![PathBuf::new()];
+    let mut dirs = Vec::new();
+    let mut names = Names::default();
+    while let Some(path) = ahead.pop() {
+        // One of ours may have got a mode that keeps us out.
+        root_dir.set_mode(&path, OPEN, |seen| seen.kind == FileKind::Dir)?;
+        let dir = root_dir.open_dir(bytes_of(&path))?;
+        names.read(&dir)?;
+        for (name, _) in names.iter() {
+            let below = path.join(os_str(name.to_bytes()));
+            match sys::seen_at(&dir, name)?.kind {
+                FileKind::Dir => ahead.push(below),
+                _ => root_dir.call("unlinkat", &below, || {
+                    rustix::fs::unlinkat(&dir, name, AtFlags::empty())
+                })?,
+            }
+        }
+        dirs.push(path);
+    }
+    for path in dirs.iter().skip(1).rev() {
+        root_dir.remove_dir(path)?;
+    }
+    root_dir.ask("unlinkat", Path::new(""))?;
+    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// How many files a thread takes at a time.
+const BATCH: usize = 32;
+
+/// Something that shall be in the new directory.
+#[derive(Debug)]
+pub(in crate::rewind) struct NewEntry {
+    /// The new directory itself is the empty path.
+    pub(in crate::rewind) path: PathBuf,
+    pub(in crate::rewind) entry: PathEntry,
+    /// Whether the same may lie in the other workspace still.
+    pub(in crate::rewind) is_alive: bool,
+}
+
+/// What fills a new directory.
+#[derive(Debug)]
+pub(in crate::rewind) struct NewDirWriter<'a> {
+    new_dir: &'a NewDir<'a>,
+    objects: &'a Objects,
+    /// The workspace that the files come from, as long as its file system shares
+    /// content between files.
+    live: Option<&'a Root>,
+    shares: AtomicBool,
+    shared: AtomicU64,
+}
+
+/// The directory that files are being written in.
+type OpenDir = Option<(PathBuf, OwnedFd)>;
+
+impl<'a> NewDirWriter<'a> {
+    pub(in crate::rewind) fn new(
+        new_dir: &'a NewDir<'a>,
+        objects: &'a Objects,
+        live: Option<&'a Root>,
+    ) -> Self {
+        Self {
+            new_dir,
+            objects,
+            live,
+            shares: AtomicBool::new(live.is_some()),
+            shared: AtomicU64::new(0),
+        }
+    }
+
+    /// Writes all of it, a directory before what is in it, and returns how many files
+    /// share their content with files of the other workspace.
+    pub(in crate::rewind) fn run(&self, all: &[NewEntry]) -> Result<u64> {
+        for new in all {
+            SplitPath::check(&new.path)?;
+        }
+        let is_dir = |new: &&NewEntry| new.entry.is_dir();
+        for new in all.iter().filter(is_dir).filter(|dir| !dir.is_root()) {
+            let made = self.new_dir.root_dir.make_dir(&new.path);
+            made.map_err(|error| self.new_dir.failed("mkdirat", &new.path, error))?;
+        }
+        let rest: Vec<&NewEntry> = all.iter().filter(|new| !is_dir(new)).collect();
+        self.write_all(&rest)?;
+        // The deepest first: a mode may keep us out.
+        for new in all.iter().rev().filter(is_dir) {
+            self.set_mode(new)?;
+        }
+        Ok(self.shared.load(Ordering::Relaxed))
+    }
+
+    fn write_all(&self, all: &[&NewEntry]) -> Result<()> {
+        // Who wants to be asked is asked in one order.
+        if all.len() < MANY || self.new_dir.root_dir.is_watched() {
+            let mut held = None;
+            return all.iter().try_for_each(|new| self.write(new, &mut held));
+        }
+        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        in_parallel(threads.min(8), || {
+            let mut held = None;
+            while !stop.load(Ordering::Relaxed) {
+                let at = next.fetch_add(BATCH, Ordering::Relaxed);
+                let Some(batch) = all.get(at..) else { break };
+                for new in batch.iter().take(BATCH) {
+                    let written = self.write(new, &mut held);
+                    written.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn write(&self, new: &NewEntry, held: &mut OpenDir) -> Result<()> {
+        let path = new.path.as_path();
+        let dir = self.hold(path, held)?;
+        match &new.entry {
+            PathEntry::Link { target } => self.write_link(path, dir, target),
+            PathEntry::File {
+                mode,
+                size,
+                content,
+            } => {
+                let file = self.write_file(new, dir, *size, content)?;
+                let asked = self.new_dir.root_dir.ask("fchmod", path);
+                let set =
+                    asked.and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(*mode)));
+                set.map_err(|error| self.new_dir.failed("fchmod", path, error))
+            }
+            PathEntry::Dir { .. } => Ok(()),
+        }
+    }
+
+    /// Returns the directory of a path, which is most often that of the path before.
+    fn hold<'h>(&self, path: &Path, held: &'h mut OpenDir) -> Result<&'h OwnedFd> {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if held.as_ref().is_none_or(|(path, _)| path != parent) {
+            let opened = self.new_dir.root_dir.open_dir(SplitPath::of(path).dir);
+            let dir = opened.map_err(|error| self.new_dir.failed("openat", path, error))?;
+            *held = Some((parent.to_owned(), dir));
+        }
+        Ok(held
+            .as_ref()
+            .map(|(_, dir)| dir)
+            .expect("it was just opened"))
+    }
+
+    fn write_link(&self, path: &Path, dir: &OwnedFd, target: &[u8]) -> Result<()> {
+        let asked = self.new_dir.root_dir.ask("symlinkat", path);
+        let made =
+            asked.and_then(|()| rustix::fs::symlinkat(target, dir, SplitPath::of(path).name));
+        made.map_err(|error| self.new_dir.failed("symlinkat", path, error))
+    }
+
+    fn write_file(
+        &self,
+        new: &NewEntry,
+        dir: &OwnedFd,
+        size: u64,
+        content: &ObjectId,
+    ) -> Result<File> {
+        let path = new.path.as_path();
+        let failed = |call: &'static str| move |error| self.new_dir.failed(call, path, error);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let private = Mode::RUSR | Mode::WUSR;
+        let asked = self.new_dir.root_dir.ask("openat", path);
+        let opened = asked.and_then(|()| {
+            rustix::fs::openat(
+                dir,
+                SplitPath::of(path).name,
+                flags | OFlags::CLOEXEC,
+                private,
+            )
+        });
+        let mut file = File::from(opened.map_err(failed("openat"))?);
+        if new.is_alive && self.share(path, &mut file, (size, content))? {
+            self.shared.fetch_add(1, Ordering::Relaxed);
+            return Ok(file);
+        }
+        let mut written = 0;
+        self.objects.read_to(content, &mut |piece| {
+            written += piece.len() as u64;
+            let asked = self.new_dir.root_dir.ask("write", path);
+            let done = asked.and_then(|()| file.write_all(piece).map_err(errno));
+            done.map_err(failed("write"))
+        })?;
+        if written != size {
+            let what = format!("object {content} has {written} bytes, and should have {size}");
+            return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
+        }
+        Ok(file)
+    }
+
+    /// Lets a new file share its content with the file of the other workspace, if
+    /// that holds just this. Else the new file is empty.
+    fn share(
+        &self,
+        path: &Path,
+        file: &mut File,
+        (size, content): (u64, &ObjectId),
+    ) -> Result<bool> {
+        let live = self.live.filter(|_| self.shares.load(Ordering::Relaxed));
+        let Some(theirs) = live.and_then(|live| open_alive(live, path, size)) else {
+            return Ok(false);
+        };
+        let asked = self.new_dir.root_dir.ask("ioctl", path);
+        match asked.and_then(|()| rustix::fs::ioctl_ficlone(&*file, &theirs)) {
+            Ok(()) => {}
+            // That may be about this file alone.
+            Err(Errno::TXTBSY | Errno::PERM) => return Ok(false),
+            Err(_) => {
+                self.shares.store(false, Ordering::Relaxed);
+                return Ok(false);
+            }
+        }
+        // Only what was shared counts: theirs may change at any moment.
+        let is_it = hash(file, size).is_ok_and(|found| found == *content);
+        let ready = match is_it {
+            true => Ok(()),
+            false => file.set_len(0).and_then(|()| file.rewind()),
+        };
+        ready.map_err(|error| self.new_dir.failed("ftruncate", path, errno(error)))?;
+        Ok(is_it)
+    }
+
+    fn set_mode(&self, new: &NewEntry) -> Result<()> {
+        let PathEntry::Dir { mode } = new.entry else {
+            return Ok(());
+        };
+        let path = new.path.as_path();
+        let is_dir = |seen: &sys::Seen| seen.kind == FileKind::Dir;
+        let set = self.new_dir.root_dir.set_mode(path, mode, is_dir);
+        set.map(drop)
+            .map_err(|error| self.new_dir.failed("fchmod", path, error))
+    }
+}
+
+/// Opens the file at a path of the other workspace, if it has the right length.
+fn open_alive(live: &Root, path: &Path, size: u64) -> Option<OwnedFd> {
+    let place = SplitPath::of(path);
+    let dir = live.open_dir(place.dir).ok()?;
+    let theirs = sys::open_file(&dir, place.name).ok()?;
+    let seen = sys::seen(&theirs).ok()?;
+    let fits = size > 0 && seen.kind == FileKind::File && seen.stamp.size == size;
+    fits.then_some(theirs)
+}
+
+impl NewEntry {
+    fn is_root(&self) -> bool {
+        self.path.as_os_str().is_empty()
+    }
+}

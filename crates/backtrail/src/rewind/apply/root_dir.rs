@@ -1,0 +1,414 @@
+//! The calls that change a workspace's files, and those that look at them.
+//!
+//! Each change is told to the hook first, and the directory that it happens in is
+//! opened only then: what moved meanwhile is seen.
+
+use std::fmt;
+use std::path::Path;
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::io::{Errno, Result};
+
+use super::{Touch, TouchHook};
+use crate::error::{Error, ErrorKind};
+use crate::snapshot::name::{bytes_of, shown};
+use crate::snapshot::scan::sys::{self, Root, Seen};
+use crate::snapshot::scan::{STAGING, split};
+
+/// The longest name that file systems take.
+const LONGEST_NAME: usize = 255;
+
+/// A path within the workspace: its directory, and its name there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SplitPath<'a> {
+    pub(super) path: &'a Path,
+    pub(super) dir: &'a [u8],
+    pub(super) name: &'a [u8],
+}
+
+impl<'a> SplitPath<'a> {
+    /// Splits a path. That of the workspace itself has no name.
+    pub(super) fn of(path: &'a Path) -> Self {
+        let (dir, name) = split(bytes_of(path));
+        Self { path, dir, name }
+    }
+
+    /// Refuses what leads out of the workspace, into git's own state or into our
+    /// staging, and what no file system could hold.
+    pub(super) fn check(path: &Path) -> crate::error::Result<()> {
+        let bytes = bytes_of(path);
+        let refused = |name: &[u8]| {
+            matches!(name, b"" | b"." | b".." | b".git")
+                || name.contains(&0)
+                || name.len() > LONGEST_NAME
+                || name.starts_with(STAGING)
+        };
+        if bytes.is_empty() || !bytes.split(|byte| *byte == b'/').any(refused) {
+            return Ok(());
+        }
+        let what = format!("{} is no path that can be restored", shown(path));
+        Err(Error::new(ErrorKind::Invalid, what).at_path(path))
+    }
+}
+
+/// The workspace, beneath whose root all happens.
+pub(super) struct RootDir<'a> {
+    root: Root,
+    pub(super) path: &'a Path,
+    hook: Option<&'a dyn TouchHook>,
+}
+
+impl fmt::Debug for RootDir<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RootDir").field("path", &self.path).finish()
+    }
+}
+
+impl<'a> RootDir<'a> {
+    pub(super) fn open(
+        path: &'a Path,
+        hook: Option<&'a dyn TouchHook>,
+    ) -> crate::error::Result<Self> {
+        let root = Root::open(path)?;
+        Ok(Self { root, path, hook })
+    }
+
+    pub(super) fn root(&self) -> &OwnedFd {
+        &self.root.fd
+    }
+
+    /// Returns whether somebody wants to be asked before each change.
+    pub(super) fn is_watched(&self) -> bool {
+        self.hook.is_some()
+    }
+
+    /// Opens a directory beneath the root.
+    pub(super) fn open_dir(&self, path: &[u8]) -> Result<OwnedFd> {
+        let fd = self.root.open_dir(path)?;
+        if sys::seen(&fd)?.dev != self.root.dev {
+            return Err(Errno::XDEV);
+        }
+        Ok(fd)
+    }
+
+    /// Asks the hook.
+    pub(super) fn ask(&self, call: &'static str, path: &Path) -> Result<()> {
+        let Some(hook) = self.hook else { return Ok(()) };
+        let asked = hook.before(&Touch { call, path });
+        asked.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+
+    /// Makes a call, and once more if the system failed to.
+    pub(super) fn call<T>(
+        &self,
+        call: &'static str,
+        path: &Path,
+        make: impl Fn() -> Result<T>,
+    ) -> Result<T> {
+        let once = || {
+            self.ask(call, path)?;
+            make()
+        };
+        match once() {
+            Err(error) if !is_answer(error) => once(),
+            done => done,
+        }
+    }
+
+    /// Makes the error of a call that failed.
+    pub(super) fn failed(
+        &self,
+        doing: &str,
+        call: &'static str,
+        path: &Path,
+        error: Errno,
+    ) -> Error {
+        let doing = format!("cannot {doing} ({call})");
+        Error::io(doing, &self.path.join(path), error.into())
+    }
+
+    /// Makes the error of a path that is not what it was any more.
+    pub(super) fn moved(&self, path: &Path) -> Error {
+        let what = format!("{} changed meanwhile", shown_or_root(path));
+        Error::new(ErrorKind::Conflict, what).at_path(&self.path.join(path))
+    }
+
+    /// Looks at a path; `None` where nothing stands, also because a directory on
+    /// the way is none.
+    pub(super) fn look(&self, path: &Path) -> Result<Option<Seen>> {
+        let place = SplitPath::of(path);
+        if place.name.is_empty() {
+            return sys::seen(self.root()).map(Some);
+        }
+        let seen = self
+            .open_dir(place.dir)
+            .and_then(|dir| sys::seen_at(&dir, place.name));
+        match seen {
+            Ok(seen) => Ok(Some(seen)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves what stands at a place into our own directory, under a name that is
+    /// free there, and returns the directory that it was in.
+    pub(super) fn take(&self, place: SplitPath<'_>, to: &OwnedFd, name: &str) -> Result<OwnedFd> {
+        let taken = self.call("renameat2", place.path, || {
+            let dir = self.open_dir(place.dir)?;
+            rename(&dir, place.name, to, name.as_bytes())?;
+            Ok(dir)
+        });
+        match taken {
+            Err(error) if is_unsupported(error) => {}
+            done => return done,
+        }
+        // Nobody else makes names in our own directory.
+        self.call("renameat", place.path, || {
+            match sys::seen_at(to, name) {
+                Ok(_) => return Err(Errno::EXIST),
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(error),
+            }
+            let dir = self.open_dir(place.dir)?;
+            rustix::fs::renameat(&dir, place.name, to, name)?;
+            Ok(dir)
+        })
+    }
+
+    /// Moves a name of our own directory to a place where nothing stands. `dir` is
+    /// the place's directory; `None` opens it.
+    pub(super) fn put(
+        &self,
+        from: &OwnedFd,
+        name: &str,
+        place: SplitPath<'_>,
+        dir: Option<&OwnedFd>,
+    ) -> Result<()> {
+        let moved = self.call("renameat2", place.path, || {
+            self.within(place, dir, |dir| {
+                rename(from, name.as_bytes(), dir, place.name)
+            })
+        });
+        match moved {
+            Err(error) if is_unsupported(error) => {}
+            done => return done,
+        }
+        self.call("linkat", place.path, || {
+            self.within(place, dir, |dir| {
+                rustix::fs::linkat(from, name, dir, place.name, AtFlags::empty())
+            })
+        })?;
+        self.call("unlinkat", place.path, || {
+            rustix::fs::unlinkat(from, name, AtFlags::empty())
+        })
+    }
+
+    /// Exchanges a name of our own directory with what stands at a place, and
+    /// returns the place's directory.
+    pub(super) fn exchange(
+        &self,
+        ours: &OwnedFd,
+        name: &str,
+        place: SplitPath<'_>,
+    ) -> Result<OwnedFd> {
+        self.call("renameat2", place.path, || {
+            let dir = self.open_dir(place.dir)?;
+            exchange(ours, name.as_bytes(), &dir, place.name)?;
+            Ok(dir)
+        })
+    }
+
+    /// Exchanges again what was exchanged in this directory.
+    pub(super) fn exchange_back(
+        &self,
+        ours: &OwnedFd,
+        name: &str,
+        place: SplitPath<'_>,
+        dir: &OwnedFd,
+    ) -> Result<()> {
+        self.call("renameat2", place.path, || {
+            exchange(ours, name.as_bytes(), dir, place.name)
+        })
+    }
+
+    fn within<T>(
+        &self,
+        place: SplitPath<'_>,
+        dir: Option<&OwnedFd>,
+        act: impl Fn(&OwnedFd) -> Result<T>,
+    ) -> Result<T> {
+        match dir {
+            Some(dir) => act(dir),
+            None => act(&self.open_dir(place.dir)?),
+        }
+    }
+
+    /// Gives a name in the root another one that is free.
+    pub(super) fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.call("renameat2", from, || {
+            rename(self.root(), bytes_of(from), self.root(), bytes_of(to))
+        })
+    }
+
+    /// Makes a directory that only we can use for now.
+    pub(super) fn make_dir(&self, path: &Path) -> Result<()> {
+        let place = SplitPath::of(path);
+        self.call("mkdirat", path, || {
+            let dir = self.open_dir(place.dir)?;
+            rustix::fs::mkdirat(&dir, place.name, Mode::RWXU)
+        })
+    }
+
+    /// Removes a directory that is empty.
+    pub(super) fn remove_dir(&self, path: &Path) -> Result<()> {
+        let place = SplitPath::of(path);
+        self.call("unlinkat", path, || {
+            let dir = self.open_dir(place.dir)?;
+            rustix::fs::unlinkat(&dir, place.name, AtFlags::REMOVEDIR)
+        })
+    }
+
+    /// Sets the mode of a file or directory if `is_expected`, and returns what it
+    /// was; `None` if it was not expected, or is neither.
+    pub(super) fn set_mode(
+        &self,
+        path: &Path,
+        mode: u32,
+        is_expected: impl Fn(&Seen) -> bool,
+    ) -> Result<Option<u32>> {
+        self.call("fchmod", path, || {
+            let Some(fd) = self.open_for_mode(path)? else {
+                return Ok(None);
+            };
+            let seen = sys::seen(&fd.0)?;
+            if !is_expected(&seen) {
+                return Ok(None);
+            }
+            if seen.stamp.mode != mode {
+                chmod(&fd, mode)?;
+            }
+            Ok(Some(seen.stamp.mode))
+        })
+    }
+
+    /// Opens what stands at a path to set its mode, whether it can be read or not.
+    fn open_for_mode(&self, path: &Path) -> Result<Option<(OwnedFd, OpenedAs)>> {
+        let place = SplitPath::of(path);
+        if place.name.is_empty() {
+            return Ok(Some((self.open_dir(b"")?, OpenedAs::Whole)));
+        }
+        let dir = match self.open_dir(place.dir) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            dir => dir?,
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = match sys::open_file(&dir, place.name) {
+            Err(Errno::ACCESS) => {
+                let fd = rustix::fs::openat(&dir, place.name, flags, Mode::empty());
+                fd.map(|fd| (fd, OpenedAs::Path))
+            }
+            fd => fd.map(|fd| (fd, OpenedAs::Whole)),
+        };
+        match opened {
+            Ok(opened) => Ok(Some(opened)),
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes durable what stands in a directory, or a file and its mode.
+    pub(super) fn sync(&self, path: &Path) -> Result<()> {
+        self.call("fsync", path, || {
+            let place = SplitPath::of(path);
+            let opened = match self.open_dir(bytes_of(path)) {
+                Err(Errno::NOTDIR) => self
+                    .open_dir(place.dir)
+                    .and_then(|dir| sys::open_file(&dir, place.name)),
+                dir => dir,
+            };
+            match opened {
+                Ok(fd) => rustix::fs::fsync(&fd),
+                // It went, or cannot be read: its directory is synced as well.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    /// Makes durable all that was done on the file system.
+    pub(super) fn sync_all(&self) -> Result<()> {
+        self.call("syncfs", Path::new(""), || rustix::fs::syncfs(self.root()))
+    }
+}
+
+/// How something was opened whose mode is to be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenedAs {
+    Whole,
+    /// It can be named, and not read.
+    Path,
+}
+
+fn chmod((fd, opened): &(OwnedFd, OpenedAs), mode: u32) -> Result<()> {
+    use rustix::fd::AsRawFd;
+    let bits = Mode::from_raw_mode(mode);
+    match opened {
+        OpenedAs::Whole => rustix::fs::fchmod(fd, bits),
+        OpenedAs::Path => {
+            if !matches!(
+                sys::seen(fd)?.kind,
+                crate::snapshot::FileKind::File | crate::snapshot::FileKind::Dir
+            ) {
+                return Err(Errno::LOOP);
+            }
+            let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            rustix::fs::chmodat(CWD, name, bits, AtFlags::empty())
+        }
+    }
+}
+
+/// Returns whether names may be made and removed in a directory.
+pub(super) fn may_write(dir: impl AsFd) -> Result<bool> {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    match rustix::fs::accessat(dir, ".", access, AtFlags::EACCESS) {
+        Ok(()) => Ok(true),
+        Err(Errno::ACCESS | Errno::PERM) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn rename(from: &OwnedFd, name: &[u8], to: &OwnedFd, new: &[u8]) -> Result<()> {
+    rustix::fs::renameat_with(from, name, to, new, RenameFlags::NOREPLACE)
+}
+
+fn exchange(ours: &OwnedFd, name: &[u8], dir: &OwnedFd, theirs: &[u8]) -> Result<()> {
+    rustix::fs::renameat_with(ours, name, dir, theirs, RenameFlags::EXCHANGE)
+}
+
+/// Returns whether a file system does not know the call.
+pub(super) fn is_unsupported(error: Errno) -> bool {
+    matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
+}
+
+/// Returns whether an error says how things stand, and not that the machine failed.
+fn is_answer(error: Errno) -> bool {
+    let of_names = matches!(
+        error,
+        Errno::NOENT | Errno::EXIST | Errno::NOTDIR | Errno::LOOP | Errno::NOTEMPTY | Errno::ISDIR
+    );
+    of_names || is_unsupported(error)
+}
+
+/// Returns whether an error says that a path, or a directory on the way, is not
+/// what it was.
+pub(super) fn is_gone(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+}
+
+pub(super) fn shown_or_root(path: &Path) -> String {
+    match bytes_of(path) {
+        b"" => "the workspace's own directory".to_owned(),
+        _ => shown(path),
+    }
+}

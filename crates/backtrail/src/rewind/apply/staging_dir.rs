@@ -1,0 +1,283 @@
+//! The staging directory of one step: what is new waits there, and what was old is
+//! kept there until all is done.
+//!
+//! It lies in the workspace's root, so that every move is a rename. What a file in
+//! it is about is told by its name: `n-` and the hash of the path for what is to be
+//! put in place (or came out in exchange), `o-` for what was moved out of the way,
+//! `modes-` for the modes of directories that are writable for the time being.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::compare::errno;
+use super::root_dir::{RootDir, may_write};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::CheckpointId;
+use crate::snapshot::FileKind;
+use crate::snapshot::name::bytes_of;
+use crate::snapshot::scan::STAGING;
+use crate::snapshot::scan::sys::{self, Names};
+
+const MODES: &str = "modes-";
+/// The bits that a directory needs while we work in it.
+pub(super) const OPEN: u32 = 0o700;
+
+/// The staging directory.
+#[derive(Debug)]
+pub(super) struct StagingDir {
+    pub(super) fd: OwnedFd,
+    pub(super) name: PathBuf,
+    /// Directories that are writable for the time being, and their own modes.
+    pub(super) lent: Vec<(PathBuf, u32)>,
+    /// How many files tell of them.
+    notes: u32,
+    /// Who we are to the file system.
+    pub(super) uid: u32,
+}
+
+/// Returns the name of a step's staging directory.
+pub(super) fn staging_name(id: CheckpointId) -> PathBuf {
+    let mut name = STAGING.to_vec();
+    name.extend_from_slice(id.to_string().as_bytes());
+    PathBuf::from(OsStr::from_bytes(&name))
+}
+
+/// Returns the name under which what is new for a path waits.
+pub(super) fn new_name(path: &Path) -> String {
+    format!("n-{}", hash_of(path))
+}
+
+/// Returns the name under which what was old at a path is kept.
+pub(super) fn old_name(path: &Path) -> String {
+    format!("o-{}", hash_of(path))
+}
+
+pub(super) fn hash_of(path: &Path) -> String {
+    let mut hash = blake3::hash(bytes_of(path)).to_hex().to_string();
+    hash.truncate(16);
+    hash
+}
+
+impl StagingDir {
+    /// Makes the staging directory of a step, which must not be there.
+    pub(super) fn create(root_dir: &RootDir<'_>, id: CheckpointId) -> Result<Self> {
+        let name = staging_name(id);
+        let lend = Self::open_root(root_dir)?;
+        let mut made = Self::make(root_dir, &name);
+        if let (Ok(staging), Some(mode)) = (&mut made, lend) {
+            let noted = staging.note(root_dir, vec![(PathBuf::new(), mode)]);
+            if let Err(error) = noted {
+                staging.remove(root_dir).ok();
+                made = Err(error);
+            }
+        }
+        if let (Err(_), Some(mode)) = (&made, lend) {
+            root_dir.set_mode(Path::new(""), mode, |_| true).ok();
+        }
+        made
+    }
+
+    /// Makes the root writable if it is not, and returns the mode that it had.
+    fn open_root(root_dir: &RootDir<'_>) -> Result<Option<u32>> {
+        let path = Path::new("");
+        let failed =
+            |call, error| root_dir.failed("write in the workspace's directory", call, path, error);
+        if may_write(root_dir.root()).map_err(|error| failed("faccessat", error))? {
+            return Ok(None);
+        }
+        let root = sys::seen(root_dir.root()).map_err(|error| failed("fstat", error))?;
+        let mode = root.stamp.mode;
+        let set = root_dir.set_mode(path, mode | OPEN, |_| true);
+        set.map_err(|error| failed("fchmod", error))
+    }
+
+    fn make(root_dir: &RootDir<'_>, name: &Path) -> Result<Self> {
+        let doing = "make a directory to write new files in";
+        root_dir
+            .make_dir(name)
+            .map_err(|error| root_dir.failed(doing, "mkdirat", name, error))?;
+        let made = Self::open(root_dir, name).and_then(|staging| {
+            // Files in it shall not get the group of a directory that they only wait in.
+            let set = root_dir.set_mode(&staging.name, OPEN, |_| true);
+            set.map_err(|error| root_dir.failed(doing, "fchmod", name, error))?;
+            Ok(staging)
+        });
+        made.inspect_err(|_| root_dir.remove_dir(name).unwrap_or_default())
+    }
+
+    /// Opens the staging directory of a step that was interrupted; `None` where there
+    /// is none.
+    pub(super) fn find(root_dir: &RootDir<'_>, id: CheckpointId) -> Result<Option<Self>> {
+        let name = staging_name(id);
+        match root_dir.look(&name) {
+            Ok(None) => return Ok(None),
+            Ok(Some(seen)) if seen.kind == FileKind::Dir => {}
+            Ok(Some(_)) => {
+                let what = "something else stands where the new files were staged";
+                let error = Error::new(ErrorKind::Conflict, what);
+                return Err(error.at_path(&root_dir.path.join(name)));
+            }
+            Err(error) => {
+                return Err(root_dir.failed("look at what was staged", "fstatat", &name, error));
+            }
+        }
+        let mut staging = Self::open(root_dir, &name)?;
+        staging.read_notes(root_dir)?;
+        Ok(Some(staging))
+    }
+
+    fn open(root_dir: &RootDir<'_>, name: &Path) -> Result<Self> {
+        let failed = |error| root_dir.failed("open what was staged", "openat", name, error);
+        let fd = root_dir.open_dir(bytes_of(name)).map_err(failed)?;
+        let uid = sys::seen(&fd).map_err(failed)?.uid;
+        Ok(Self {
+            fd,
+            name: name.to_owned(),
+            lent: Vec::new(),
+            notes: 0,
+            uid,
+        })
+    }
+
+    /// Returns the names in it.
+    pub(super) fn names(&self, root_dir: &RootDir<'_>) -> Result<Vec<String>> {
+        let mut names = Names::default();
+        // A new handle reads from the beginning.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let read = rustix::fs::openat(&self.fd, ".", flags, Mode::empty());
+        let read = read.and_then(|fd| names.read(&fd));
+        read.map_err(|error| {
+            root_dir.failed("read what was staged", "getdents64", &self.name, error)
+        })?;
+        let names = names.iter().map(|(name, _)| name.to_string_lossy());
+        Ok(names.map(|name| name.into_owned()).collect())
+    }
+
+    /// Notes durably the modes of directories that are about to be made writable.
+    pub(super) fn note(&mut self, root_dir: &RootDir<'_>, lent: Vec<(PathBuf, u32)>) -> Result<()> {
+        let name = format!("{MODES}{}", self.notes);
+        self.notes += 1;
+        let mut bytes = Vec::new();
+        for (path, mode) in &lent {
+            bytes.extend_from_slice(format!("{mode:o} ").as_bytes());
+            bytes.extend_from_slice(bytes_of(path));
+            bytes.push(0);
+        }
+        let noted = self.write_note(root_dir, &name, &bytes);
+        noted.map_err(|error| {
+            root_dir.failed("note the modes of directories", "write", &self.name, error)
+        })?;
+        self.lent.extend(lent);
+        Ok(())
+    }
+
+    fn write_note(
+        &self,
+        root_dir: &RootDir<'_>,
+        name: &str,
+        bytes: &[u8],
+    ) -> rustix::io::Result<()> {
+        let path = &self.name;
+        root_dir.ask("openat", path)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let fd = rustix::fs::openat(&self.fd, name, flags | OFlags::CLOEXEC, mode)?;
+        root_dir.ask("write", path)?;
+        let mut file = File::from(fd);
+        file.write_all(bytes).map_err(errno)?;
+        root_dir.ask("fsync", path)?;
+        rustix::fs::fsync(&file)?;
+        root_dir.ask("fsync", path)?;
+        rustix::fs::fsync(&self.fd)?;
+        root_dir.sync(Path::new(""))
+    }
+
+    fn read_notes(&mut self, root_dir: &RootDir<'_>) -> Result<()> {
+        for name in self.names(root_dir)? {
+            let Some(number) = name.strip_prefix(MODES) else {
+                continue;
+            };
+            let number = number.parse::<u32>().unwrap_or(0);
+            self.notes = self.notes.max(number.saturating_add(1));
+            let mut bytes = Vec::new();
+            let file = sys::open_file(&self.fd, name.as_str()).map(File::from);
+            let read = file
+                .map_err(Into::into)
+                .and_then(|file| file.take(1 << 26).read_to_end(&mut bytes));
+            read.map_err(|error| {
+                root_dir.failed(
+                    "read the modes of directories",
+                    "read",
+                    &self.name,
+                    errno(error),
+                )
+            })?;
+            self.lent.extend(parse_note(&bytes));
+        }
+        Ok(())
+    }
+
+    /// Gives a directory that was made writable its own mode again, unless somebody
+    /// gave it another one meanwhile.
+    pub(super) fn give_back(&self, root_dir: &RootDir<'_>, path: &Path, mode: u32) -> Result<()> {
+        let set = root_dir.set_mode(path, mode, |seen| {
+            seen.kind == FileKind::Dir && seen.stamp.mode == mode | OPEN
+        });
+        match set {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                Err(root_dir.failed("set the mode of a directory", "fchmod", path, error))
+            }
+        }
+    }
+
+    /// Removes the notes and the staging directory itself, and returns whether it
+    /// went: it stays where it holds anything else.
+    pub(super) fn remove(&self, root_dir: &RootDir<'_>) -> Result<bool> {
+        for name in self.names(root_dir)? {
+            if name.starts_with(MODES) {
+                self.unlink(root_dir, &name, &self.name)?;
+            }
+        }
+        match root_dir.remove_dir(&self.name) {
+            Ok(()) | Err(Errno::NOENT) => Ok(true),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+            Err(error) => {
+                Err(root_dir.failed("remove what was staged", "unlinkat", &self.name, error))
+            }
+        }
+    }
+
+    /// Removes a name in it; `path` is what it was about.
+    pub(super) fn unlink(&self, root_dir: &RootDir<'_>, name: &str, path: &Path) -> Result<()> {
+        let unlinked = root_dir.call("unlinkat", path, || {
+            rustix::fs::unlinkat(&self.fd, name, AtFlags::empty())
+        });
+        match unlinked {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(root_dir.failed("remove what was staged", "unlinkat", path, error)),
+        }
+    }
+}
+
+/// Reads what was noted; what a power cut left unfinished is passed over, since
+/// nothing was done about it.
+fn parse_note(bytes: &[u8]) -> Vec<(PathBuf, u32)> {
+    let whole = bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
+    let lines = bytes[..whole].split(|byte| *byte == 0);
+    let parse = |line: &[u8]| {
+        let at = line.iter().position(|byte| *byte == b' ')?;
+        let mode = str::from_utf8(&line[..at]).ok()?;
+        let path = PathBuf::from(OsStr::from_bytes(&line[at + 1..]));
+        super::root_dir::SplitPath::check(&path).ok()?;
+        Some((path, u32::from_str_radix(mode, 8).ok()? & 0o7777))
+    };
+    lines.filter_map(parse).collect()
+}

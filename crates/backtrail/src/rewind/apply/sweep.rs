@@ -1,0 +1,291 @@
+//! Emptying the desk. Nothing is removed that the store does not hold; what somebody
+//! wrote meanwhile goes back to its place, or beside it.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::io::Errno;
+
+use super::super::path_change::PathEntry;
+use super::compare::{errno, hash, is_link};
+use super::mover::{CHANGED, Mover};
+use super::root_dir::{SplitPath, is_gone, is_unsupported};
+use super::stage::MANY;
+use super::staging_dir::hash_of;
+use crate::error::{Error, ErrorKind, Result};
+use crate::objects::{ObjectId, Objects};
+use crate::snapshot::FileKind;
+use crate::snapshot::name::shown;
+use crate::snapshot::scan::queue::in_parallel;
+use crate::snapshot::scan::split;
+use crate::snapshot::scan::sys::{self, Seen};
+
+/// What is put beside a path has this after its name.
+const SAVED: &str = ".backtrail-saved";
+const LONGEST_NAME: usize = 255;
+/// A shorter file is always read again before it goes.
+const SHORT: u64 = 256 * 1024;
+
+/// What lies on the desk under the name of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StagedKind {
+    /// What was old, which the store holds.
+    Old,
+    /// What is new, or a beginning of it that we wrote.
+    New,
+    /// Somebody else's.
+    Foreign,
+}
+
+impl Mover<'_> {
+    /// Returns what lies on the desk: the name, and the number of the item that it is
+    /// about.
+    pub(super) fn staged_names(&self) -> Result<Vec<(String, usize)>> {
+        let hashes = self.items.iter().map(|item| hash_of(&item.path));
+        let numbers: HashMap<String, usize> = hashes.zip(0..).collect();
+        let names = self.staging.names(self.root_dir)?.into_iter();
+        let found = names.filter_map(|name| {
+            let hash = name
+                .strip_prefix("n-")
+                .or_else(|| name.strip_prefix("o-"))?;
+            let number = *numbers.get(hash)?;
+            Some((name, number))
+        });
+        Ok(found.collect())
+    }
+
+    /// Removes all that the store holds, and saves what it does not. What fails does
+    /// not keep the rest from it.
+    pub(super) fn sweep(&mut self, objects: &Objects) -> Result<()> {
+        let names = self.staged_names()?;
+        let threads = match names.len() >= MANY && !self.root_dir.is_watched() {
+            true => std::thread::available_parallelism().map_or(1, usize::from),
+            false => 1,
+        };
+        let next = AtomicUsize::new(0);
+        let parts = in_parallel(threads.min(8), || {
+            let (mut foreign, mut swept) = (Vec::new(), Ok(()));
+            while let Some((name, n)) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let gone = match self.staged_kind(objects, name, *n) {
+                    Ok(StagedKind::Foreign) => {
+                        foreign.push((name.clone(), *n));
+                        Ok(())
+                    }
+                    Ok(_) => self.staging.unlink(self.root_dir, name, self.path(*n)),
+                    Err(error) => Err(error),
+                };
+                swept = swept.and(gone);
+            }
+            Ok((foreign, swept))
+        })?;
+        let mut all = Ok(());
+        for (foreign, swept) in parts {
+            all = all.and(swept);
+            for (name, n) in foreign {
+                all = all.and(self.rescue(objects, &name, n));
+            }
+        }
+        all
+    }
+
+    /// Finds out what lies on the desk.
+    pub(super) fn staged_kind(
+        &self,
+        objects: &Objects,
+        name: &str,
+        n: usize,
+    ) -> Result<StagedKind> {
+        let read = self
+            .root_dir
+            .call("read", self.path(n), || self.examine(name, n));
+        let failed = |error| self.failed("read what was staged", "read", n, error);
+        match read.map_err(failed)? {
+            Some(staged_kind) => Ok(staged_kind),
+            None => self.beginning(objects, name, n),
+        }
+    }
+
+    /// `None` may be a beginning of what is new.
+    fn examine(&self, name: &str, n: usize) -> rustix::io::Result<Option<StagedKind>> {
+        let item = &self.items[n];
+        let seen = sys::seen_at(&self.staging.fd, name)?;
+        match seen.kind {
+            FileKind::Link => {
+                let leads = |entry: &Option<PathEntry>| match entry {
+                    Some(PathEntry::Link { target }) => {
+                        is_link(&self.staging.fd, name.as_bytes(), target)
+                    }
+                    _ => Ok(false),
+                };
+                Ok(Some(match (leads(&item.old)?, leads(&item.new)?) {
+                    (true, _) => StagedKind::Old,
+                    (_, true) => StagedKind::New,
+                    _ => StagedKind::Foreign,
+                }))
+            }
+            FileKind::File => self.examine_file(name, n, &seen),
+            _ => Ok(Some(StagedKind::Foreign)),
+        }
+    }
+
+    fn examine_file(
+        &self,
+        name: &str,
+        n: usize,
+        seen: &Seen,
+    ) -> rustix::io::Result<Option<StagedKind>> {
+        let (item, ready) = (&self.items[n], &self.ready[n]);
+        if ready
+            .staged
+            .is_some_and(|staged| staged.stamp == seen.stamp)
+        {
+            return Ok(Some(StagedKind::New));
+        }
+        let is_known = ready.known.is_some_and(|known| known.is_still(seen));
+        if is_known && seen.stamp.size > SHORT {
+            return Ok(Some(StagedKind::Old));
+        }
+        let (old, new) = (content(&item.old), content(&item.new));
+        let size = seen.stamp.size;
+        if [old, new].into_iter().flatten().any(|(_, own)| own == size) {
+            let file = File::from(sys::open_file(&self.staging.fd, name)?);
+            let found = hash(&file, size).map_err(errno)?;
+            if old.is_some_and(|(id, _)| id == found) {
+                return Ok(Some(StagedKind::Old));
+            }
+            if new.is_some_and(|(id, _)| id == found) {
+                return Ok(Some(StagedKind::New));
+            }
+        }
+        let may_begin = name.starts_with("n-") && new.is_some_and(|(_, own)| size <= own);
+        Ok((!may_begin).then_some(StagedKind::Foreign))
+    }
+
+    /// Compares a file with the beginning of what is new. After a power cut what was
+    /// written last may be NULs.
+    fn beginning(&self, objects: &Objects, name: &str, n: usize) -> Result<StagedKind> {
+        let Some((id, _)) = content(&self.items[n].new) else {
+            return Ok(StagedKind::Foreign);
+        };
+        let failed = |error| self.failed("read what was staged", "read", n, error);
+        let mut file = File::from(sys::open_file(&self.staging.fd, name).map_err(failed)?);
+        let mut rest = sys::seen(&file).map_err(failed)?.len();
+        let (mut lost, mut foreign) = (false, false);
+        let compared = objects.read_to(&id, &mut |piece| {
+            let mut found = Vec::with_capacity(piece.len());
+            let read = (&mut file).take(piece.len() as u64).read_to_end(&mut found);
+            read.map_err(|error| failed(errno(error)))?;
+            for (a, b) in found.iter().zip(piece) {
+                lost |= a != b;
+                foreign |= lost && *a != 0;
+            }
+            rest = rest.saturating_sub(found.len() as u64);
+            // Nothing more can change the answer.
+            match rest == 0 || foreign {
+                true => Err(Error::new(ErrorKind::Conflict, "compared")),
+                false => Ok(()),
+            }
+        });
+        match compared {
+            _ if foreign => Ok(StagedKind::Foreign),
+            _ if rest == 0 => Ok(StagedKind::New),
+            Ok(()) => Ok(StagedKind::Foreign),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Brings back what somebody wrote into a file while it was moved.
+    pub(super) fn rescue(&mut self, objects: &Objects, name: &str, n: usize) -> Result<()> {
+        let place = SplitPath::of(self.path(n));
+        self.touched.insert(place_dir(place));
+        if self.bring_back(place, name, n)? {
+            self.left[n] = Some(CHANGED.to_owned());
+            // What came out in exchange is ours.
+            let again = sys::seen_at(&self.staging.fd, name).is_ok();
+            if again && self.staged_kind(objects, name, n)? != StagedKind::Foreign {
+                self.staging.unlink(self.root_dir, name, place.path)?;
+            }
+            return Ok(());
+        }
+        let saved = self.save_beside(place, name, n)?;
+        self.left[n] = Some(format!("{CHANGED}; what was found is in {}", shown(&saved)));
+        Ok(())
+    }
+
+    fn bring_back(&self, place: SplitPath<'_>, name: &str, n: usize) -> Result<bool> {
+        let failed = |error| self.failed("put a file back", "renameat2", n, error);
+        let stands = self.root_dir.look(place.path).map_err(failed)?;
+        let moved = match (stands, &self.items[n].new) {
+            (None, _) => self.root_dir.put(&self.staging.fd, name, place, None),
+            (Some(_), Some(new)) if !new.is_dir() && self.is_at(place, new).map_err(failed)? => {
+                let dir = self.root_dir.exchange(&self.staging.fd, name, place);
+                dir.map(|_| ())
+            }
+            _ => return Ok(false),
+        };
+        match moved {
+            Ok(()) => Ok(true),
+            Err(error) if is_gone(error) || is_unsupported(error) => Ok(false),
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Returns whether just this stands at a path.
+    pub(super) fn is_at(
+        &self,
+        place: SplitPath<'_>,
+        entry: &PathEntry,
+    ) -> rustix::io::Result<bool> {
+        match self.root_dir.open_dir(place.dir) {
+            Ok(dir) => self
+                .root_dir
+                .is((&dir, place.name), place.path, entry, None),
+            Err(error) if is_gone(error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves something from the desk to where nothing stands beside a path, or in the
+    /// nearest directory above that is there, and returns where.
+    fn save_beside(&self, place: SplitPath<'_>, name: &str, n: usize) -> Result<PathBuf> {
+        let mut dir = place.dir;
+        let mut number = 1_u32;
+        loop {
+            let suffix = match number {
+                1 => SAVED.to_owned(),
+                number => format!("{SAVED}-{number}"),
+            };
+            let kept = place.name.len().min(LONGEST_NAME - suffix.len());
+            let beside = [&place.name[..kept], suffix.as_bytes()].concat();
+            let to = SplitPath {
+                path: place.path,
+                dir,
+                name: &beside,
+            };
+            match self.root_dir.put(&self.staging.fd, name, to, None) {
+                Ok(()) => return Ok(place_dir(to).join(OsStr::from_bytes(&beside))),
+                Err(Errno::EXIST) => number += 1,
+                Err(error) if is_gone(error) && !dir.is_empty() => dir = split(dir).0,
+                Err(error) => return Err(self.failed("save a file", "renameat2", n, error)),
+            }
+        }
+    }
+}
+
+fn place_dir(place: SplitPath<'_>) -> PathBuf {
+    Path::new(OsStr::from_bytes(place.dir)).to_owned()
+}
+
+/// Returns the content of a file and its length.
+fn content(entry: &Option<PathEntry>) -> Option<(ObjectId, u64)> {
+    match entry {
+        Some(PathEntry::File { content, size, .. }) => Some((*content, *size)),
+        _ => None,
+    }
+}

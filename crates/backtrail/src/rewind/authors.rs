@@ -1,0 +1,291 @@
+//! Whose change is whose.
+//!
+//! Every change belongs to somebody: to the turns and runs between whose start and
+//! end it appeared; to the session whose checkpoint first captured it; else to the
+//! person. What Backtrail itself restored belongs to nobody.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use super::path_history::AuthoredChange;
+use crate::error::Result;
+use crate::ids::SessionId;
+use crate::log::Line;
+use crate::objects::ObjectId;
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::workspace::nested::ends;
+use crate::workspace::timeline::Timeline;
+use crate::workspace::{Checkpoint, Description, SessionPlace, Why};
+
+/// Somebody who may have made the changes of an interval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Author {
+    pub(super) who: AuthorKind,
+    /// When it was seen.
+    pub(super) at: Timestamp,
+    /// Whether no checkpoint has it yet.
+    pub(super) unsaved: bool,
+    /// The turn or run.
+    pub(super) words: Option<Description>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AuthorKind {
+    Person,
+    /// A turn or run of a session, or a checkpoint that it asked for.
+    Session(SessionPlace),
+    /// A turn or run that belongs to no session.
+    Unnamed,
+}
+
+/// What lies between two states that were kept one after the other.
+#[derive(Debug)]
+pub(super) struct Interval {
+    pub(super) before: ObjectId,
+    pub(super) after: ObjectId,
+    /// Nobody where Backtrail itself restored.
+    pub(super) by: Vec<Author>,
+    /// Whether somebody asked for the state after it to be kept.
+    pub(super) saves: bool,
+    /// The place of the state after it.
+    pub(super) n: usize,
+    /// The state that Backtrail went to in it.
+    pub(super) to: Option<usize>,
+    /// What a merge took back in it.
+    pub(super) took: Option<MergeUndid>,
+}
+
+/// What a merge took back: what some did after one state and up to another.
+#[derive(Debug)]
+pub(super) struct MergeUndid {
+    pub(super) authors: Authors,
+    pub(super) since: usize,
+    pub(super) until: usize,
+}
+
+impl MergeUndid {
+    /// Returns whether a change was taken back.
+    pub(super) fn holds(&self, link: &AuthoredChange) -> bool {
+        let is_within = self.since < link.n && link.n <= self.until;
+        let is_own = !link.by.is_empty() && link.by.iter().all(|by| self.authors.is_own(by));
+        is_within && (is_own || link.is_behind(self.since))
+    }
+}
+
+/// A turn or run, with those that are parts of others.
+struct AuthorSpan<'a> {
+    start: usize,
+    end: usize,
+    /// Its process died: what changed last may be the person's as well.
+    died: bool,
+    checkpoint: &'a Checkpoint,
+}
+
+/// Returns what lies between the states that were kept since the checkpoint at
+/// `since`, and the present.
+pub(super) fn intervals(
+    timeline: &Timeline,
+    since: usize,
+    present: ObjectId,
+    now: Timestamp,
+) -> Vec<Interval> {
+    let around = all_spans(timeline);
+    let checkpoints = &timeline.checkpoints;
+    let mut intervals: Vec<Interval> = (since + 1..checkpoints.len())
+        .map(|n| Interval {
+            before: checkpoints[n - 1].snapshot_id(),
+            after: checkpoints[n].snapshot_id(),
+            by: saved_by(&around, checkpoints, n),
+            saves: !checkpoints[n].why().moved() && *checkpoints[n].why() != Why::BeforeRewind,
+            n,
+            to: None,
+            took: None,
+        })
+        .collect();
+    let last = checkpoints.len();
+    let before = checkpoints[last - 1].snapshot_id();
+    intervals.push(Interval {
+        before,
+        after: present,
+        by: unsaved_by(&around, last, now),
+        saves: false,
+        n: last,
+        to: None,
+        took: None,
+    });
+    intervals
+}
+
+fn saved_by(around: &[AuthorSpan<'_>], checkpoints: &[Checkpoint], n: usize) -> Vec<Author> {
+    let checkpoint = &checkpoints[n];
+    if checkpoint.why().moved() {
+        return Vec::new();
+    }
+    let at = checkpoint.at();
+    let mut by = open_at(around, n, at);
+    if by.is_empty() {
+        let asked = checkpoint
+            .session()
+            .filter(|_| *checkpoint.why() == Why::Manual);
+        by.push(Author {
+            who: asked
+                .cloned()
+                .map_or(AuthorKind::Person, AuthorKind::Session),
+            at,
+            // Nobody asked for what is kept before files move.
+            unsaved: *checkpoint.why() == Why::BeforeRewind,
+            words: None,
+        });
+    }
+    by
+}
+
+fn unsaved_by(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Author> {
+    let mut by = open_at(around, last, now);
+    if by.is_empty() {
+        by.push(Author {
+            who: AuthorKind::Person,
+            at: now,
+            unsaved: true,
+            words: None,
+        });
+    }
+    for author in &mut by {
+        author.unsaved = true;
+    }
+    by
+}
+
+/// Returns the turns and runs that were under way before state `n`. Of what changed
+/// after one was last seen that then died, nobody knows whether it is the person's.
+fn open_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
+    let author = |who, words| Author {
+        who,
+        at,
+        unsaved: false,
+        words,
+    };
+    let open = around.iter().filter(|span| span.start < n && span.end >= n);
+    let mut by: Vec<Author> = open
+        .clone()
+        .map(|span| {
+            let place = span.checkpoint.session().cloned();
+            let who = place.map_or(AuthorKind::Unnamed, AuthorKind::Session);
+            author(who, Some(Description::of_start(span.checkpoint)))
+        })
+        .collect();
+    let mut open = open.peekable();
+    if open.peek().is_some() && open.all(|span| span.died && span.end == n) {
+        by.push(author(AuthorKind::Person, None));
+    }
+    by
+}
+
+/// Returns all turns and runs. One that is under way reaches to the present, and one
+/// that died to the state after its newest checkpoint.
+fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
+    let checkpoints = &timeline.checkpoints;
+    let ends = ends(checkpoints);
+    let starts = checkpoints.iter().enumerate();
+    starts
+        .filter(|(_, checkpoint)| checkpoint.why().begins())
+        .map(|(start, checkpoint)| {
+            let (end, died) = match ends.get(&checkpoint.id()) {
+                Some(end) => (*end, false),
+                None if timeline.active.contains(&checkpoint.id()) => (usize::MAX, false),
+                None => (timeline.newest_of(start) + 1, true),
+            };
+            AuthorSpan {
+                start,
+                end,
+                died,
+                checkpoint,
+            }
+        })
+        .collect()
+}
+
+/// Whose work is taken back.
+#[derive(Debug)]
+pub(super) enum Authors {
+    /// Nobody's: only what Backtrail itself did.
+    Nobody,
+    /// One session's, with its sub-agents and what it was forked from.
+    One(SessionFamily),
+    /// Every session's.
+    Sessions,
+    /// Everything that was saved.
+    Everyone,
+}
+
+impl Authors {
+    /// Returns whether something was done by those whose work is taken back.
+    pub(super) fn is_own(&self, author: &Author) -> bool {
+        match (self, &author.who) {
+            (Self::Nobody, _) => false,
+            (Self::One(family), AuthorKind::Session(place)) => family.holds(place),
+            (Self::One(_), _) => false,
+            (Self::Sessions, who) => *who != AuthorKind::Person,
+            (Self::Everyone, AuthorKind::Person) => !author.unsaved,
+            (Self::Everyone, _) => true,
+        }
+    }
+}
+
+/// A session, the sub-agents it began, and the line it goes on from.
+#[derive(Debug)]
+pub(super) struct SessionFamily {
+    store: Store,
+    root: SessionId,
+    line: Option<Line>,
+    known: RefCell<HashMap<SessionId, bool>>,
+}
+
+impl SessionFamily {
+    pub(super) fn of(store: &Store, root: &SessionId) -> Result<Self> {
+        let line = store
+            .read_anywhere(root)
+            .and_then(|reader| reader.log.line());
+        Ok(Self {
+            store: store.clone(),
+            root: root.clone(),
+            line: line.ok(),
+            known: RefCell::default(),
+        })
+    }
+
+    fn holds(&self, place: &SessionPlace) -> bool {
+        if place.id == self.root {
+            return true;
+        }
+        // A turn is inherited with the message that it begins with: one that began
+        // where the line turns off went another way.
+        let line = self.line.as_ref();
+        if line.is_some_and(|line| line.holds(&place.id, place.trail, place.seq + 1)) {
+            return true;
+        }
+        if let Some(known) = self.known.borrow().get(&place.id) {
+            return *known;
+        }
+        let holds = self.began(&place.id);
+        self.known.borrow_mut().insert(place.id.clone(), holds);
+        holds
+    }
+
+    /// Returns whether a session is that of a sub-agent, at whatever depth.
+    fn began(&self, id: &SessionId) -> bool {
+        let mut id = id.clone();
+        // Sub-agents of sub-agents end somewhere, unless somebody forged them.
+        for _ in 0..64 {
+            let reader = self.store.read_anywhere(&id);
+            let spawned_by = reader.and_then(|reader| reader.info()).ok();
+            match spawned_by.and_then(|info| info.spawned_by) {
+                Some(by) if by.session_id == self.root => return true,
+                Some(by) => id = by.session_id,
+                None => return false,
+            }
+        }
+        false
+    }
+}

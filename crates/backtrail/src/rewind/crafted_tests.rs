@@ -1,0 +1,304 @@
+//! A store that somebody crafted: whatever its tree objects say, nothing outside of
+//! the workspace is touched, and the error says what is wrong (F16).
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::error::{Error, ErrorKind};
+use crate::ids::CheckpointId;
+use crate::objects::ObjectId;
+use crate::snapshot::Totals;
+use crate::snapshot::entry::{Dir, DirEntry, Node};
+use crate::snapshot::node::{write_listing, write_root};
+use crate::workspace::journal::{Begun, Ending};
+use crate::workspace::{Checkpoint, CheckpointOptions, NotCaptured, Point, Why, Workspace};
+use crate::{Rewind, Store};
+
+/// A workspace beside something that is not in it.
+struct Scene {
+    dir: TempDir,
+    workspace: Workspace,
+    /// What is there, as it was kept.
+    first: Checkpoint,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().join("work");
+        fs::create_dir_all(work.join("d")).unwrap();
+        fs::write(work.join("file"), "inside").unwrap();
+        fs::create_dir(dir.path().join("outside")).unwrap();
+        fs::write(dir.path().join("outside/file"), "outside").unwrap();
+        let store = Store::open_or_create(dir.path().join("store")).unwrap();
+        let workspace = store.workspace(&work).unwrap();
+        let first = workspace.checkpoint(CheckpointOptions::new()).unwrap();
+        Self {
+            dir,
+            workspace,
+            first,
+        }
+    }
+
+    /// Stores a listing as it is given, and the nodes above it.
+    fn store(&self, entries: &[DirEntry]) -> ObjectId {
+        let writer = self.workspace.objects().writer().unwrap();
+        let put = &mut |bytes: &[u8]| writer.put(bytes);
+        let listing = write_listing(entries, put).unwrap();
+        let id = put(&write_root(&dir(listing))).unwrap();
+        writer.finish().unwrap();
+        id
+    }
+
+    /// Stores a file, and returns its node.
+    fn file(&self, content: &str) -> Node {
+        let writer = self.workspace.objects().writer().unwrap();
+        let id = writer.put(content.as_bytes()).unwrap();
+        writer.finish().unwrap();
+        Node::File {
+            mode: 0o644,
+            size: content.len() as u64,
+            content: id,
+            ignored: false,
+        }
+    }
+
+    /// Puts a checkpoint of a crafted snapshot on the trail.
+    fn checkpoint(&self, snapshot: ObjectId) -> CheckpointId {
+        let begun = self.begun(snapshot);
+        let ending = Ending {
+            snapshot,
+            totals: Totals::default(),
+            not_captured: NotCaptured::default(),
+            changed: 0,
+            session: None,
+        };
+        self.workspace.end_step(&begun, ending).unwrap();
+        begun.id
+    }
+
+    fn begun(&self, after: ObjectId) -> Begun {
+        Begun {
+            at: self.workspace.store().now(),
+            id: CheckpointId::from_uuid(uuid::Uuid::from_u128(7)),
+            why: Why::Rewind,
+            step: None,
+            of_session: None,
+            from: self.first.id(),
+            to: None,
+            before: self.first.snapshot_id(),
+            after,
+            chat: None,
+            makes_root: false,
+            about: None,
+            prompt: None,
+            merge: None,
+        }
+    }
+
+    /// Goes to a crafted snapshot, which must fail, in both ways: by its checkpoint,
+    /// and by a step that seems to have been interrupted.
+    fn refuses(&self, snapshot: ObjectId, what: &str) {
+        let before = self.look();
+        let id = self.checkpoint(snapshot);
+        let options = Rewind::files().overwrite();
+        let refused = self.workspace.rewind(&Point::checkpoint(id), options);
+        is_told(&refused.map(drop).expect_err(what), what);
+        assert_eq!(self.look(), before, "{what}");
+        self.workspace
+            .begin_step(None, &self.begun(snapshot))
+            .unwrap();
+        match self.workspace.recover() {
+            Err(error) => is_told(&error, what),
+            // It is given up with the reason, or left as it is and named.
+            Ok(recovered) => {
+                let it = recovered.expect("a step was open");
+                let abandoned = it.abandoned.is_some() && it.now.is_none();
+                assert!(abandoned || !it.left.is_empty(), "{what}");
+            }
+        }
+        assert_eq!(self.look(), before, "{what}");
+    }
+
+    /// Reads all that there is but the store.
+    fn look(&self) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+        let mut found = Vec::new();
+        look_into(self.dir.path(), &mut found);
+        found.retain(|(path, _)| !path.starts_with(self.dir.path().join("store")));
+        found.sort();
+        found
+    }
+}
+
+fn look_into(dir: &Path, found: &mut Vec<(std::path::PathBuf, Vec<u8>)>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let meta = fs::symlink_metadata(&path).unwrap();
+        let bytes = if meta.is_file() {
+            fs::read(&path).unwrap()
+        } else {
+            Vec::new()
+        };
+        found.push((path.clone(), bytes));
+        if meta.is_dir() {
+            look_into(&path, found);
+        }
+    }
+}
+
+fn is_told(error: &Error, what: &str) {
+    let kinds = [ErrorKind::Corrupt, ErrorKind::Invalid];
+    assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
+    assert!(error.to_string().len() > 10, "{what}: {error}");
+}
+
+fn dir(listing: ObjectId) -> Dir {
+    Dir {
+        mode: 0o755,
+        listing,
+        totals: Totals::default(),
+    }
+}
+
+fn entry(name: &[u8], node: Node) -> DirEntry {
+    DirEntry {
+        name: name.into(),
+        node,
+    }
+}
+
+#[test]
+fn f16_names_that_lead_elsewhere_are_refused_and_nothing_is_touched() {
+    let long = [b'a'; 300];
+    let names: [&[u8]; 9] = [
+        b"..",
+        b".",
+        b"",
+        b"/etc/x",
+        b"../outside/file",
+        b"a/b",
+        b"a\0b",
+        b"d/../../outside/new",
+        &long,
+    ];
+    for name in names {
+        let scene = Scene::new();
+        let node = scene.file("crafted");
+        let shown = name.escape_ascii().to_string();
+        scene.refuses(scene.store(&[entry(name, node.clone())]), &shown);
+        // The same a level down.
+        let scene = Scene::new();
+        let node = scene.file("crafted");
+        let below = scene.store_listing(&[entry(name, node)]);
+        let above = scene.store(&[entry(b"d", Node::Dir(dir(below)))]);
+        scene.refuses(above, &shown);
+    }
+}
+
+impl Scene {
+    fn store_listing(&self, entries: &[DirEntry]) -> ObjectId {
+        let writer = self.workspace.objects().writer().unwrap();
+        let listing = write_listing(entries, &mut |bytes| writer.put(bytes)).unwrap();
+        writer.finish().unwrap();
+        listing
+    }
+}
+
+#[test]
+fn f16_a_link_that_is_also_a_directory_leads_nowhere() {
+    let scene = Scene::new();
+    let outside = scene.dir.path().join("outside");
+    let below = scene.store_listing(&[entry(b"file", scene.file("crafted"))]);
+    let link = Node::Link {
+        target: outside.as_os_str().as_encoded_bytes().into(),
+        ignored: false,
+    };
+    let twice = [
+        entry(b"d", link.clone()),
+        entry(b"d", Node::Dir(dir(below))),
+    ];
+    scene.refuses(scene.store(&twice), "one name twice");
+    let scene = Scene::new();
+    let unsorted = [entry(b"z", link), entry(b"d", Node::Dir(dir(below)))];
+    scene.refuses(scene.store(&unsorted), "in no order");
+}
+
+#[test]
+fn f16_directories_without_end_are_refused() {
+    let scene = Scene::new();
+    let file = scene.file("deep");
+    let writer = scene.workspace.objects().writer().unwrap();
+    let put = &mut |bytes: &[u8]| writer.put(bytes);
+    let mut listing = write_listing(&[entry(b"file", file)], put).unwrap();
+    for _ in 0..5_000 {
+        listing = write_listing(&[entry(b"d", Node::Dir(dir(listing)))], put).unwrap();
+    }
+    writer.finish().unwrap();
+    scene.refuses(
+        scene.store(&[entry(b"d", Node::Dir(dir(listing)))]),
+        "too deep",
+    );
+}
+
+#[test]
+fn f16_objects_that_are_missing_or_something_else_are_refused() {
+    let scene = Scene::new();
+    let nowhere = ObjectId::of(b"never stored");
+    scene.refuses(
+        scene.store(&[entry(b"d", Node::Dir(dir(nowhere)))]),
+        "no listing",
+    );
+    let scene = Scene::new();
+    let missing = Node::File {
+        mode: 0o644,
+        size: 3,
+        content: nowhere,
+        ignored: false,
+    };
+    let same = |scene: &Scene| Node::Dir(dir(scene.store_listing(&[])));
+    let missing = [entry(b"d", same(&scene)), entry(b"file", missing)];
+    scene.refuses(scene.store(&missing), "no content");
+    let scene = Scene::new();
+    let Node::File { content, .. } = scene.file("four") else {
+        unreachable!()
+    };
+    let shorter = Node::File {
+        mode: 0o644,
+        size: 3,
+        content,
+        ignored: false,
+    };
+    let shorter = [entry(b"d", same(&scene)), entry(b"file", shorter)];
+    let id = scene.checkpoint(scene.store(&shorter));
+    let options = Rewind::files().overwrite();
+    let refused = scene.workspace.rewind(&Point::checkpoint(id), options);
+    is_told(
+        &refused.map(drop).expect_err("it is longer"),
+        "of another length",
+    );
+    assert_eq!(
+        fs::read(scene.workspace.root().join("file")).unwrap(),
+        b"inside"
+    );
+}
+
+#[test]
+fn f27_a_crafted_tree_does_not_write_into_a_repository() {
+    let scene = Scene::new();
+    let work = scene.workspace.root();
+    fs::create_dir_all(work.join(".git/hooks")).unwrap();
+    fs::write(work.join(".git/config"), "the user's").unwrap();
+    let hooks = scene.store_listing(&[entry(b"post-checkout", scene.file("evil"))]);
+    let git = scene.store_listing(&[
+        entry(b"config", scene.file("evil")),
+        entry(b"hooks", Node::Dir(dir(hooks))),
+    ]);
+    let id = scene.checkpoint(scene.store(&[entry(b".git", Node::Dir(dir(git)))]));
+    let options = Rewind::files().overwrite();
+    // Refused, or done but for that.
+    scene.workspace.rewind(&Point::checkpoint(id), options).ok();
+    assert_eq!(fs::read(work.join(".git/config")).unwrap(), b"the user's");
+    assert_eq!(fs::read_dir(work.join(".git/hooks")).unwrap().count(), 0);
+}

@@ -1,0 +1,153 @@
+//! Calls that fail: the tree is exactly new or exactly old, and the outcome says
+//! which.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::kit_tests::*;
+use super::path_change::PathChange;
+
+const EIO: i32 = 5;
+const EACCES: i32 = 13;
+const EXDEV: i32 = 18;
+const ENOSPC: i32 = 28;
+
+fn pair() -> (Tree, Tree) {
+    let old = tree([
+        ("a", file("one")),
+        ("c", file("gone")),
+        ("d", dir()),
+        ("d/e", file("in a directory")),
+        ("f", file("becomes a directory")),
+        ("l", link("a")),
+        ("m", file("mode")),
+        ("s", Stuff::Dir(0o755)),
+    ]);
+    let new = tree([
+        ("", Stuff::Dir(0o750)),
+        ("a", file("two")),
+        ("d", file("was a directory")),
+        ("f", Stuff::Dir(0o555)),
+        ("f/g", file("deep")),
+        ("l", link("b")),
+        ("m", Stuff::File(0o600, b"mode".to_vec())),
+        ("s", Stuff::Dir(0o500)),
+        ("z", file("new")),
+    ]);
+    (old, new)
+}
+
+/// Returns whether it is done; checks that the outcome is true.
+fn settled(
+    ground: &Ground,
+    items: &[PathChange],
+    (old, new): (&Tree, &Tree),
+    calls: &Calls,
+    what: &str,
+) -> bool {
+    match ground.go(items, Some(calls)) {
+        // Not tidied up, or nothing done at all: which, the journal would know.
+        Err(_) if ground.read() == *old => false,
+        Err(_) => {
+            let outcome = ground.resume(items, None).unwrap();
+            assert_eq!(outcome.left, [], "{what}");
+            assert_eq!(ground.read(), *new, "{what}");
+            true
+        }
+        Ok(outcome) if outcome.rolled_back.is_some() => {
+            assert_eq!(outcome.left, [], "{what}: {:?}", calls.names);
+            assert_eq!(ground.read(), *old, "{what}");
+            false
+        }
+        Ok(outcome) => {
+            assert_eq!(outcome.left, [], "{what}");
+            assert_eq!(ground.read(), *new, "{what}");
+            true
+        }
+    }
+}
+
+#[test]
+fn calls_that_fail_leave_the_tree_exactly_new_or_exactly_old() {
+    let ground = Ground::new();
+    let (old, new) = pair();
+    let items = ground.items(&old, &new);
+    let (mut done, mut undone) = (0, 0);
+    for code in [EIO, EACCES, EXDEV, ENOSPC] {
+        for times in 1..=3 {
+            for n in 0.. {
+                ground.build(&old);
+                let calls = Calls::new(&ground, At::Fail(n, times, code));
+                let what = format!("error {code} {times} times at call {n}");
+                match settled(&ground, &items, (&old, &new), &calls, &what) {
+                    true => done += 1,
+                    false => undone += 1,
+                }
+                if calls.made() <= n {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(done > 100 && undone > 100, "{done} and {undone}");
+}
+
+#[test]
+fn what_fails_always_for_one_path_brings_all_back() {
+    let ground = Ground::new();
+    let (old, new) = pair();
+    let items = ground.items(&old, &new);
+    let mut undone = 0;
+    for item in &items {
+        for call in ["renameat2", "mkdirat", "fchmod", "unlinkat"] {
+            // What was staged could not be removed either.
+            if call == "unlinkat" && item.stages() {
+                continue;
+            }
+            ground.build(&old);
+            let before = marks(&ground, &old);
+            let calls = Calls::new(&ground, At::Path(call, item.path.clone(), EIO));
+            let outcome = match ground.go(&items, Some(&calls)) {
+                Ok(outcome) => outcome,
+                Err(_) if call == "fchmod" || call == "unlinkat" => continue,
+                Err(error) => panic!("{call} {:?}: {error}", item.path),
+            };
+            let Some(error) = outcome.rolled_back else {
+                assert_eq!(ground.read(), new);
+                continue;
+            };
+            undone += 1;
+            assert_eq!(outcome.left, []);
+            assert_eq!(ground.read(), old, "{call} {:?}", item.path);
+            assert_eq!(marks(&ground, &old), before, "{call} {:?}", item.path);
+            assert_eq!(error.path(), Some(ground.root().join(&item.path).as_path()));
+            assert!(error.to_string().contains(call), "{error}");
+        }
+    }
+    assert!(undone >= 8, "{undone}");
+}
+
+#[test]
+fn what_cannot_be_put_back_either_is_named() {
+    let ground = Ground::new();
+    let (old, new) = pair();
+    let items = ground.items(&old, &new);
+    let mut named = 0;
+    for n in 0..80 {
+        ground.build(&old);
+        let calls = Calls::new(&ground, At::Crash(n));
+        if let Ok(outcome) = ground.go(&items, Some(&calls))
+            && outcome.rolled_back.is_some()
+        {
+            let now = ground.read();
+            for (path, stuff) in &old {
+                let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+                let is_named = outcome.left.iter().any(|left| left.path == path);
+                let same = now.get(path.as_os_str().as_bytes()) == Some(stuff);
+                assert!(same || is_named, "call {n}: {path:?} is not named");
+                named += usize::from(!same);
+            }
+        }
+    }
+    assert!(named > 10, "{named}");
+}

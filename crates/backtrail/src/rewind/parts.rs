@@ -1,0 +1,284 @@
+//! Choosing what is taken back: whole paths, modes, and pieces of texts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::actions::{PathAction, PathActions, named};
+use super::merge::Merger;
+use super::outcome::{Conflict, PlannedKind, RewindPlan};
+use super::target::named_paths;
+use crate::error::{Error, ErrorKind, Result};
+use crate::objects::{ObjectId, Objects};
+use crate::snapshot::entry::Node;
+use crate::snapshot::patch::MAX_BYTES;
+use crate::snapshot::text::is_binary;
+use crate::snapshot::text_change::TextChange;
+use crate::snapshot::{Snapshot, shown};
+
+/// What is taken back of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Choice {
+    /// All of it.
+    Whole,
+    /// Some pieces of its text, by their numbers, and its mode or not.
+    Pieces {
+        /// The pieces, counted from 0.
+        pieces: BTreeSet<usize>,
+        /// Whether its mode becomes what it was.
+        mode: bool,
+    },
+}
+
+/// What was chosen; nothing yet where there is none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pick {
+    chosen: Option<BTreeMap<PathBuf, Choice>>,
+}
+
+/// What would become of one path, as something to choose from.
+#[derive(Debug, Clone)]
+pub struct Part {
+    path: PathBuf,
+    kind: PlannedKind,
+    is_dir: bool,
+    /// The mode now and then, where both are files.
+    modes: Option<(u32, u32)>,
+    text: Option<TextChange>,
+    conflict: Option<Conflict>,
+}
+
+impl Part {
+    /// Returns where it is, relative to the workspace.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns what would become of it.
+    pub fn kind(&self) -> PlannedKind {
+        self.kind
+    }
+
+    /// Returns whether it is about a directory itself.
+    pub fn is_dir(&self) -> bool {
+        self.is_dir
+    }
+
+    /// Returns the mode now and the one it would get, where a file's mode differs.
+    pub fn modes(&self) -> Option<(u32, u32)> {
+        self.modes.filter(|(now, then)| now != then)
+    }
+
+    /// Returns who else changed it.
+    pub fn conflict(&self) -> Option<&Conflict> {
+        self.conflict.as_ref()
+    }
+
+    /// Returns whether pieces of it can be chosen: it is a text, before and after.
+    pub fn is_in_pieces(&self) -> bool {
+        self.modes.is_some() && self.pieces() > 0
+    }
+
+    /// Returns how many pieces of its text differ; none where it is no text.
+    pub fn pieces(&self) -> usize {
+        self.text.as_ref().map_or(0, TextChange::len)
+    }
+
+    /// Returns the pieces in groups of those that are shown together among `context`
+    /// equal lines.
+    pub fn groups(&self, context: usize) -> Vec<Range<usize>> {
+        let text = self.text.as_ref();
+        text.map_or_else(Vec::new, |text| text.groups(context))
+    }
+
+    /// Shows some pieces that follow each other as one hunk of a patch, in the bytes
+    /// of the texts.
+    pub fn shown(&self, pieces: Range<usize>, context: usize) -> Vec<u8> {
+        let text = self.text.as_ref();
+        text.map_or_else(Vec::new, |text| text.shown(pieces, context))
+    }
+}
+
+impl Pick {
+    /// Returns the paths of which something was chosen.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let chosen = self.chosen.iter().flat_map(BTreeMap::keys);
+        chosen.cloned().collect()
+    }
+
+    /// Returns whether something was chosen.
+    pub(super) fn is_made(&self) -> bool {
+        self.chosen
+            .as_ref()
+            .is_some_and(|chosen| !chosen.is_empty())
+    }
+
+    /// Leaves of what would be done what was chosen.
+    pub(super) fn choose(
+        &self,
+        actions: &mut PathActions,
+        present: &Snapshot,
+        merger: &Merger<'_>,
+    ) -> Result<()> {
+        let Some(chosen) = &self.chosen else {
+            return Ok(());
+        };
+        let told: BTreeSet<PathBuf> = actions.changes().into_iter().map(|one| one.path).collect();
+        let paths: Vec<PathBuf> = actions.by_path.keys().cloned().collect();
+        for path in paths {
+            let action = &actions.by_path[&path];
+            match chosen.get(&named(&path)) {
+                Some(Choice::Whole) => {}
+                Some(Choice::Pieces { pieces, mode }) => {
+                    let node = some_of(action, &path, present, (pieces, *mode), merger)?;
+                    actions.replace(&path, node, None);
+                }
+                // A directory goes with the last that is in it.
+                None if action.then.is_none() && !told.contains(&path) => {}
+                None => drop(actions.by_path.remove(&path)),
+            }
+        }
+        actions.kept.clear();
+        actions.not_restored.clear();
+        Ok(())
+    }
+}
+
+/// Returns a file with some pieces of its text changed.
+fn some_of(
+    action: &PathAction,
+    path: &Path,
+    present: &Snapshot,
+    (chosen, mode): (&BTreeSet<usize>, bool),
+    merger: &Merger<'_>,
+) -> Result<Option<Node>> {
+    let not_there = || {
+        let what = format!("{} has no such pieces to choose from", shown(path));
+        Error::invalid(what).at_path(path)
+    };
+    let (
+        Some(Node::File { mode: now, .. }),
+        Some(Node::File {
+            mode: then,
+            ignored,
+            ..
+        }),
+    ) = (&action.now, &action.then)
+    else {
+        return Err(not_there());
+    };
+    let text = pieces_of(action, path, present, merger.objects)?.unwrap_or_default();
+    if chosen.last().is_some_and(|last| *last >= text.len()) {
+        return Err(not_there());
+    }
+    let bytes = text.apply(|n| chosen.contains(&n));
+    let unchanged = chosen.is_empty();
+    let (content, size) = match (&action.now, unchanged) {
+        // What is not looked into stays as it is, text or not.
+        (Some(Node::File { content, size, .. }), true) => (*content, *size),
+        _ => (ObjectId::of(&bytes), bytes.len() as u64),
+    };
+    if let Some(writer) = merger.writer.filter(|_| !unchanged) {
+        let stored = writer.put_stream(&mut &bytes[..])?;
+        stored.map_err(|error| Error::machine("cannot store what was chosen", error))?;
+    }
+    Ok(Some(Node::File {
+        mode: if mode { *then } else { *now },
+        size,
+        content,
+        ignored: *ignored,
+    }))
+}
+
+/// Compares a file's text now with what it would become; against nothing where it
+/// comes or goes. `None` where it is no text.
+fn pieces_of(
+    action: &PathAction,
+    path: &Path,
+    present: &Snapshot,
+    objects: &Objects,
+) -> Result<Option<TextChange>> {
+    let file = |node: &Option<Node>| match node {
+        Some(Node::File { size, content, .. }) => Some(Some((*size, *content))),
+        None => Some(None),
+        _ => None,
+    };
+    let (Some(now), Some(then)) = (file(&action.now), file(&action.then)) else {
+        return Ok(None);
+    };
+    let sizes = now.iter().chain(&then).map(|(size, _)| *size);
+    if sizes.max() > Some(MAX_BYTES) {
+        return Ok(None);
+    }
+    let mut before = Vec::new();
+    if let Some((_, content)) = now {
+        present.source().content(path, &content, &mut |piece| {
+            before.extend_from_slice(piece);
+            Ok(())
+        })?;
+    }
+    let after = match then {
+        Some((_, content)) => objects.read(&content)?,
+        None => Vec::new(),
+    };
+    let is_text = !is_binary(&before) && !is_binary(&after);
+    Ok(is_text.then(|| TextChange::between(before, after)))
+}
+
+impl RewindPlan {
+    /// Returns what would be done as parts to choose from, in the order of the paths.
+    pub fn parts(&self) -> Result<Vec<Part>> {
+        let Some(files) = &self.planned.files else {
+            return Ok(Vec::new());
+        };
+        let objects = self.workspace.objects();
+        let mut parts = Vec::new();
+        for change in &self.changes {
+            let path = match change.path == Path::new(".") {
+                true => Path::new(""),
+                false => &change.path,
+            };
+            let Some(action) = files.actions.by_path.get(path) else {
+                continue;
+            };
+            let mode = |node: &Option<Node>| match node {
+                Some(Node::File { mode, .. }) => Some(*mode),
+                _ => None,
+            };
+            let mut conflicts = files.conflicts.iter();
+            parts.push(Part {
+                path: change.path.clone(),
+                kind: change.kind,
+                is_dir: change.is_dir,
+                modes: mode(&action.now).zip(mode(&action.then)),
+                text: pieces_of(action, path, &files.present, objects)?,
+                conflict: conflicts.find(|one| one.path == change.path).cloned(),
+            });
+        }
+        Ok(parts)
+    }
+
+    /// Leaves of what would be done what was chosen from its
+    /// [`parts`](Self::parts). Refuses, with
+    /// [`Conflict`](crate::ErrorKind::Conflict), where files changed since the plan
+    /// was made.
+    pub fn choose(self, chosen: impl IntoIterator<Item = (PathBuf, Choice)>) -> Result<Self> {
+        let pick = Pick {
+            chosen: Some(chosen.into_iter().collect()),
+        };
+        if self.options.pick.is_none() {
+            return Err(Error::invalid("this was not planned in parts"));
+        }
+        let mut target = self.target;
+        target.about = format!("parts of {}", named_paths(&pick.paths())).into();
+        let mut options = self.options;
+        options.pick = Some(pick);
+        let plan = self.workspace.plan(target, options, self.writer)?;
+        if plan.present != self.present {
+            let what = "the files changed since this was planned; nothing was touched, plan again";
+            return Err(Error::new(ErrorKind::Conflict, what).at_path(self.workspace.root()));
+        }
+        Ok(plan)
+    }
+}

@@ -1,0 +1,502 @@
+//! What would be done to files and conversation, worked out.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::actions::PathActions;
+use super::authors::{Authors, MergeUndid, intervals};
+use super::capture::capture;
+use super::conflicts::ConflictFinder;
+use super::merge::Merger;
+use super::options::{OnConflict, Rewind};
+use super::outcome::{ChatMove, Conflict, Merge};
+use super::path_change::PathEntry;
+use super::path_history::{PathHistories, may_be};
+use super::target::{AuthorScope, FileTarget, PathScope, RewindTarget, place_of};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{CheckpointId, SessionId};
+use crate::objects::ObjectId;
+use crate::snapshot::edit::{Edit, edit};
+use crate::snapshot::entry::Node;
+use crate::snapshot::{Difference, Snapshot, shown};
+use crate::workspace::journal::Begun;
+use crate::workspace::timeline::{FileStepKind, Timeline};
+use crate::workspace::{Checkpoint, Workspace};
+
+/// What would be done.
+#[derive(Debug)]
+pub(super) struct PlannedWork {
+    pub(super) files: Option<FilePlan>,
+    pub(super) chat: Option<ChatMove>,
+}
+
+/// What would be done to the files.
+#[derive(Debug)]
+pub(super) struct FilePlan {
+    /// What is there now. What no snapshot had is in it where it was stored for this.
+    pub(super) present: Snapshot,
+    pub(super) actions: PathActions,
+    pub(super) conflicts: Vec<Conflict>,
+    pub(super) unchanged: u64,
+    /// Other sessions whose work is taken back, and whose conversations stay.
+    pub(super) others: Vec<SessionId>,
+}
+
+/// What is there now, as it was found.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum PresentState<'a> {
+    /// By a look, which stored nothing: nothing will be touched.
+    Looked(&'a Snapshot),
+    Stored(&'a Snapshot),
+}
+
+impl PlannedWork {
+    pub(super) fn new(
+        workspace: &Workspace,
+        target: &RewindTarget,
+        options: &Rewind,
+        found: Option<PresentState<'_>>,
+    ) -> Result<Self> {
+        let files = match (&target.files, found) {
+            (Some(files), Some(found)) => {
+                let timeline = Timeline::read(workspace)?;
+                let planner = FilePlanner {
+                    workspace,
+                    timeline: &timeline,
+                    target: files,
+                    found,
+                };
+                Some(planner.planned(options, target.session.as_ref())?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            files,
+            chat: target.chat_move(workspace.store())?,
+        })
+    }
+
+    pub(super) fn conflicts(&self) -> &[Conflict] {
+        self.files.as_ref().map_or(&[], |files| &files.conflicts)
+    }
+
+    /// Returns whether a conflict stops everything.
+    pub(super) fn is_stopped(&self, on_conflict: OnConflict) -> bool {
+        match on_conflict {
+            OnConflict::Stop => !self.conflicts().is_empty(),
+            OnConflict::Merge => self.conflicts().iter().any(Conflict::is_unmerged),
+            OnConflict::Keep | OnConflict::Overwrite => false,
+        }
+    }
+
+    /// Returns whether what others did to the same path is kept anywhere.
+    pub(super) fn merges(&self) -> bool {
+        let mut conflicts = self.conflicts().iter();
+        conflicts.any(|conflict| conflict.merge == Some(Merge::Merged))
+    }
+
+    /// Returns whether nothing would be done.
+    pub(super) fn is_empty(&self) -> bool {
+        let no_files = |files: &FilePlan| files.actions.by_path.is_empty();
+        self.chat.is_none() && self.files.as_ref().is_none_or(no_files)
+    }
+}
+
+struct FilePlanner<'a> {
+    workspace: &'a Workspace,
+    timeline: &'a Timeline,
+    target: &'a FileTarget,
+    found: PresentState<'a>,
+}
+
+/// Paths that are one thing and shall be another.
+#[derive(Default)]
+struct PathsToChange {
+    differences: Vec<Difference>,
+    /// Those that are not what the step left behind.
+    moved_on: BTreeSet<PathBuf>,
+}
+
+/// What was stored because no snapshot had it.
+struct CapturedFiles {
+    present: Snapshot,
+    /// What it is.
+    stored: BTreeMap<PathBuf, PathEntry>,
+    /// Directories that no snapshot had.
+    opened: BTreeSet<PathBuf>,
+    /// What cannot be stored.
+    refused: Vec<PathBuf>,
+}
+
+impl PathsToChange {
+    fn paths(&self) -> BTreeSet<PathBuf> {
+        let differences = self.differences.iter();
+        differences.map(|want| want.path.clone()).collect()
+    }
+}
+
+impl<'a> PresentState<'a> {
+    fn snapshot(self) -> &'a Snapshot {
+        match self {
+            Self::Looked(snapshot) | Self::Stored(snapshot) => snapshot,
+        }
+    }
+}
+
+impl FilePlanner<'_> {
+    /// `own` is the session whose conversation goes back.
+    fn planned(&self, options: &Rewind, own: Option<&SessionId>) -> Result<FilePlan> {
+        let target = self.open(&self.target.state)?;
+        let authors = self.target.authors.find(self.workspace.store())?;
+        let mut present = self.found.snapshot().clone();
+        let none = BTreeMap::new();
+        let merges = options.on_conflict == OnConflict::Merge;
+        let (mut changes, mut histories) =
+            self.look(&present, &target, &authors, (&none, merges))?;
+        let mut wanted = changes.paths();
+        let mut actions = PathActions::on(changes.differences, &histories, &BTreeSet::new());
+        if matches!(self.found, PresentState::Stored(_)) && !actions.to_capture.is_empty() {
+            let captured = self.capture(&actions.to_capture, &present)?;
+            present = captured.present;
+            (changes, histories) =
+                self.look(&present, &target, &authors, (&captured.stored, merges))?;
+            wanted = changes.paths();
+            actions = PathActions::on(changes.differences, &histories, &captured.opened);
+            for path in &captured.refused {
+                actions.cannot(path, "what is there now cannot be kept, so it stays");
+            }
+        }
+        let finder = ConflictFinder {
+            histories: &histories,
+            authors: &authors,
+            moved_on: &changes.moved_on,
+            wanted: &wanted,
+            root: self.workspace.root(),
+            store: self.workspace.store(),
+            now: self.workspace.store().now(),
+        };
+        self.name_uncaptured(&mut actions, &target)?;
+        self.name_unchanged(&mut actions, &target)?;
+        // What is not touched anyway is in nobody's way.
+        actions.fit(&present, &target)?;
+        let makes_new = merges || options.pick.is_some();
+        let writer = match self.found {
+            PresentState::Stored(_) if makes_new => Some(self.workspace.objects().writer()?),
+            _ => None,
+        };
+        let merger = Merger {
+            histories: &histories,
+            authors: &authors,
+            since: place_of(self.timeline, self.target.since)?,
+            until: self.until()?,
+            present: &present,
+            objects: self.workspace.objects(),
+            store: self.workspace.store(),
+            writer: writer.as_ref(),
+        };
+        let mut conflicts = finder.all(&mut actions, options.on_conflict, &merger)?;
+        if let Some(pick) = &options.pick {
+            pick.choose(&mut actions, &present, &merger)?;
+            let is_chosen = |conflict: &Conflict| actions.is_touched(&conflict.path);
+            conflicts.retain(is_chosen);
+        }
+        if let Some(writer) = writer {
+            // All that the step will need is in the store before it is begun.
+            writer.finish()?;
+        }
+        let settles = matches!(options.on_conflict, OnConflict::Keep | OnConflict::Merge);
+        if settles || options.pick.is_some() {
+            // Directories stay for what is kept in them.
+            actions.fit(&present, &target)?;
+        }
+        Ok(FilePlan {
+            unchanged: present
+                .totals()
+                .files
+                .saturating_sub(actions.touched() + actions.kept.len() as u64),
+            present,
+            actions,
+            conflicts,
+            others: self.others(own)?,
+        })
+    }
+
+    /// Returns the other sessions that said something in the turns and runs which are
+    /// taken back.
+    fn others(&self, own: Option<&SessionId>) -> Result<Vec<SessionId>> {
+        let is_whole = self.target.scope == PathScope::Whole(Vec::new());
+        let of_several = matches!(
+            self.target.authors,
+            AuthorScope::Sessions | AuthorScope::Everyone
+        );
+        let mut others: Vec<SessionId> = Vec::new();
+        if !is_whole || !of_several {
+            return Ok(others);
+        }
+        let since = place_of(self.timeline, self.target.since)?;
+        let steps = self.timeline.steps().done.into_iter();
+        let steps = steps.filter(|step| step.before >= since && step.kind != FileStepKind::Move);
+        for step in steps {
+            let Some(place) = self.timeline.checkpoints[step.before].session() else {
+                continue;
+            };
+            if own == Some(&place.id) || others.contains(&place.id) {
+                continue;
+            }
+            let reader = self.workspace.store().read_session(&place.id);
+            // One that cannot be read any more has nothing to say.
+            if reader.is_ok_and(|reader| reader.log.is_spoken_after(place.seq).unwrap_or(false)) {
+                others.push(place.id.clone());
+            }
+        }
+        Ok(others)
+    }
+
+    /// Finds what is not as it shall be, and who changed it.
+    fn look(
+        &self,
+        present: &Snapshot,
+        target: &Snapshot,
+        authors: &Authors,
+        (stored, merges): (&BTreeMap<PathBuf, PathEntry>, bool),
+    ) -> Result<(PathsToChange, PathHistories)> {
+        let mut changes = self.changes(present, target)?;
+        let between = [present.id(), target.id()];
+        let histories = self.histories(&changes, between, (stored, merges))?;
+        if self.target.scope == PathScope::ChangedUntilNow {
+            // Others may have changed something meanwhile: that is not this step's.
+            let is_own = |want: &Difference| {
+                let mut by = histories.by(&want.path).iter();
+                by.any(|author| authors.is_own(author))
+            };
+            changes.differences.retain(is_own);
+        }
+        Ok((changes, histories))
+    }
+
+    fn changes(&self, present: &Snapshot, target: &Snapshot) -> Result<PathsToChange> {
+        match &self.target.scope {
+            PathScope::Whole(paths) => {
+                for path in paths {
+                    self.must_be_known(path, present, target)?;
+                }
+                let only: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+                let only = (!only.is_empty()).then_some(only.as_slice());
+                Ok(PathsToChange {
+                    differences: present.differences(target, only)?,
+                    ..PathsToChange::default()
+                })
+            }
+            PathScope::ChangedUntilNow => Ok(PathsToChange {
+                differences: present.differences(target, self.only().as_deref())?,
+                ..PathsToChange::default()
+            }),
+            PathScope::Changed(after) => self.wants_of_step(after, present, target),
+        }
+    }
+
+    /// Returns the paths of a step that are asked for; `None` means all.
+    fn only(&self) -> Option<Vec<&Path>> {
+        let paths = self.target.only.iter().map(PathBuf::as_path);
+        (!self.target.only.is_empty()).then(|| paths.collect())
+    }
+
+    fn wants_of_step(
+        &self,
+        after: &ObjectId,
+        present: &Snapshot,
+        target: &Snapshot,
+    ) -> Result<PathsToChange> {
+        let mut changes = PathsToChange::default();
+        let after = self.open(after)?;
+        for change in after.differences(target, self.only().as_deref())? {
+            let now = present.walk_down_to(&change, [after.id(), target.id()])?;
+            if is_same(&now, &change.after) {
+                continue;
+            }
+            let regained = may_be(now.as_ref(), change.before.as_ref());
+            if !is_same(&now, &change.before) && !regained {
+                changes.moved_on.insert(change.path.clone());
+            }
+            changes.differences.push(Difference {
+                before: now,
+                ..change
+            });
+        }
+        Ok(changes)
+    }
+
+    /// Opens a state that is needed, unless it was let go.
+    fn open(&self, id: &ObjectId) -> Result<Snapshot> {
+        let mut named = self.timeline.checkpoints.iter().rev();
+        if let Some(kept) = named.find(|kept| kept.snapshot_id() == *id) {
+            self.workspace.must_be_kept(kept.id())?;
+        }
+        self.workspace.open_snapshot(id)
+    }
+
+    /// Returns the last state that what is taken back led to.
+    fn until(&self) -> Result<usize> {
+        match self.target.until {
+            Some(until) => place_of(self.timeline, until),
+            None => Ok(usize::MAX),
+        }
+    }
+
+    /// Names what was asked for by its path and was not captured then.
+    fn name_uncaptured(&self, actions: &mut PathActions, target: &Snapshot) -> Result<()> {
+        let PathScope::Whole(paths) = &self.target.scope else {
+            return Ok(());
+        };
+        for path in paths {
+            let named = actions.not_restored.iter().any(|known| known.path == *path);
+            if let Some(Node::Skipped(then)) = target.walk_down(path)?
+                && !named
+            {
+                actions.cannot(path, format!("was not captured then ({})", then.reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names what was asked for by its path and is no part of the step.
+    fn name_unchanged(&self, actions: &mut PathActions, target: &Snapshot) -> Result<()> {
+        let PathScope::Changed(after) = &self.target.scope else {
+            return Ok(());
+        };
+        for path in &self.target.only {
+            let after = self.workspace.open_snapshot(after)?;
+            if after.differences(target, Some(&[path]))?.is_empty() {
+                actions.cannot(path, "was not changed by that step");
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a path that never was.
+    fn must_be_known(&self, path: &Path, present: &Snapshot, target: &Snapshot) -> Result<()> {
+        if present.walk_down(path)?.is_some() || target.walk_down(path)?.is_some() {
+            return Ok(());
+        }
+        let what = format!("{} is not there now, and was not there then", shown(path));
+        Err(Error::new(ErrorKind::NotFound, what).at_path(path))
+    }
+
+    /// Follows what became of the paths since the state that they are counted from.
+    fn histories(
+        &self,
+        changes: &PathsToChange,
+        between: [ObjectId; 2],
+        (stored, merges): (&BTreeMap<PathBuf, PathEntry>, bool),
+    ) -> Result<PathHistories> {
+        let since = place_of(self.timeline, self.target.since)?;
+        let base = self.timeline.checkpoints[since].snapshot()?;
+        let mut histories = PathHistories::new(&base, between, &changes.differences)?;
+        histories.know(stored);
+        if let PathScope::Whole(paths) = &self.target.scope
+            && merges
+        {
+            histories.look_at_every(paths);
+        }
+        let present = self.found.snapshot();
+        let now = self.workspace.store().now();
+        let mut intervals = intervals(self.timeline, since, present.id(), now);
+        for interval in &mut intervals {
+            interval.to = self.went_to(interval.n);
+            // What went back further is taken back itself, with all that it took back.
+            if interval.to.is_some_and(|to| to >= since) {
+                interval.took = self.took(interval.n)?;
+            }
+        }
+        let gone = self.let_go_states()?;
+        histories.follow(&intervals, &|id| match *id == present.id() {
+            true => Ok(present.clone()),
+            // A part of it may be there still: it tells nothing about the rest.
+            false if gone.contains(id) => Err(Error::new(ErrorKind::LetGo, "it was let go")),
+            false => self.workspace.open_snapshot(id),
+        })?;
+        Ok(histories)
+    }
+
+    /// Returns the states whose files were let go.
+    fn let_go_states(&self) -> Result<HashSet<ObjectId>> {
+        let let_go = self.workspace.all_let_go()?;
+        let checkpoints = self.timeline.checkpoints.iter();
+        let (gone, kept): (Vec<&Checkpoint>, Vec<&Checkpoint>) =
+            checkpoints.partition(|kept| let_go.contains_key(&kept.id()));
+        // The same state may have come again.
+        let kept: HashSet<ObjectId> = kept.into_iter().map(Checkpoint::snapshot_id).collect();
+        let gone = gone.into_iter().map(Checkpoint::snapshot_id);
+        Ok(gone.filter(|id| !kept.contains(id)).collect())
+    }
+
+    /// Returns the move that led to a state.
+    fn move_to(&self, n: usize) -> Option<&Begun> {
+        let checkpoint = self.timeline.checkpoints.get(n)?;
+        self.timeline.moves.get(&checkpoint.id())
+    }
+
+    /// Returns the state that a move went to which led to another.
+    fn went_to(&self, n: usize) -> Option<usize> {
+        self.timeline.index_of(self.move_to(n)?.to?)
+    }
+
+    /// Returns whose work a merge took back that led to a state.
+    fn took(&self, n: usize) -> Result<Option<MergeUndid>> {
+        let begun = self.move_to(n);
+        let Some((begun, merge)) = begun.and_then(|begun| Some((begun, begun.merge.as_ref()?)))
+        else {
+            return Ok(None);
+        };
+        let index = |id: CheckpointId| self.timeline.index_of(id);
+        let own = AuthorScope::merged(merge.authors, begun.of_session.as_ref());
+        // Where a move was taken back, nobody's work was.
+        let own = own.filter(|own| *own != AuthorScope::Nobody);
+        let (Some(since), Some(own)) = (index(merge.since), own) else {
+            return Ok(None);
+        };
+        Ok(Some(MergeUndid {
+            authors: own.find(self.workspace.store())?,
+            since,
+            until: merge.until.and_then(index).unwrap_or(usize::MAX),
+        }))
+    }
+
+    /// Stores what no snapshot has and is to be replaced.
+    fn capture(&self, paths: &[PathBuf], present: &Snapshot) -> Result<CapturedFiles> {
+        let writer = self.workspace.objects().writer()?;
+        let options = self.workspace.scan_options(None, None);
+        let mut edits = BTreeMap::new();
+        let mut opened = BTreeSet::new();
+        let mut refused = Vec::new();
+        let mut stored = BTreeMap::new();
+        for path in paths {
+            match capture(self.workspace.root(), path, &options, &writer)? {
+                Some(node) => {
+                    if matches!(node, Node::Dir(_)) {
+                        opened.insert(path.clone());
+                    }
+                    stored.extend(PathEntry::of(&node).map(|entry| (path.clone(), entry)));
+                    edits.insert(path.clone(), Edit::Put(node));
+                }
+                None => refused.push(path.clone()),
+            }
+        }
+        let (id, _) = edit(present, &edits, &mut |bytes| writer.put(bytes))?;
+        writer.finish()?;
+        Ok(CapturedFiles {
+            present: self.workspace.open_snapshot(&id)?,
+            stored,
+            opened,
+            refused,
+        })
+    }
+}
+
+/// Returns whether the same stands at a path, as far as a snapshot tells.
+fn is_same(a: &Option<Node>, b: &Option<Node>) -> bool {
+    match (a, b) {
+        (Some(Node::Skipped(a)), Some(Node::Skipped(b))) => a == b,
+        _ => a.as_ref().map(PathEntry::of) == b.as_ref().map(PathEntry::of),
+    }
+}

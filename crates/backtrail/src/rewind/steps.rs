@@ -1,0 +1,464 @@
+//! Which step undo takes back and redo brings forward again.
+//!
+//! Steps that changed files stand on the workspace's trail; those of a conversation
+//! alone (compactions, and rewinds with nothing but `--chat`) on its session's. The
+//! newest of all of them comes first.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::options::Rewind;
+use super::outcome::Verb;
+use super::target::{
+    AuthorScope, ChatOwner, ChatTarget, FileTarget, PathScope, RewindTarget, belongs_to,
+    named_paths,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::SessionId;
+use crate::session::{Step, StepKind, Steps, all_steps, newest_step, opener_of, undone_step};
+use crate::time::Timestamp;
+use crate::workspace::journal::{Begun, TrailPlace};
+use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
+use crate::workspace::{Checkpoint, Description, Why, Workspace};
+
+/// A step of a conversation alone, and where that stood before it.
+#[derive(Debug)]
+struct ChatStep {
+    session: SessionId,
+    step: Step,
+    /// Where the conversation goes to be before it, or behind it again.
+    to: TrailPlace,
+    /// Where it stands itself: the trail that it began, or its record.
+    place: (u32, u64),
+    at: Option<Timestamp>,
+}
+
+/// The steps of a workspace, or of one session there.
+pub(super) struct StepFinder<'a> {
+    workspace: &'a Workspace,
+    timeline: Timeline,
+    steps: FileSteps,
+    session: Option<&'a SessionId>,
+    /// The trails that steps with files began.
+    with_files: HashSet<(SessionId, u32)>,
+}
+
+impl<'a> StepFinder<'a> {
+    pub(super) fn new(workspace: &'a Workspace, session: Option<&'a SessionId>) -> Result<Self> {
+        let timeline = Timeline::read(workspace)?;
+        let mut steps = timeline.steps();
+        if let Some(session) = session {
+            let is_its = |step: &FileStep| step.session.as_ref() == Some(session);
+            steps.done.retain(is_its);
+            steps.undone.retain(|(step, _)| is_its(step));
+        }
+        // One that was given up began no trail: its number is another's by now.
+        let done = timeline.moves.values();
+        let done = done.filter(|begun| timeline.index_of(begun.id).is_some());
+        let chats = done.filter_map(|begun| begun.chat.as_ref());
+        Ok(Self {
+            workspace,
+            with_files: chats
+                .map(|chat| (chat.session.clone(), chat.trail))
+                .collect(),
+            timeline,
+            steps,
+            session,
+        })
+    }
+
+    /// Finds the step that undo takes back.
+    pub(super) fn to_undo(&self, options: &Rewind) -> Result<Option<RewindTarget>> {
+        if !options.paths.is_empty() {
+            return self.part_of_newest(options).map(Some);
+        }
+        let chat = match options.chat {
+            true => self.newest_chat()?,
+            false => None,
+        };
+        for step in self.steps.done.iter().rev() {
+            if chat.as_ref().is_some_and(|chat| self.is_newer(chat, step)) {
+                break;
+            }
+            let target = self.undo_of(step, options)?;
+            // What changed nothing is nothing to take back.
+            if target.files.is_some() || target.chat.is_some() {
+                return Ok(Some(target));
+            }
+        }
+        Ok(chat.map(|chat| chat.target(Verb::Undo)))
+    }
+
+    /// Finds the newest step that changed any of some paths, and takes back what it did
+    /// to them. That is a step of its own; the one that it is a part of stays.
+    fn part_of_newest(&self, options: &Rewind) -> Result<RewindTarget> {
+        let only: Vec<&Path> = options.paths.iter().map(PathBuf::as_path).collect();
+        for step in self.steps.done.iter().rev() {
+            if !self.changed_at(step, &only)? {
+                continue;
+            }
+            let mut target = self.undo_of(step, &Rewind::files())?;
+            let Some(files) = &mut target.files else {
+                continue;
+            };
+            files.only.clone_from(&options.paths);
+            let paths = format!("{} to before ", named_paths(&options.paths));
+            target.about = target.about.prefixed(&paths);
+            target.verb = Verb::Restore;
+            target.step_id = None;
+            return Ok(target);
+        }
+        let what = format!(
+            "no step that can be undone changed {}",
+            named_paths(&options.paths)
+        );
+        Err(Error::new(ErrorKind::NotFound, what).at_path(&options.paths[0]))
+    }
+
+    /// Returns whether a step changed any of some paths.
+    fn changed_at(&self, step: &FileStep, only: &[&Path]) -> Result<bool> {
+        let before = self.timeline.checkpoints[step.before].snapshot()?;
+        let after = match step.after {
+            Some(after) => self.timeline.checkpoints[after].snapshot()?,
+            None => self.workspace.look(&before, None)?.0,
+        };
+        Ok(!before.differences(&after, Some(only))?.is_empty())
+    }
+
+    /// Returns whether a step of a conversation came after one of files. Within one
+    /// session the records tell; clocks go back.
+    fn is_newer(&self, chat: &ChatStep, step: &FileStep) -> bool {
+        let ended = step.after.map(|after| &self.timeline.checkpoints[after]);
+        match ended.and_then(Checkpoint::session) {
+            Some(place) if place.id == chat.session => chat.place > (place.trail, place.seq),
+            _ => chat.at > Some(self.at(step)),
+        }
+    }
+
+    /// Finds the step that redo brings forward again.
+    pub(super) fn to_redo(&self, options: &Rewind) -> Result<Option<RewindTarget>> {
+        if !options.paths.is_empty() {
+            return Err(Error::invalid("a step is brought forward again as a whole"));
+        }
+        let chat = self.undone_chat()?;
+        let newest = self.newest_chat()?;
+        if let Some((step, undo)) = self.steps.undone.last()
+            && let Some(begun) = self.timeline.moves.get(undo)
+            && !chat.as_ref().is_some_and(|chat| came_after(chat, begun))
+        {
+            // Anything newer ends it.
+            let ended = newest.is_some_and(|newest| came_after(&newest, begun));
+            if ended || self.went_on(begun)? {
+                return Ok(None);
+            }
+            return self.redo_of(step, begun, options).map(Some);
+        }
+        let newest = newest.and_then(|newest| newest.at);
+        let ended = self.steps.done.last().map(|step| self.at(step));
+        let chat = chat.filter(|chat| chat.at >= ended && chat.at >= newest);
+        Ok(chat.map(|chat| chat.target(Verb::Redo)))
+    }
+
+    /// Lists what undo and redo would take, next one first.
+    pub(super) fn list(&self) -> Result<Steps> {
+        let mut steps = Steps::default();
+        for session in self.sessions()? {
+            let all = readable(all_steps(self.workspace.store(), &session).map(Some))?;
+            let all = all.unwrap_or_default().into_iter();
+            let chat_only = all.filter(|taken| !self.is_with_files(&session, taken.began));
+            steps.to_undo.extend(chat_only.map(|taken| taken.step));
+        }
+        for step in self.steps.done.iter().rev() {
+            if self.changed_anything(step) {
+                steps.to_undo.push(self.described(step));
+            }
+        }
+        steps.to_undo.sort_by_key(|step| std::cmp::Reverse(step.at));
+        // What was said or done since may have ended it.
+        let next = self.to_redo(&Rewind::files_and_chat())?;
+        if next.as_ref().is_some_and(|target| target.step_id.is_some()) {
+            let undone = self.steps.undone.iter().rev();
+            steps.to_redo = undone.map(|(step, _)| self.described(step)).collect();
+        } else {
+            steps.to_redo.extend(next.and_then(|target| target.step));
+        }
+        Ok(steps)
+    }
+
+    /// Returns whether a trail was begun by a step with files.
+    fn is_with_files(&self, session: &SessionId, trail: Option<u32>) -> bool {
+        trail.is_some_and(|trail| self.with_files.contains(&(session.clone(), trail)))
+    }
+
+    fn undo_of(&self, step: &FileStep, options: &Rewind) -> Result<RewindTarget> {
+        let checkpoints = &self.timeline.checkpoints;
+        let before = &checkpoints[step.before];
+        let after = step.after.map(|after| checkpoints[after].snapshot_id());
+        let changed = after.is_none_or(|after| after != before.snapshot_id());
+        let scope = after.map_or(PathScope::ChangedUntilNow, PathScope::Changed);
+        let (since, authors) = match (step.kind, &step.session) {
+            (FileStepKind::Move, _) => (step.id, AuthorScope::Nobody),
+            (_, Some(session)) => (before.id(), AuthorScope::One(session.clone())),
+            (_, None) => (before.id(), AuthorScope::Sessions),
+        };
+        let files = FileTarget {
+            state: before.snapshot_id(),
+            scope,
+            only: Vec::new(),
+            since,
+            until: step.after.map(|after| checkpoints[after].id()),
+            authors,
+        };
+        let chat = match options.chat {
+            true => self.chat_before(step)?,
+            false => None,
+        };
+        self.target(
+            Verb::Undo,
+            step,
+            (changed && options.files).then_some(files),
+            chat,
+        )
+    }
+
+    /// Takes back what an undo did, exactly.
+    fn redo_of(&self, step: &FileStep, undo: &Begun, options: &Rewind) -> Result<RewindTarget> {
+        let undone = self.timeline.index_of(undo.id);
+        let after = undone.map(|at| self.timeline.checkpoints[at].snapshot_id());
+        let files = FileTarget {
+            state: undo.before,
+            scope: PathScope::Changed(after.unwrap_or(undo.after)),
+            only: Vec::new(),
+            since: undo.id,
+            until: None,
+            authors: AuthorScope::Nobody,
+        };
+        let chat = undo
+            .chat
+            .as_ref()
+            .filter(|_| options.chat)
+            .map(|chat| ChatTarget {
+                session: chat.session.clone(),
+                to: chat.from,
+            });
+        let mut target = self.target(Verb::Redo, step, options.files.then_some(files), chat)?;
+        let from = self.timeline.index_of(undo.from);
+        target.to = from.map(|from| self.timeline.checkpoints[from].clone());
+        Ok(target)
+    }
+
+    fn target(
+        &self,
+        verb: Verb,
+        step: &FileStep,
+        files: Option<FileTarget>,
+        chat: Option<ChatTarget>,
+    ) -> Result<RewindTarget> {
+        let owner = match &chat {
+            Some(chat) => Some(belongs_to(self.workspace.store(), &chat.session)?),
+            None => None,
+        };
+        // One that cannot be read any more keeps no file from moving.
+        let chat = chat.filter(|_| owner == Some(ChatOwner::Ours));
+        Ok(RewindTarget {
+            verb,
+            about: self.description(step),
+            step: Some(self.described(step)),
+            step_id: Some(step.id),
+            session: step.session.clone(),
+            to: Some(self.timeline.checkpoints[step.before].clone()),
+            files,
+            chat,
+            belongs_to: owner.and_then(ChatOwner::agent),
+            tool_calls: Vec::new(),
+        })
+    }
+
+    /// Returns where the conversation stood before a step, if the step moved it.
+    fn chat_before(&self, step: &FileStep) -> Result<Option<ChatTarget>> {
+        if step.kind == FileStepKind::Move {
+            let chat = self.timeline.moves.get(&step.id);
+            let chat = chat.and_then(|begun| begun.chat.as_ref());
+            return Ok(chat.map(|chat| ChatTarget {
+                session: chat.session.clone(),
+                to: chat.from,
+            }));
+        }
+        let Some(place) = self.timeline.checkpoints[step.before].session() else {
+            return Ok(None);
+        };
+        let reader = match self.workspace.store().read_session(&place.id) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            reader => reader?,
+        };
+        // It may have been moved elsewhere since.
+        let on_line = place.seq == 0 || reader.log.line()?.holds(&place.id, place.trail, place.seq);
+        if !on_line || !reader.log.is_spoken_after(place.seq)? {
+            return Ok(None);
+        }
+        Ok(Some(ChatTarget {
+            session: place.id.clone(),
+            to: TrailPlace {
+                trail: place.trail,
+                seq: place.seq,
+            },
+        }))
+    }
+
+    /// Returns whether anything was said since a step moved the conversation.
+    fn went_on(&self, begun: &Begun) -> Result<bool> {
+        let Some(chat) = &begun.chat else {
+            return Ok(false);
+        };
+        let reader = match self.workspace.store().read_session(&chat.session) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            reader => reader?,
+        };
+        let opener = opener_of(self.workspace.store(), &chat.session, chat.trail)?;
+        let seq = opener.map_or(chat.to.seq, |opener| opener.seq);
+        reader.log.is_spoken_after(seq)
+    }
+
+    fn changed_anything(&self, step: &FileStep) -> bool {
+        let checkpoints = &self.timeline.checkpoints;
+        let before = checkpoints[step.before].snapshot_id();
+        let after = step.after.map(|after| checkpoints[after].snapshot_id());
+        after != Some(before) || self.chat_before(step).is_ok_and(|chat| chat.is_some())
+    }
+
+    /// Returns when a step was over.
+    fn at(&self, step: &FileStep) -> Timestamp {
+        let at = step.after.unwrap_or(self.timeline.checkpoints.len() - 1);
+        self.timeline.checkpoints[at].at()
+    }
+
+    /// Returns what the trail says of a step that is undone or redone.
+    fn description(&self, step: &FileStep) -> Description {
+        let begun = self.timeline.moves.get(&step.id);
+        match (step.kind, begun) {
+            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+                begun.description().prefixed("the restore of ")
+            }
+            (FileStepKind::Move, Some(begun)) => begun.description().prefixed("the rewind "),
+            (FileStepKind::Move, None) => "the rewind".to_owned().into(),
+            _ => Description::of_start(&self.timeline.checkpoints[step.before]),
+        }
+    }
+
+    fn described(&self, step: &FileStep) -> Step {
+        let start = || {
+            let about = self.timeline.checkpoints[step.before].about();
+            about.and_then(|about| about.text().map(ToOwned::to_owned))
+        };
+        let begun = self.timeline.moves.get(&step.id);
+        let moved = || begun.and_then(|begun| begun.description().read(self.workspace.store()));
+        let kind = match (step.kind, begun) {
+            (FileStepKind::Turn, _) => StepKind::Turn { about: start() },
+            (FileStepKind::Run, _) => StepKind::Run { about: start() },
+            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+                StepKind::Restore { about: moved() }
+            }
+            (FileStepKind::Move, _) => StepKind::FileRewind { about: moved() },
+        };
+        Step {
+            kind,
+            at: Some(self.at(step)),
+            session: step.session.clone(),
+        }
+    }
+
+    /// Returns the sessions whose conversations count.
+    fn sessions(&self) -> Result<Vec<SessionId>> {
+        match self.session {
+            Some(session) => Ok(vec![session.clone()]),
+            None => self.workspace.sessions(),
+        }
+    }
+
+    /// Finds the newest step of a conversation alone.
+    fn newest_chat(&self) -> Result<Option<ChatStep>> {
+        self.newest_of(|session| {
+            let taken = newest_step(self.workspace.store(), session)?;
+            Ok(taken
+                .filter(|taken| !self.is_with_files(session, taken.began))
+                .map(|taken| ChatStep {
+                    session: session.clone(),
+                    at: taken.step.at,
+                    place: match taken.began {
+                        Some(trail) => (trail, 0),
+                        None => (taken.before.trail, taken.before.seq + 1),
+                    },
+                    step: taken.step,
+                    to: taken.before.into(),
+                }))
+        })
+    }
+
+    /// Finds the step of a conversation alone that was undone last.
+    fn undone_chat(&self) -> Result<Option<ChatStep>> {
+        self.newest_of(|session| {
+            let undone = undone_step(self.workspace.store(), session)?;
+            Ok(undone
+                .filter(|undone| !self.is_with_files(session, Some(undone.trail)))
+                .map(|undone| ChatStep {
+                    session: session.clone(),
+                    at: Some(undone.at),
+                    place: (undone.trail, 0),
+                    step: undone.step,
+                    to: undone.ahead.into(),
+                }))
+        })
+    }
+
+    /// Returns the newest of what `find` finds in the sessions that count.
+    fn newest_of(
+        &self,
+        find: impl Fn(&SessionId) -> Result<Option<ChatStep>>,
+    ) -> Result<Option<ChatStep>> {
+        let mut newest: Option<ChatStep> = None;
+        for session in self.sessions()? {
+            let chat = readable(find(&session))?;
+            if chat.as_ref().map(|chat| chat.at) > newest.as_ref().map(|newest| newest.at) {
+                newest = chat;
+            }
+        }
+        Ok(newest)
+    }
+}
+
+impl ChatStep {
+    fn target(self, verb: Verb) -> RewindTarget {
+        RewindTarget {
+            verb,
+            about: self.step.to_string().into(),
+            step: Some(self.step),
+            step_id: None,
+            session: Some(self.session.clone()),
+            to: None,
+            files: None,
+            chat: Some(ChatTarget {
+                session: self.session,
+                to: self.to,
+            }),
+            belongs_to: None,
+            tool_calls: Vec::new(),
+        }
+    }
+}
+
+/// Returns whether a step of a conversation came after a move. Where both moved the
+/// same one the trails tell; clocks go back.
+fn came_after(chat: &ChatStep, begun: &Begun) -> bool {
+    match &begun.chat {
+        Some(moved) if moved.session == chat.session => chat.place >= (moved.trail, 0),
+        _ => chat.at > Some(begun.at),
+    }
+}
+
+/// Takes what can be read: one session that cannot must not hide the others.
+fn readable<T>(result: Result<Option<T>>) -> Result<Option<T>> {
+    match result {
+        Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => Ok(None),
+        result => result,
+    }
+}

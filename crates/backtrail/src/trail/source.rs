@@ -1,0 +1,172 @@
+//! Records of the files that a session was imported from.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RecordKind, RecordRef};
+use crate::error::{Error, Reason, Result};
+use crate::hex::{path_of, to_hex};
+use crate::ids::SessionId;
+use crate::json::{Json, write_fields};
+use crate::message::parts::{PayloadHash, Reference};
+use crate::time::Timestamp;
+
+/// One reading of a file that a session was imported from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceRecord {
+    /// The program that keeps the file.
+    pub agent: String,
+    /// The file.
+    pub path: PathBuf,
+    /// The session that holds the file's bytes, where that is another one.
+    pub held_by: Option<SessionId>,
+    /// The bytes that the reading kept; those before `from` were kept by readings before.
+    pub from: u64,
+    /// Where they end.
+    pub to: u64,
+    /// What the importer must know to continue.
+    pub note: Option<Json>,
+    /// When its last entry was made; without it, when the file was read.
+    pub at: Option<Timestamp>,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl SourceRecord {
+    /// Describes a reading that kept nothing yet.
+    pub fn new(agent: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            agent: agent.into(),
+            path: path.into(),
+            held_by: None,
+            from: 0,
+            to: 0,
+            note: None,
+            at: None,
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Sets when its last entry was made.
+    #[must_use]
+    pub fn at(mut self, at: Timestamp) -> Self {
+        self.at = Some(at);
+        self
+    }
+
+    /// Sets the session that holds the bytes.
+    #[must_use]
+    pub fn held_by(mut self, session: &SessionId) -> Self {
+        self.held_by = Some(session.clone());
+        self
+    }
+
+    /// Sets where the bytes that are kept begin; 0 begins the file again.
+    #[must_use]
+    pub fn from(mut self, byte: u64) -> Self {
+        self.from = byte;
+        self.to = byte;
+        self
+    }
+
+    /// Sets what the importer must know to continue.
+    #[must_use]
+    pub fn note(mut self, note: Json) -> Self {
+        self.note = Some(note);
+        self
+    }
+
+    /// Writes what is between the record's numbers and its `prev`.
+    pub(crate) fn encode(&self, at: Timestamp, id: uuid::Uuid) -> Result<Vec<u8>> {
+        let body = Body {
+            at: Some(self.at.unwrap_or(at)),
+            id: Some(id),
+            agent: self.agent.clone(),
+            path: self.path.to_string_lossy().into_owned(),
+            path_hex: self
+                .path
+                .to_str()
+                .is_none()
+                .then(|| to_hex(self.path.as_os_str().as_encoded_bytes())),
+            held_by: self.held_by.clone(),
+            from: self.from,
+            to: self.to,
+            note: self.note.clone(),
+            pieces: self.pieces.clone(),
+        };
+        let mut out = Vec::new();
+        write_fields(&mut out, &body).map_err(|error| {
+            Error::invalid("cannot record which file the session was imported from")
+                .with_reason(Reason::Syntax(error.to_string()))
+        })?;
+        Ok(out)
+    }
+}
+
+/// A part of a file, where the payload file has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Piece {
+    pub(crate) payload: PayloadHash,
+    /// How long it is, packed.
+    pub(crate) bytes: u64,
+    /// Where it begins in the payload file.
+    pub(crate) at: u64,
+    /// How long it is, unpacked.
+    pub(crate) unpacked: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Body {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none", skip_deserializing)]
+    id: Option<uuid::Uuid>,
+    agent: String,
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    held_by: Option<SessionId>,
+    from: u64,
+    to: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<Json>,
+    #[serde(default)]
+    pieces: Vec<Piece>,
+}
+
+impl RecordRef<'_> {
+    /// Parses a record of a file that the session was imported from; `None` for other
+    /// kinds, and for one that cannot be read.
+    pub fn source(&self) -> Option<SourceRecord> {
+        if self.kind() != RecordKind::Source {
+            return None;
+        }
+        let body: Body = serde_json::from_slice(self.bytes()).ok()?;
+        Some(SourceRecord {
+            agent: body.agent,
+            path: path_of(&body.path, body.path_hex.as_deref()),
+            held_by: body.held_by,
+            from: body.from,
+            to: body.to,
+            note: body.note,
+            at: body.at,
+            pieces: body.pieces,
+        })
+    }
+}
+
+/// Returns the pieces of a file as references to the payload file.
+pub(super) fn piece_references(record: &RecordRef<'_>) -> Vec<Reference> {
+    let pieces = record.source().map(|source| source.pieces);
+    let reference = |piece: Piece| Reference {
+        hash: piece.payload,
+        bytes: piece.bytes,
+        at: piece.at,
+        base64: false,
+        preview: String::new(),
+    };
+    let pieces = pieces.into_iter().flatten();
+    pieces.map(reference).collect()
+}

@@ -1,0 +1,163 @@
+//! What checkpoints and steps are about.
+//!
+//! A workspace's trail has commands, labels and paths, but no text of a session. Where a
+//! prompt belongs in a description, the record names the message, and the text is read
+//! from the session. So a session that is deleted takes its text along, and a purge has
+//! none to remove here.
+
+use std::fmt;
+
+use super::checkpoint::{Checkpoint, SessionPlace, Why};
+use crate::error::ErrorKind;
+use crate::ids::SessionId;
+use crate::store::Store;
+
+/// How much of a prompt or a command is kept or shown.
+const MAX_TEXT: usize = 200;
+
+/// What a checkpoint is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum About {
+    /// The beginning of the prompt, the command, or what a step did.
+    Text(String),
+    /// The session that has the text is in the trash, or gone.
+    SessionDeleted,
+}
+
+impl About {
+    /// Returns the text; `None` where the session is deleted.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::SessionDeleted => None,
+        }
+    }
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text().unwrap_or("session deleted"))
+    }
+}
+
+/// A description as a trail has it: a text, which may end with a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Description {
+    pub(crate) text: Option<String>,
+    /// The message whose first line follows the text, in quotes.
+    pub(crate) prompt: Option<SessionPlace>,
+}
+
+impl Description {
+    /// Describes the turn or run that began with a checkpoint.
+    pub(crate) fn of_start(start: &Checkpoint) -> Self {
+        let prompt = start.prompt_place();
+        match (&start.why, &start.about) {
+            (Why::RunStart, Some(command)) => Self::from(format!("the run `{command}`")),
+            (Why::RunStart, None) => Self::from("a run".to_owned()),
+            _ => Self {
+                text: Some(prompt.as_ref().map_or("a turn", |_| "the turn").to_owned()),
+                prompt,
+            },
+        }
+    }
+
+    /// Puts words before the text.
+    pub(crate) fn prefixed(self, words: &str) -> Self {
+        Self {
+            text: Some(format!("{words}{}", self.text.unwrap_or_default())),
+            ..self
+        }
+    }
+
+    /// Returns the text, with the prompt read from its session.
+    pub(crate) fn read(&self, store: &Store) -> Option<String> {
+        let text = self.text.clone()?;
+        let prompt = self.prompt.as_ref().and_then(|place| prompt(store, place));
+        Some(match prompt {
+            Some(About::Text(prompt)) => format!("{text} \"{prompt}\""),
+            Some(About::SessionDeleted) => format!("{text} (session deleted)"),
+            None => text,
+        })
+    }
+}
+
+impl From<String> for Description {
+    fn from(text: String) -> Self {
+        Self {
+            text: Some(text),
+            prompt: None,
+        }
+    }
+}
+
+impl Checkpoint {
+    /// Returns what the turn, run or step was about. The prompt of a turn is read from its
+    /// session; `None` where there is no text, or it cannot be read.
+    pub fn about(&self) -> Option<About> {
+        let store = self.workspace.store();
+        if !self.why.begins() {
+            return self.description().read(store).map(About::Text);
+        }
+        if let Some(place) = &self.prompt {
+            return prompt(store, place);
+        }
+        // Earlier versions copied the prompt. It counts as long as the session is there.
+        let copied = self.why == Why::TurnStart || self.about.is_none();
+        match &self.session {
+            Some(place) if copied && is_deleted(store, &place.id) => Some(About::SessionDeleted),
+            _ => self.about.clone().map(About::Text),
+        }
+    }
+
+    /// Returns what is said on the trail.
+    pub(crate) fn description(&self) -> Description {
+        Description {
+            text: self.about.clone(),
+            prompt: self.prompt.clone(),
+        }
+    }
+
+    /// Returns where the prompt of the turn is that began with it. Earlier versions did
+    /// not say so: it came right after the session's last record.
+    fn prompt_place(&self) -> Option<SessionPlace> {
+        let after = |place: &SessionPlace| SessionPlace {
+            seq: place.seq + 1,
+            ..place.clone()
+        };
+        let named = self.prompt.clone();
+        named.or_else(|| {
+            self.session
+                .as_ref()
+                .map(after)
+                .filter(|_| self.why == Why::TurnStart)
+        })
+    }
+}
+
+/// Reads the beginning of a prompt from its session.
+pub(super) fn prompt(store: &Store, place: &SessionPlace) -> Option<About> {
+    let reader = match store.read_session(&place.id) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Some(About::SessionDeleted),
+        reader => reader.ok()?,
+    };
+    let record = reader.record_at(place.trail, place.seq).ok()??;
+    let message = record.message().ok()??;
+    first_line(&message.text()).map(About::Text)
+}
+
+fn is_deleted(store: &Store, id: &SessionId) -> bool {
+    let reader = store.read_session(id);
+    reader.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// Returns the first line of a text, cut at a length; `None` where there is none.
+pub(super) fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| !line.trim().is_empty())?.trim();
+    let mut end = line.len().min(MAX_TEXT);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    Some(line[..end].to_owned())
+}
