@@ -112,7 +112,7 @@ impl Bench<'_> {
         let entries = self.first_entries(&samples, other.as_ref(), peaks.map(Cell::into_inner));
         let [ours, other] = last.map(RefCell::into_inner);
         let homes = Homes {
-            ours: ours.ok_or("nothing was taken in")?,
+            ours: ours.ok_or("nothing was imported")?,
             theirs: other.zip(theirs.ok()),
         };
         Ok((entries, homes))

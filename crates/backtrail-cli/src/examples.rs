@@ -52,7 +52,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         "delete",
         &[
             ("delete c81f", "trash restore restores it"),
-            ("delete c81f --purge --dry-run", "what would be purged"),
+            ("delete c81f --purge --dry-run", "show the plan"),
         ],
     ),
     (
@@ -100,8 +100,8 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         "import",
         &[
             ("import", "all agents on this machine"),
-            ("import --from codex --dry-run", "only show what is there"),
-            ("import ~/backup/sessions", "from another directory"),
+            ("import --from codex --dry-run", "only look"),
+            ("import ~/backup/sessions", "from a directory"),
         ],
     ),
     (
@@ -165,7 +165,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         &[
             ("rewind last~1", "to before the last turn"),
             ("rewind c81f --dry-run", "show what it would do"),
-            ("rewind last~2 --keep", "skip files with your changes"),
+            ("rewind last~2 --keep", "skip changed files"),
         ],
     ),
     (

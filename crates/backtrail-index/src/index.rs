@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use backtrail::Store;
 use jiff::tz::TimeZone;
+use serde::Serialize;
 
 use crate::catalogue::Catalogue;
 use crate::catch_up::{IndexState, Wants};
@@ -27,7 +28,7 @@ pub struct IndexOptions {
 }
 
 /// The progress of catching up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Progress {
     /// How many bytes of trails were read.
@@ -98,7 +99,7 @@ pub struct Index {
 }
 
 /// What catching up did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct CatchUp {
     /// How many bytes of trails were read.

@@ -26,7 +26,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "derived data are files of its own, and no part of what the engine promises"
+    reason = "derived data is in files of its own, not part of what the engine promises"
 )]
 
 mod catalogue;
@@ -49,7 +49,7 @@ mod trail_dirs;
 pub use error::{Error, Result};
 pub use filter::{Filter, WorkspaceFilter};
 pub use index::{CatchUp, Index, IndexOptions, Progress};
-pub use prices::{Price, Prices};
+pub use prices::{Price, Prices, SessionPrices};
 pub use projects::{Project, remote_of};
 pub use rows::{Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow};
 pub use search::{Hit, Order, SearchAnswer, SearchQuery, Snippet};

@@ -8,6 +8,7 @@
 
 mod names;
 mod rates;
+mod session;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,6 +17,7 @@ use backtrail::{Timestamp, Usage};
 
 use self::names::Known;
 use self::rates::{Rates, Signature};
+pub use self::session::SessionPrices;
 use crate::rows::Money;
 
 /// The price data of this version and the version of the code that reads it. Both are

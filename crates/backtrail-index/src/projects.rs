@@ -3,9 +3,10 @@
 use std::path::Path;
 
 pub use backtrail::remote_of;
+use serde::Serialize;
 
 /// A project: workspaces that share a git remote, or one workspace without a remote.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Project {
     /// Its name: the last part of the remote or of the directory.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use backtrail::{SessionId, Timestamp, WorkspaceId};
+use serde::{Serialize, Serializer};
 
 use crate::projects::Project;
 
@@ -30,6 +31,19 @@ impl Money {
     }
 }
 
+impl Serialize for Money {
+    /// Writes the amount in dollars.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.dollars())
+    }
+}
+
+/// Writes a path as text; bytes that are not UTF-8 become U+FFFD.
+fn lossy_path<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = path.as_ref().map(|path| path.to_string_lossy());
+    text.serialize(serializer)
+}
+
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "${:.4}", self.dollars())
@@ -38,7 +52,7 @@ impl fmt::Display for Money {
 
 /// The usage and cost of model calls. Tokens only include measured ones; calls without
 /// usage are counted separately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Spending {
     /// The number of calls with known usage or cost.
@@ -56,6 +70,7 @@ pub struct Spending {
     /// The part of the output that was reasoning.
     pub reasoning_tokens: u64,
     /// The cost of the calls that have a price.
+    #[serde(rename = "cost_usd")]
     pub cost: Money,
     /// The number of calls whose cost the provider reported.
     pub reported_calls: u64,
@@ -80,25 +95,39 @@ impl Spending {
 
     /// Adds another spending.
     pub fn add(&mut self, other: &Self) {
-        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        add(&mut self.calls, other.calls);
-        add(&mut self.input_tokens, other.input_tokens);
-        add(&mut self.output_tokens, other.output_tokens);
-        add(&mut self.cache_write_tokens, other.cache_write_tokens);
-        add(&mut self.cache_write_1h_tokens, other.cache_write_1h_tokens);
-        add(&mut self.cache_read_tokens, other.cache_read_tokens);
-        add(&mut self.reasoning_tokens, other.reasoning_tokens);
         self.cost = self.cost.plus(other.cost);
-        add(&mut self.reported_calls, other.reported_calls);
-        add(&mut self.unpriced_calls, other.unpriced_calls);
-        add(&mut self.estimated_calls, other.estimated_calls);
-        add(&mut self.estimated_tokens, other.estimated_tokens);
-        add(&mut self.lower_bound_calls, other.lower_bound_calls);
+        self.combine(other, u64::saturating_add);
+    }
+
+    /// Removes what was added before.
+    pub fn remove(&mut self, other: &Self) {
+        self.cost = self.cost.plus(Money(other.cost.0.saturating_neg()));
+        self.combine(other, u64::saturating_sub);
+    }
+
+    fn combine(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
+        let counters = [
+            (&mut self.calls, other.calls),
+            (&mut self.input_tokens, other.input_tokens),
+            (&mut self.output_tokens, other.output_tokens),
+            (&mut self.cache_write_tokens, other.cache_write_tokens),
+            (&mut self.cache_write_1h_tokens, other.cache_write_1h_tokens),
+            (&mut self.cache_read_tokens, other.cache_read_tokens),
+            (&mut self.reasoning_tokens, other.reasoning_tokens),
+            (&mut self.reported_calls, other.reported_calls),
+            (&mut self.unpriced_calls, other.unpriced_calls),
+            (&mut self.estimated_calls, other.estimated_calls),
+            (&mut self.estimated_tokens, other.estimated_tokens),
+            (&mut self.lower_bound_calls, other.lower_bound_calls),
+        ];
+        for (counter, other) in counters {
+            *counter = with(*counter, other);
+        }
     }
 }
 
 /// A session as listed in the catalogue.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionRow {
     /// The session's id.
@@ -120,6 +149,7 @@ pub struct SessionRow {
     /// Whether it is pinned.
     pub pinned: bool,
     /// The working directory, at its current path as far as known.
+    #[serde(serialize_with = "lossy_path")]
     pub workspace: Option<PathBuf>,
     /// The id of the workspace.
     pub workspace_id: Option<WorkspaceId>,
@@ -185,7 +215,7 @@ impl SessionRow {
 }
 
 /// The origin of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Family {
     /// The id of the first session of the family, which may be gone.
@@ -199,8 +229,9 @@ pub struct Family {
 }
 
 /// How spending is grouped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum Group {
     /// By the day of the call, in the caller's time zone.
     Day,
@@ -219,7 +250,7 @@ pub enum Group {
 }
 
 /// Spending, in total and by group.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct SpendingReport {
     /// The total.
@@ -234,7 +265,7 @@ pub struct SpendingReport {
 }
 
 /// The spending of one group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SpendingRow {
     /// The day (`2026-11-15`), the month (`2026-11`), the model, agent, project or
@@ -258,8 +289,9 @@ impl SpendingRow {
 }
 
 /// A field whose values can be listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum Field {
     /// The agents that write to sessions.
     Agents,

@@ -207,6 +207,7 @@
 //! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`RewindReport::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
 
 mod context;
+pub mod conversation;
 mod error;
 mod escape;
 mod gc;
@@ -230,6 +231,10 @@ mod trash;
 mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
+pub use conversation::{
+    Answer, Answers, Conversation, History, HistoryItem, Item, MessageCounts, Prompt, Prompts,
+    Stats, ToolCall, ToolCalls, ToolOutcome, format_duration,
+};
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
@@ -251,10 +256,9 @@ pub use rewind::{
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
-    Answer, Answers, CallUsage, Compacted, ForkOptions, History, HistoryItem, Import,
-    ImportOutcome, InputLine, Intake, IntakeOptions, KeptSource, MessageCounts, Move, Note, Prompt,
-    Prompts, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Stats, Step, StepKind,
-    Steps, Tool, ToolCall, ToolCalls, ToolOutcome, Turn, format_duration,
+    CallUsage, Compacted, ForkOptions, Import, ImportOutcome, InputLine, Intake, IntakeOptions,
+    KeptSource, Move, Note, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Step,
+    StepKind, Steps, Tool, Turn,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,

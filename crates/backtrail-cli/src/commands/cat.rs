@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use backtrail::{FileKind, Point, Snapshot};
 
 use super::Answer;
-use super::here::Here;
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::shell::quote;
@@ -16,7 +16,7 @@ use crate::ui::{Ui, unwritable};
 
 /// Print a file as it was at a point
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CatArgs {
     /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
     #[arg(value_name = "POINT")]
     point: Point,
@@ -26,10 +26,10 @@ pub(crate) struct Args {
     path: PathBuf,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &CatArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let workspace = args.here.require(global, ui, Finish::ToRead)?;
     let snapshot = args.here.resolve(&workspace, &args.point, ui)?.snapshot()?;
     let path = within(workspace.root(), &args.path)?;
@@ -94,7 +94,7 @@ fn files_in(snapshot: &Snapshot, dir: &Path) -> Result<Option<String>> {
     Ok((!names.is_empty()).then(|| names.join(", ")))
 }
 
-fn not_there(snapshot: &Snapshot, path: &Path, args: &Args, ui: &Ui) -> CommandError {
+fn not_there(snapshot: &Snapshot, path: &Path, args: &CatArgs, ui: &Ui) -> CommandError {
     let shown = args.path.display();
     let what = match snapshot.skipped_reason(path) {
         Ok(Some(reason)) => format!(

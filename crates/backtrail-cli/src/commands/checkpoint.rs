@@ -4,7 +4,7 @@ use backtrail::{About, Checkpoint, CheckpointOptions, NotCaptured, SkippedEntry}
 use serde_json::{Value, json};
 
 use super::Answer;
-use super::here::{Here, joined_session};
+use super::workspace::{WorkspaceArgs, joined_session};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
@@ -17,20 +17,20 @@ use crate::ui::Ui;
 /// A checkpoint covers everything in the workspace, whether edit tools, shell commands,
 /// builds or people changed it. Anything it skips is reported.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CheckpointArgs {
     /// A name for the checkpoint
     #[arg(value_name = "LABEL")]
     label: Option<String>,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 
     /// Allow a first snapshot of any size, and of / or the home directory
     #[arg(long)]
     yes: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &CheckpointArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let workspace = args.here.open_or_create(global, args.yes, ui)?;
     let mut options = CheckpointOptions::new();
     if let Some(label) = &args.label {

@@ -16,7 +16,7 @@ use crate::ui::Ui;
 ///
 /// The messages stay in the history; only the context starts with the summary from now on.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CompactArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     keep: u64,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &CompactArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let summary = read_text(&args.summary_file, "the summary")?;

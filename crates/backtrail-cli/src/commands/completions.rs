@@ -20,7 +20,7 @@ use crate::ui::{Ui, unwritable};
 ///
 /// It completes verbs, options, and the sessions, checkpoints and labels of your store.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
@@ -45,7 +45,7 @@ impl Shell {
     }
 }
 
-pub(crate) fn run(args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &CompletionsArgs, _global: &Global, _ui: &Ui) -> Result<Answer> {
     let mut out = io::stdout().lock();
     out.write_all(args.shell.script().as_bytes())
         .and_then(|()| out.flush())

@@ -17,9 +17,9 @@ use crate::ui::{DIM, Ui, unwritable};
 
 /// Print every setting, its value and where it comes from
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct ConfigArgs {}
 
-pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(_args: &ConfigArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let (dir, source) = home::store_dir(global.store.as_deref())?;
     let settings = Settings::read(&dir)?;
     let mut rows = vec![

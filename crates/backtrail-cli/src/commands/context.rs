@@ -15,7 +15,7 @@ use crate::ui::{Ui, unwritable};
 /// These are the instructions, the last summary and the messages since. What a provider
 /// would refuse is repaired by fixed rules; docs/context.md lists them.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ContextArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     format: String,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ContextArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let shape: Shape = args.format.parse()?;
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;

@@ -23,7 +23,7 @@ use crate::when;
 /// files. Forks stay, without the part that was purged. Files are removed, not overwritten on
 /// the disk.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DeleteArgs {
     /// Sessions: ids or their first 4 or more characters, or latest
     #[arg(value_name = "REF", required = true)]
     references: Vec<String>,
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &DeleteArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     if args.purge {
         return purge(args, &store, ui);
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-fn scope(args: &Args) -> DeleteScope {
+fn scope(args: &DeleteArgs) -> DeleteScope {
     match args.cascade {
         true => DeleteScope::WithDescendants,
         false => DeleteScope::Named,
@@ -152,7 +152,7 @@ fn all_short(ids: &[SessionId]) -> String {
     }
 }
 
-fn purge(args: &Args, store: &Store, ui: &Ui) -> Result<Answer> {
+fn purge(args: &DeleteArgs, store: &Store, ui: &Ui) -> Result<Answer> {
     let ids = args.references.iter();
     let ids = ids.map(|reference| resolve_anywhere(store, reference));
     let ids = ids.collect::<Result<Vec<SessionId>>>()?;
@@ -311,7 +311,7 @@ fn warn_left(report: &PurgeReport, ui: &Ui) {
     }
 }
 
-fn to_json(plan: &PurgePlan, report: &PurgeReport, args: &Args) -> Value {
+fn to_json(plan: &PurgePlan, report: &PurgeReport, args: &DeleteArgs) -> Value {
     let held = plan.still_held().iter().map(|held| {
         json!({
             "workspace": path_json(&held.root),

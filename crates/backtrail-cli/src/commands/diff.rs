@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::Answer;
 use super::cat::within;
 use super::checkpoint::named;
-use super::here::Here;
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
@@ -34,7 +34,7 @@ const CONTEXT: usize = 3;
 /// characters), a label, last, last~N (before the last N turns or runs), or REF:SEQ (a record
 /// of a session).
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DiffArgs {
     /// The start
     #[arg(value_name = "A")]
     from: Option<Point>,
@@ -60,10 +60,10 @@ pub(crate) struct Args {
     zero: bool,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &DiffArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let workspace = args.here.require(global, ui, Finish::ToRead)?;
     let paths = args.paths.iter().map(|path| within(workspace.root(), path));
     let paths = paths.collect::<Result<Vec<_>>>()?;
@@ -96,7 +96,7 @@ fn finish(out: Paged) -> Result<()> {
     out.finish().map_err(|error| unwritable(&error))
 }
 
-fn compare(args: &Args, workspace: &Workspace, ui: &Ui) -> Result<Diff> {
+fn compare(args: &DiffArgs, workspace: &Workspace, ui: &Ui) -> Result<Diff> {
     let before = match &args.from {
         Some(point) => args.here.resolve(workspace, point, ui)?.snapshot()?,
         None => start_of_last(workspace)?,

@@ -26,9 +26,9 @@ use crate::ui::{BOLD, Ui, unwritable};
 /// It only reads. Exits 1 if it finds a problem; the command that fixes it is shown below. It
 /// also warns of agents that delete their own history.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct DoctorArgs {}
 
-pub(crate) fn run(_args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(_args: &DoctorArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let (dir, _) = home::store_dir(global.store.as_deref())?;
     let checks = look(&dir, global, ui);
     let found = checks.iter().filter(|check| !check.ok).count() as u64;

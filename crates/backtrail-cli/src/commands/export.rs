@@ -1,11 +1,10 @@
-//! `backtrail export`: a session for other programs, and for people.
+//! `backtrail export`: a session for people and for other programs.
 
 mod diff;
 mod frame;
 mod html;
 mod markup;
 mod prose;
-mod queue;
 mod removed;
 mod sha256;
 mod source;
@@ -16,7 +15,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use backtrail::{Json, Message, RecordRef, SessionInfo, SessionReader, Store, Text};
+use backtrail::conversation::NoteChange;
+use backtrail::{
+    Block, Item, Json, Message, Role, SessionInfo, SessionReader, Store, Text, ToolOutcome,
+};
 use backtrail_formats::{JsonRedactor, Redactor};
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -30,19 +32,19 @@ use crate::shell::argument;
 use crate::text::{count, path_json, size};
 use crate::ui::{Ui, unwritable};
 
-/// Write a session out for other programs or for people
+/// Export a session for people or for other programs
 ///
-/// html is one page that needs nothing else, markdown is to be read, json is one object with
-/// all messages. An agent's name gives back the files that the session was taken in from,
-/// byte for byte. v1 are the JSON lines that older programs read; what they have no place
-/// for is turned into text or left out, and listed.
+/// html is one self-contained page, markdown is to be read, json is one object with all
+/// messages. The name of an agent writes the files that the session was imported from,
+/// byte for byte. v1 are the JSON lines that older programs read; what has no place there
+/// becomes text or is omitted, and is listed.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ExportArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
 
-    /// What to write
+    /// The format
     #[arg(long, value_name = "FORMAT")]
     to: Format,
 
@@ -51,7 +53,7 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 
     /// Remove keys, tokens, passwords and private keys, and list what was removed; the
-    /// session itself stays as it is
+    /// session itself is not changed
     #[arg(long)]
     redact: bool,
 }
@@ -87,29 +89,31 @@ impl Format {
     }
 }
 
-/// A session on its way out.
+/// A session that is being exported.
 pub(super) struct Export<'a> {
     pub(super) store: &'a Store,
     pub(super) reader: &'a SessionReader,
-    /// Where secrets are to be removed.
+    /// Set if secrets are to be removed.
     redactor: Option<Redactor>,
 }
 
 impl Export<'_> {
-    /// Reads a message as it goes out, and whether all of it could be read; where only a
-    /// part of it is lost, the rest is written.
-    pub(super) fn message(&mut self, record: &RecordRef<'_>) -> (Option<Message>, bool) {
-        let read = record.message();
-        let whole = read.is_ok();
-        let mut message = read.or_else(|_| record.stored_message()).ok().flatten();
-        if let (Some(redactor), Some(message)) = (&mut self.redactor, &mut message) {
-            redactor.at(record.seq());
-            redactor.redact_message(message);
+    /// Removes the secrets from an item, if that is wanted.
+    pub(super) fn redacted(&mut self, mut item: Item) -> Item {
+        if let Some(redactor) = &mut self.redactor {
+            redactor.at(item.seq());
+            redact_item(redactor, &mut item);
         }
-        (message, whole)
+        item
     }
 
-    /// Returns a text as it goes out.
+    /// Says how much could not be read.
+    pub(super) fn losses(&self, places: u64) -> Vec<String> {
+        let loss = || format!("{} could not be read completely", count(places, "place"));
+        (places > 0).then(loss).into_iter().collect()
+    }
+
+    /// Returns a text, without its secrets if that is wanted.
     pub(super) fn text(&mut self, text: &str) -> String {
         match &mut self.redactor {
             Some(redactor) => redactor.redact(text).into_owned(),
@@ -117,7 +121,7 @@ impl Export<'_> {
         }
     }
 
-    /// Reads what is known of the session, as it goes out.
+    /// Reads what is known of the session, without secrets if that is wanted.
     pub(super) fn info(&mut self) -> Result<SessionInfo> {
         let mut info = self.reader.info()?;
         let Some(redactor) = &mut self.redactor else {
@@ -152,7 +156,96 @@ impl Export<'_> {
     }
 }
 
-/// Returns what a session is called: its title, else how it begins.
+/// Removes the secrets from all texts of an item.
+fn redact_item(redactor: &mut Redactor, item: &mut Item) {
+    match item {
+        Item::Prompt(item) => {
+            redact_string(redactor, &mut item.text);
+            redact_blocks(redactor, &mut item.attachments);
+        }
+        Item::Injected(item) => {
+            redact_string(redactor, &mut item.text);
+            redact_blocks(redactor, &mut item.attachments);
+        }
+        Item::Reply(item) => redact_strings(redactor, &mut item.model),
+        Item::Answer(item) => redact_string(redactor, &mut item.text),
+        Item::Thinking(item) => redact_string(redactor, &mut item.text),
+        Item::ToolCall(item) => {
+            redact_text(redactor, &mut item.name);
+            redact_json(redactor, &mut item.arguments);
+            if let Some(result) = &mut item.result {
+                redact_result(redactor, result);
+            }
+        }
+        Item::ToolResult(item) => {
+            if let Some(name) = &mut item.name {
+                redact_text(redactor, name);
+            }
+            redact_result(redactor, &mut item.result);
+        }
+        Item::Attachment(item) => redact_blocks(redactor, std::slice::from_mut(&mut item.block)),
+        Item::Compaction(item) => {
+            if let Some(stored) = &mut item.stored {
+                redact_text(redactor, &mut stored.summary);
+            }
+        }
+        Item::Note(item) => {
+            for change in &mut item.changes {
+                match change {
+                    NoteChange::Title(text) | NoteChange::Agent(text) | NoteChange::Model(text) => {
+                        redact_strings(redactor, text);
+                    }
+                    NoteChange::Tags(tags) => redact_strings(redactor, tags),
+                    _ => {}
+                }
+            }
+        }
+        Item::Other(item) => redact_string(redactor, &mut item.kind),
+        _ => {}
+    }
+}
+
+fn redact_string(redactor: &mut Redactor, text: &mut String) {
+    if let Cow::Owned(redacted) = redactor.redact(text) {
+        *text = redacted;
+    }
+}
+
+fn redact_strings<'t>(redactor: &mut Redactor, texts: impl IntoIterator<Item = &'t mut String>) {
+    texts
+        .into_iter()
+        .for_each(|text| redact_string(redactor, text));
+}
+
+fn redact_text(redactor: &mut Redactor, text: &mut Text) {
+    if let Cow::Owned(redacted) = redactor.redact(text) {
+        *text = redacted.into();
+    }
+}
+
+fn redact_json(redactor: &mut Redactor, json: &mut Json) {
+    if let Some(redacted) = redactor.redact_json(json) {
+        *json = redacted;
+    }
+}
+
+/// Removes the secrets from a result, whose record is another one than its call's.
+fn redact_result(redactor: &mut Redactor, result: &mut ToolOutcome) {
+    redactor.at(result.seq);
+    redact_json(redactor, &mut result.output);
+}
+
+fn redact_blocks(redactor: &mut Redactor, blocks: &mut [Block]) {
+    for block in blocks {
+        let mut message = Message::new(Role::User, [block.clone()]);
+        redactor.redact_message(&mut message);
+        if let Some(redacted) = message.blocks.pop() {
+            *block = redacted;
+        }
+    }
+}
+
+/// Returns the name of a session: its title, else how it begins.
 pub(super) fn title_of(info: &SessionInfo) -> Option<String> {
     info.title.clone().or_else(|| info.begins.clone())
 }
@@ -162,7 +255,7 @@ pub(super) fn text_of(json: &Json) -> Option<Text> {
     serde_json::from_str(json.as_str()).ok()
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ExportArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let reader = store.read_session(&id)?;
@@ -176,16 +269,16 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         let mut out = BufWriter::new(io::stdout().lock());
         let losses = write(args.to, &mut export, &mut out)?;
         out.flush().map_err(|error| unwritable(&error))?;
-        tell(&losses, ui);
+        report(&losses, ui);
         if let Some(removed) = removed(args.to, &export)? {
-            removed.tell(ui);
+            removed.report(ui);
         }
         return Ok(Answer::Done);
     };
     let (losses, bytes) = write_file(args.to, &mut export, path)?;
     let removed = removed(args.to, &export)?;
     if ui.json() {
-        let mut told = json!({
+        let mut report = json!({
             "session": id,
             "to": args.to.as_str(),
             "file": path_json(path),
@@ -193,26 +286,26 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
             "losses": losses.iter().map(|loss| Value::from(loss.as_str())).collect::<Vec<_>>(),
         });
         if let Some(removed) = removed {
-            told["removed"] = removed.to_json();
+            report["removed"] = removed.to_json();
         }
-        ui.print_json(&told)?;
+        ui.print_json(&report)?;
         return Ok(Answer::Done);
     }
     let shown = path.to_string_lossy();
     ui.print_line(&format!(
-        "{} written to {shown} ({})",
+        "exported {} to {shown} ({})",
         short(&id),
         size(bytes)
     ))?;
-    tell(&losses, ui);
+    report(&losses, ui);
     if let Some(removed) = removed {
-        removed.tell(ui);
+        removed.report(ui);
     }
     ui.status(&format!("to reverse: rm {}", argument(&shown)));
     Ok(Answer::Done)
 }
 
-/// Returns what was removed; `None` where nothing was to be.
+/// Returns what was removed; `None` without `--redact`.
 fn removed(format: Format, export: &Export<'_>) -> Result<Option<Removed>> {
     let Some(redactor) = &export.redactor else {
         return Ok(None);
@@ -240,8 +333,7 @@ fn write(format: Format, export: &mut Export<'_>, out: &mut dyn Write) -> Result
                 }
                 None => reader.write_json(out)?,
             };
-            let told = || format!("{} could not be read", count(skipped, "place"));
-            Ok((skipped > 0).then(told).into_iter().collect())
+            Ok(export.losses(skipped))
         }
         Format::V1 => {
             let reader = export.reader;
@@ -259,10 +351,10 @@ fn write(format: Format, export: &mut Export<'_>, out: &mut dyn Write) -> Result
         agent => match &mut export.redactor {
             Some(redactor) => {
                 let mut out = JsonRedactor::lines(out, redactor);
-                let told =
+                let notes =
                     source::write(export.store, export.reader, agent.as_str(), true, &mut out)?;
                 out.finish().map_err(|error| unwritable(&error))?;
-                Ok(told)
+                Ok(notes)
             }
             None => source::write(export.store, export.reader, agent.as_str(), false, out),
         },
@@ -275,11 +367,9 @@ fn write_file(format: Format, export: &mut Export<'_>, path: &Path) -> Result<(V
     let file = File::create_new(path).map_err(|error| {
         let error_text = failed(&error);
         match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                CommandError::invalid("this file exists; it is not replaced")
-                    .at_path(path)
-                    .hint("name another file, or remove this one first")
-            }
+            io::ErrorKind::AlreadyExists => CommandError::invalid("the file exists already")
+                .at_path(path)
+                .hint("choose another name, or remove the file first"),
             _ => error_text,
         }
     })?;
@@ -298,13 +388,13 @@ fn write_file(format: Format, export: &mut Export<'_>, path: &Path) -> Result<(V
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "half an export that this command made itself"
+    reason = "part of an export that this command made itself"
 )]
 fn remove(path: &Path) {
     std::fs::remove_file(path).ok();
 }
 
-fn tell(losses: &[String], ui: &Ui) {
+fn report(losses: &[String], ui: &Ui) {
     for loss in losses {
         ui.status(&format!("note: {loss}"));
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use backtrail::ForkOptions;
 use serde_json::json;
 
-use super::here::Here;
+use super::workspace::WorkspaceArgs;
 use super::{Answer, Point, require_store, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
@@ -21,7 +21,7 @@ use into::Into;
 /// a new directory of its own, with the files as they were at that point, ready for
 /// another agent.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ForkArgs {
     /// A session, and the last record that both shall have in common, as REF:SEQ;
     /// without SEQ, that is its last one. With --into also a checkpoint's or
     /// record's id, a label, last or last~N
@@ -42,10 +42,10 @@ pub(crate) struct Args {
     dry_run: bool,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ForkArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     if let Some(dir) = &args.into {
         return Into::new(args, dir, ui).run(global);
     }
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
 }
 
 /// Forks the conversation alone.
-fn conversation(args: &Args, point: &Point, global: &Global, ui: &Ui) -> Result<Answer> {
+fn conversation(args: &ForkArgs, point: &Point, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let parent = point.resolve(&store)?;
     let mut options = ForkOptions::new();

@@ -22,7 +22,7 @@ use crate::when;
 /// The checkpoints stay in the log, without their files. Labelled checkpoints and the latest of
 /// each session and workspace always keep their files. Other commands can run meanwhile.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GcArgs {
     /// Drop the files of checkpoints older than this: 30d, 12h, 2w
     #[arg(long, value_name = "AGE", value_parser = read_age)]
     older_than: Option<Duration>,
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &GcArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let mut options = GcOptions::new().dry_run(args.dry_run);
     if let Some(age) = args.older_than {

@@ -14,7 +14,7 @@ use crate::verbs::{GROUPS, MORE, suggest};
 
 /// Show help for Backtrail or for one verb
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HelpArgs {
     /// The verb to show help for
     #[arg(value_name = "VERB", num_args = 0..=2)]
     verb: Vec<String>,
@@ -24,17 +24,25 @@ pub(crate) struct Args {
     all: bool,
 }
 
-pub(crate) fn run(args: &Args, _global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &HelpArgs, _global: &Global, ui: &Ui) -> Result<Answer> {
     let mut whole = args::command();
     if args.all {
         let template = template(&whole, Shown::All);
         whole = whole.help_template(template);
     }
     whole.build();
-    let mut command = find(&whole, &args.verb)?;
-    let text = command.render_long_help();
+    find(&whole, &args.verb)?;
+    // Ask clap for exactly what `VERB --help` prints.
+    let line = ["backtrail"].into_iter().map(str::to_owned);
+    let line = line
+        .chain(args.verb.iter().cloned())
+        .chain(["--help".to_owned()]);
+    let text = match whole.try_get_matches_from(line) {
+        Err(help) => help.render().ansi().to_string(),
+        Ok(_) => String::new(),
+    };
     let mut out = ui.out();
-    writeln!(out, "{}", text.ansi().to_string().trim_end())
+    write!(out, "{text}")
         .and_then(|()| out.flush())
         .map_err(|error| unwritable(&error))?;
     Ok(Answer::Done)

@@ -31,7 +31,7 @@ use own::Own;
 ///
 /// An imported session belongs to its agent. Continuing one here creates a fork.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ImportArgs {
     /// Files and directories to import [default: the agents' usual directories]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -49,7 +49,7 @@ fn agents() -> PossibleValuesParser {
     PossibleValuesParser::new(formats().map(Format::name))
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ImportArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = match args.dry_run {
         true => open_files_store(global)?,
         false => Some(open_or_create_store(global)?),
@@ -136,7 +136,7 @@ pub(super) fn failed(error: &backtrail_formats::Error) -> CommandError {
     }
 }
 
-fn as_json(args: &Args, report: &ImportReport, own: &Own) -> Value {
+fn as_json(args: &ImportArgs, report: &ImportReport, own: &Own) -> Value {
     let error = |error: &backtrail_formats::Error| {
         let command_error = failed(error);
         json!({

@@ -25,7 +25,7 @@ use crate::ui::{Ui, unwritable};
 /// A star marks pinned sessions. Tokens after a ~ are estimated. A + marks a lower bound: some
 /// calls have no known price or under-report tokens.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ListArgs {
     /// Show forks and sub-agents on lines of their own
     #[arg(long)]
     forks: bool,
@@ -59,7 +59,7 @@ enum Sort {
     Title,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ListArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let Some(store) = open_store(global)? else {
         return nothing_yet(ui);
     };
@@ -107,7 +107,7 @@ struct Found {
     hints: Vec<String>,
 }
 
-fn find(args: &Args, store: &Store, ui: &Ui) -> Result<Found> {
+fn find(args: &ListArgs, store: &Store, ui: &Ui) -> Result<Found> {
     let mut filter = args.filters.filter(store)?;
     let here = match args.filters.scope() {
         // JSON does not depend on the current directory.
@@ -162,7 +162,7 @@ fn is_placed(row: &SessionRow) -> bool {
 }
 
 /// Reports that no session matches, and how to see more.
-fn report_no_match(args: &Args, found: &Found, ui: &Ui) {
+fn report_no_match(args: &ListArgs, found: &Found, ui: &Ui) {
     let here = if found.only_here {
         " in this workspace"
     } else {
@@ -172,12 +172,12 @@ fn report_no_match(args: &Args, found: &Found, ui: &Ui) {
     let all = count(found.ids.len() as u64, "session");
     let program = ui.program();
     ui.status(&format!(
-        "no session{here} matches {words}; all {all}: {program} list --all"
+        "no session{here} matches {words}; to see all {all}: {program} list --all"
     ));
     found.hints.iter().for_each(|hint| ui.status(hint));
 }
 
-fn print(args: &Args, mut found: Found, ui: &Ui) -> Result<Answer> {
+fn print(args: &ListArgs, mut found: Found, ui: &Ui) -> Result<Answer> {
     let empty = remove_empty(&mut found.rows);
     let (fitting, all) = (found.rows.len() as u64, found.ids.len() as u64);
     let unreadable: Vec<SessionRow> = {

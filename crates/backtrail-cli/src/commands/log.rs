@@ -13,8 +13,8 @@ pub(super) use self::rows::{Row, change, print_rows};
 use super::Answer;
 use super::cat::within;
 use super::checkpoint::checkpoint_json;
-use super::here::Here;
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
@@ -28,7 +28,7 @@ use crate::when;
 /// The newest comes first. The id at the end of a line is a point: the files as
 /// they were after it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LogArgs {
     /// Only what changed these files and directories
     #[arg(value_name = "PATHS", last = true)]
     paths: Vec<PathBuf>,
@@ -42,10 +42,10 @@ pub(crate) struct Args {
     all: bool,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let Some(workspace) = args.here.find(global, ui, Finish::ToRead)? else {
         if ui.json() {
             ui.print_json(&Value::Array(Vec::new()))?;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     print(&workspace, &lines, args, &paths, ui)
 }
 
-fn print_json(workspace: &Workspace, args: &Args, paths: &[PathBuf], ui: &Ui) -> Result<Answer> {
+fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui) -> Result<Answer> {
     let mut list = Vec::new();
     let mut damage = Damage::default();
     let mut checkpoints = workspace.checkpoints_back()?;
@@ -225,7 +225,7 @@ const DELETED: &str = "session deleted";
 fn print(
     workspace: &Workspace,
     lines: &[Line],
-    args: &Args,
+    args: &LogArgs,
     paths: &[PathBuf],
     ui: &Ui,
 ) -> Result<Answer> {

@@ -16,13 +16,13 @@ use crate::ui::{Ui, unwritable};
 ///
 /// Read it with `backtrail man | man -l -`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ManArgs {
     /// The verb
     #[arg(value_name = "VERB", num_args = 0..=2)]
     verb: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args, _global: &Global, _ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ManArgs, _global: &Global, _ui: &Ui) -> Result<Answer> {
     let mut whole = args::command();
     whole.build();
     let page = match args.verb.is_empty() {

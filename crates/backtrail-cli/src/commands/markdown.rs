@@ -1,19 +1,19 @@
-//! A session as Markdown, to be read.
+//! Writes a session as Markdown, to be read.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
-use backtrail::{
-    Block, Message, RecordKind, RecordRef, Run, SessionInfo, Spawned, Stats, ToolResult,
-    format_duration,
+use backtrail::conversation::{CompactionItem, RunItem, ToolResultItem};
+use backtrail::{Block, Item, SessionInfo, Timestamp, ToolCall, ToolOutcome};
+
+use super::conversation::changes::Changes;
+use super::conversation::{
+    self, HIDDEN_THINKING, LOST_SUMMARY, Survey, TurnSpending, compaction_words, run_words,
+    session_prices, spending_words,
 };
-
-use super::export::Export;
-use super::short;
-use super::show::changes::Changes;
+use super::export::{Export, text_of};
 use crate::error::Result;
 use crate::shell::command_line;
-use crate::text::{clean, count, grouped, medium};
+use crate::text::{clean, count, medium};
 use crate::ui::unwritable;
 use crate::when;
 
@@ -25,40 +25,25 @@ const OTHER_SHOWN: usize = 2000;
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let broken = |error: io::Error| unwritable(&error);
     let info = export.info()?;
-    let stats = export.reader.stats()?;
-    write_head(out, &info, &stats).map_err(broken)?;
-    let changes = Changes::find(export.store, export.reader, &info);
-    let mut turn = Turn::default();
-    let mut unreadable = 0;
-    let mut records = export.reader.records()?;
-    while let Some(record) = records.next()? {
-        let (message, whole) = match record.kind() {
-            RecordKind::Message => export.message(&record),
-            _ => (None, true),
-        };
-        unreadable += u64::from(!whole);
-        if message.as_ref().is_some_and(Message::is_prompt) {
-            turn.end(out, &changes, export).map_err(broken)?;
-            turn.begun = Some(record.seq());
-        }
-        turn.last = record.seq();
-        write_record(out, &record, message, &changes, export).map_err(broken)?;
+    let prices = session_prices(export.store, &info)?;
+    let survey = Survey::of(export.reader, &prices)?;
+    write_head(out, &info, &survey).map_err(broken)?;
+    let mut writer = MarkdownWriter {
+        out,
+        changes: Changes::find(export.store, export.reader, &info),
+        spending: TurnSpending::new(prices),
+    };
+    let mut conversation = export.reader.conversation()?;
+    while let Some(item) = conversation.next().transpose()? {
+        let item = export.redacted(item);
+        writer.item(&item, export).map_err(broken)?;
     }
-    turn.end(out, &changes, export).map_err(broken)?;
-    unreadable += records.damage().count();
-    Ok((unreadable > 0)
-        .then(|| {
-            format!(
-                "{} could not be read, or not whole",
-                count(unreadable, "place")
-            )
-        })
-        .into_iter()
-        .collect())
+    writer.end_turn("").map_err(broken)?;
+    Ok(export.losses(conversation.damaged()))
 }
 
-/// Writes what the session is: its title, where and when it was, and what it came to.
-fn write_head(out: &mut dyn Write, info: &SessionInfo, stats: &Stats) -> io::Result<()> {
+/// Writes what the session is: its title, where and when it was, and its numbers.
+fn write_head(out: &mut dyn Write, info: &SessionInfo, survey: &Survey) -> io::Result<()> {
     let title = super::export::title_of(info);
     let title = title.as_deref().unwrap_or("Session");
     writeln!(out, "# {}\n", one_line(title))?;
@@ -69,164 +54,172 @@ fn write_head(out: &mut dyn Write, info: &SessionInfo, stats: &Stats) -> io::Res
     let root = info.workspace_root.as_ref();
     facts.extend(root.map(|root| format!("`{}`", one_line(&root.to_string_lossy()))));
     writeln!(out, "{}\n", facts.join(" · "))?;
+    let stats = &survey.stats;
     let mut facts = vec![count(stats.turns, "turn")];
     if stats.tool_calls > 0 {
         facts.push(count(stats.tool_calls, "tool call"));
     }
-    if stats.usage.total() > 0 {
-        facts.push(format!("{} tokens", grouped(stats.usage.total())));
-    }
-    facts.extend(stats.cost_usd.map(|cost| format!("${cost:.2}")));
+    facts.extend(spending_words(&survey.spending));
     facts.extend(info.tags.iter().map(|tag| format!("#{}", one_line(tag))));
     writeln!(out, "{}", facts.join(" · "))
 }
 
-/// The turn that is being written.
-#[derive(Default)]
-struct Turn {
-    begun: Option<u64>,
-    last: u64,
+struct MarkdownWriter<'a> {
+    out: &'a mut dyn Write,
+    changes: Changes,
+    spending: TurnSpending,
 }
 
-impl Turn {
-    /// Says which files it changed, where that is known.
-    fn end(
-        &mut self,
-        out: &mut dyn Write,
-        changes: &Changes,
-        export: &mut Export<'_>,
-    ) -> io::Result<()> {
-        let Some(from) = self.begun.take() else {
-            return Ok(());
-        };
-        match changes.of_turn(from, self.last).as_str() {
-            "" => Ok(()),
-            changed => writeln!(out, "\n*{}*", one_line(&export.text(changed))),
-        }
-    }
-}
-
-fn write_record(
-    out: &mut dyn Write,
-    record: &RecordRef<'_>,
-    message: Option<Message>,
-    changes: &Changes,
-    export: &mut Export<'_>,
-) -> io::Result<()> {
-    match (record.kind(), message) {
-        (RecordKind::Message, Some(message)) => write_message(out, record, &message),
-        (RecordKind::Message, None) => {
-            writeln!(out, "\n## {} · a message that cannot be read", record.seq())
-        }
-        (RecordKind::Compaction, _) => write_compaction(out, record, export),
-        (RecordKind::Run, _) => match record.run() {
-            Ok(Some(run)) => write_run(out, record, &run, changes, export),
+impl MarkdownWriter<'_> {
+    fn item(&mut self, item: &Item, export: &mut Export<'_>) -> io::Result<()> {
+        match item {
+            Item::Gap(gap) => self.remark(&gap.to_string()),
+            Item::Prompt(prompt) => {
+                self.heading(prompt.seq, "user", prompt.at)?;
+                self.text(&prompt.text)?;
+                self.blocks(&prompt.attachments)
+            }
+            Item::Injected(message) => {
+                let name = conversation::injected_name(&message.role);
+                self.heading(message.seq, &name, message.at)?;
+                self.text(&message.text)?;
+                self.blocks(&message.attachments)
+            }
+            Item::Reply(reply) => self.heading(reply.seq, "assistant", reply.at),
+            Item::Answer(answer) => self.text(&answer.text),
+            Item::Thinking(thinking) => self.thinking(&thinking.text),
+            Item::ToolCall(call) => self.call(call),
+            Item::ToolResult(result) => self.result(result),
+            Item::Attachment(attachment) => self.block(&attachment.block),
+            Item::Spending(spending) => {
+                self.spending.add(spending);
+                Ok(())
+            }
+            Item::TurnEnd(turn) => {
+                let changed = self.changes.of_turn(turn.first, turn.last);
+                self.end_turn(&export.text(&changed))
+            }
+            Item::Compaction(compaction) => self.compaction(compaction),
+            Item::Run(run) => self.run(run, export),
+            Item::Note(note) => self.remark(&conversation::note_words(&note.changes)),
+            Item::Spawned(spawned) => self.remark(&conversation::spawned_words(spawned)),
+            Item::Fork(fork) => self.remark(&conversation::fork_words(fork)),
+            Item::Damage(damage) => self.remark(&conversation::damage_words(damage)),
+            Item::Unreadable(record) => self.remark(&conversation::unreadable_words(record)),
+            Item::Other(other) => self.remark(&conversation::other_words(other.seq, &other.kind)),
             _ => Ok(()),
-        },
-        (RecordKind::Spawned, _) => {
-            let Ok(spawned) = serde_json::from_slice::<Spawned>(record.bytes()) else {
-                return Ok(());
-            };
-            let id = short(&spawned.session_id);
-            writeln!(out, "\n*a sub-agent began session `{id}`*")
         }
-        _ => Ok(()),
     }
-}
 
-fn write_run(
-    out: &mut dyn Write,
-    record: &RecordRef<'_>,
-    run: &Run,
-    changes: &Changes,
-    export: &mut Export<'_>,
-) -> io::Result<()> {
-    let words = match (run.exit_code, run.signal) {
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("ended by signal {signal}"),
-        (None, None) => "how it ended is not known".to_owned(),
-    };
-    let took = format_duration(Duration::from_millis(run.duration_ms));
-    writeln!(out, "\n## {} · run · {words}, {took}\n", record.seq())?;
-    fence(out, "sh", &export.text(&command_line(&run.argv)))?;
-    match changes.of_run(run.after).as_str() {
-        "" => Ok(()),
-        changed => writeln!(out, "\n*{}*", one_line(&export.text(changed))),
+    fn heading(&mut self, seq: u64, name: &str, at: Option<Timestamp>) -> io::Result<()> {
+        let at = at.map_or_else(String::new, |at| format!(" · {}", when::full(at)));
+        writeln!(self.out, "\n## {seq} · {}{at}", one_line(name))
     }
-}
 
-fn write_message(out: &mut dyn Write, record: &RecordRef<'_>, message: &Message) -> io::Result<()> {
-    let at = record
-        .at()
-        .map_or_else(String::new, |at| format!(" · {}", when::full(at)));
-    let role = one_line(message.role.as_str());
-    writeln!(out, "\n## {} · {role}{at}\n", record.seq())?;
-    for (n, block) in message.blocks.iter().enumerate() {
-        if n > 0 {
-            writeln!(out)?;
+    /// Writes a line that is not of the conversation.
+    fn remark(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "\n*{}*", one_line(text))
+    }
+
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        match text.trim_end() {
+            "" => Ok(()),
+            text => writeln!(self.out, "\n{}", clean(text)),
         }
-        write_block(out, block)?;
     }
-    Ok(())
-}
 
-fn write_block(out: &mut dyn Write, block: &Block) -> io::Result<()> {
-    match block {
-        Block::Text(block) => writeln!(out, "{}", clean(block.text.trim_end())),
-        Block::Thinking(block) => {
-            if block.thinking.trim().is_empty() {
-                return writeln!(out, "*thinking, not shown by its provider*");
+    fn thinking(&mut self, text: &str) -> io::Result<()> {
+        if text.trim().is_empty() {
+            return self.remark(HIDDEN_THINKING);
+        }
+        writeln!(self.out, "\n> *thinking*\n>")?;
+        for line in clean(text).trim_end().lines() {
+            writeln!(self.out, "> {line}")?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &ToolCall) -> io::Result<()> {
+        writeln!(self.out, "\n**{}**\n", one_line(&call.name))?;
+        fence(self.out, "json", call.arguments.as_str())?;
+        match &call.result {
+            Some(result) => self.outcome(result, call.success != Some(false)),
+            None => self.remark("no result"),
+        }
+    }
+
+    fn result(&mut self, item: &ToolResultItem) -> io::Result<()> {
+        let name = item.name.as_deref().unwrap_or("tool");
+        writeln!(self.out, "\n**{}**", one_line(name))?;
+        self.outcome(&item.result, item.success)
+    }
+
+    fn outcome(&mut self, result: &ToolOutcome, success: bool) -> io::Result<()> {
+        self.remark(if success { "result" } else { "failed" })?;
+        writeln!(self.out)?;
+        match text_of(&result.output) {
+            Some(text) => fence(self.out, "text", &text),
+            None => fence(self.out, "json", result.output.as_str()),
+        }
+    }
+
+    fn blocks(&mut self, blocks: &[Block]) -> io::Result<()> {
+        blocks.iter().try_for_each(|block| self.block(block))
+    }
+
+    fn block(&mut self, block: &Block) -> io::Result<()> {
+        match block {
+            Block::Text(block) => self.text(&block.text),
+            Block::Thinking(block) => self.thinking(&block.thinking),
+            Block::Media(media) => self.remark(&medium(media)),
+            Block::Other(json) => {
+                let shown: String = json.as_str().chars().take(OTHER_SHOWN).collect();
+                let is_cut = shown.len() < json.as_str().len();
+                writeln!(self.out)?;
+                fence(
+                    self.out,
+                    "json",
+                    &format!("{shown}{}", if is_cut { "…" } else { "" }),
+                )
             }
-            writeln!(out, "> *thinking*\n>")?;
-            for line in clean(&block.thinking).trim_end().lines() {
-                writeln!(out, "> {line}")?;
+            _ => Ok(()),
+        }
+    }
+
+    fn run(&mut self, item: &RunItem, export: &mut Export<'_>) -> io::Result<()> {
+        let Some(run) = &item.run else {
+            return self.remark(&format!("run {} cannot be read", item.seq));
+        };
+        let words = run_words(run);
+        writeln!(self.out, "\n## {} · run · {words}\n", item.seq)?;
+        fence(self.out, "sh", &export.text(&command_line(&run.argv)))?;
+        match self.changes.of_run(run.after).as_str() {
+            "" => Ok(()),
+            changed => self.remark(&export.text(changed)),
+        }
+    }
+
+    fn compaction(&mut self, item: &CompactionItem) -> io::Result<()> {
+        self.end_turn("")?;
+        self.heading(item.seq, "compaction", item.at)?;
+        match &item.stored {
+            Some(stored) => {
+                self.remark(&compaction_words(stored))?;
+                self.text(&stored.summary)
             }
-            Ok(())
+            None => self.remark(LOST_SUMMARY),
         }
-        Block::ToolUse(call) => {
-            writeln!(out, "**{}**\n", one_line(&call.name))?;
-            fence(out, "json", call.input.as_str())
-        }
-        Block::ToolResult(result) => write_result(out, result),
-        Block::Media(media) => {
-            writeln!(out, "*{}*", medium(media))
-        }
-        Block::Other(json) => {
-            let shown: String = json.as_str().chars().take(OTHER_SHOWN).collect();
-            let rest = if shown.len() < json.as_str().len() {
-                "…"
-            } else {
-                ""
-            };
-            fence(out, "json", &format!("{shown}{rest}"))
-        }
-        _ => Ok(()),
     }
-}
 
-fn write_result(out: &mut dyn Write, result: &ToolResult) -> io::Result<()> {
-    let name = result.tool_name.as_deref().unwrap_or("tool");
-    let failed = if result.is_error { " failed" } else { "" };
-    writeln!(out, "**{}**{failed}\n", one_line(name))?;
-    match result.output_text() {
-        Some(text) => fence(out, "text", &text),
-        None => fence(out, "json", result.output.as_str()),
-    }
-}
-
-fn write_compaction(
-    out: &mut dyn Write,
-    record: &RecordRef<'_>,
-    export: &mut Export<'_>,
-) -> io::Result<()> {
-    writeln!(out, "\n## {} · compaction\n", record.seq())?;
-    match record.compaction() {
-        Ok(Some(stored)) => {
-            let covered = count(stored.removed_message_count, "message");
-            writeln!(out, "*in place of {covered}, the model is told:*\n")?;
-            writeln!(out, "{}", clean(export.text(&stored.summary).trim_end()))
+    /// Writes what a turn changed and what it spent.
+    fn end_turn(&mut self, changed: &str) -> io::Result<()> {
+        let mut words = Vec::new();
+        words.extend((!changed.is_empty()).then(|| changed.to_owned()));
+        words.extend(self.spending.take());
+        match words.is_empty() {
+            true => Ok(()),
+            false => self.remark(&words.join(" · ")),
         }
-        _ => writeln!(out, "*a summary that cannot be read*"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::ui::Ui;
 
 /// Pin a session to the top of the list
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PinArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     off: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &PinArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     let before = store.read_session(&id)?.info()?.pinned;

@@ -14,13 +14,13 @@ use crate::ui::Ui;
 /// Both are derived from the sessions and may be deleted at any time. Programs that are
 /// reading the old ones are not disturbed. Damaged ones are rebuilt automatically.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RebuildArgs {
     /// Index only what is new (every query does this first)
     #[arg(long)]
     new: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RebuildArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let done = derived::ask(&store, ui, "reading sessions:", |index| match args.new {
         true => index.catch_up(),

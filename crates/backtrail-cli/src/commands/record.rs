@@ -9,7 +9,7 @@ use backtrail::{
 };
 use serde_json::json;
 
-use super::here::{joined_session, too_wide};
+use super::workspace::{joined_session, too_wide};
 use super::{
     Answer, locked_hint, open_or_create_store, open_to_write, require_files_store, resolve, short,
 };
@@ -29,7 +29,7 @@ use crate::ui::Ui;
 /// files. Each line is answered on stdout once it is durable:
 /// {"ok":true,"line":1,"session":"…","seq":1}, or a checkpoint's id in place of seq.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RecordArgs {
     /// Continue this session instead of a new one [default: $BACKTRAIL_SESSION, if set]
     #[arg(long, value_name = "REF")]
     session: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     text: Option<String>,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RecordArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let durability = args.durability.as_deref().map(str::parse).transpose()?;
     let store = match args.session.as_ref().or(args.spawned_by.as_ref()) {
         Some(_) => require_files_store(global)?,
@@ -94,7 +94,12 @@ struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    fn new(store: Store, args: &Args, durability: Option<Durability>, ui: &'a Ui) -> Result<Self> {
+    fn new(
+        store: Store,
+        args: &RecordArgs,
+        durability: Option<Durability>,
+        ui: &'a Ui,
+    ) -> Result<Self> {
         let mut recorder = Self {
             ui,
             durability,

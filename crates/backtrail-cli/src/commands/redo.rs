@@ -3,8 +3,8 @@
 use backtrail::Verb;
 
 use super::Answer;
-use super::here::Here;
 use super::moves::{How, Stepping, What};
+use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
@@ -14,7 +14,7 @@ use crate::ui::Ui;
 /// Without REF it is that of this workspace. A new turn, run or move ends this,
 /// and so does anything that was said since in a conversation that it would move.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RedoArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: Option<String>,
@@ -26,10 +26,10 @@ pub(crate) struct Args {
     how: How,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RedoArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let stepping = Stepping {
         verb: Verb::Redo,
         reference: args.reference.as_deref(),

@@ -22,7 +22,7 @@ use crate::ui::{DIM, Ui, unwritable};
 /// not: `relink OLD NEW` gives the checkpoints and sessions of OLD to NEW. Without OLD it lists
 /// the directories that are gone. Swap the arguments to undo it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RelinkArgs {
     /// The old directory
     old: Option<PathBuf>,
     /// The new directory [default: the workspace around the current directory]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RelinkArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = open_files_store(global)?;
     let Some(old) = &args.old else {
         return list(store.as_ref(), ui);

@@ -20,7 +20,7 @@ use crate::ui::{Ui, unwritable};
 /// Without one: damaged saved files of all workspaces are saved again if a workspace still has
 /// the same content, and those that are lost are named. Exits 1 if something is lost.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RepairArgs {
     /// A session: its id, the first 4 or more characters of it, or latest [default: the saved
     /// files]
     #[arg(value_name = "REF")]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     give_up: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RepairArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let Some(reference) = &args.reference else {
         return repair_files(args, global, ui);
     };
@@ -164,7 +164,7 @@ impl SessionRepair {
 }
 
 /// Repairs the saved files of all workspaces.
-fn repair_files(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+fn repair_files(args: &RepairArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_files_store(global)?;
     let repair = match args.give_up {
         true => store.give_up_lost_snapshots()?,

@@ -6,9 +6,9 @@ use backtrail::{Point, Rewind};
 
 use super::Answer;
 use super::cat::within;
-use super::here::Here;
 use super::moves::{Asked, Doing, How, InParts};
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::shell::{arguments, quote};
@@ -20,7 +20,7 @@ use crate::ui::Ui;
 /// back, and what was not there then goes. Nothing is lost: undo brings back
 /// what is there now.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RestoreArgs {
     /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
     #[arg(value_name = "POINT")]
     point: Point,
@@ -37,10 +37,10 @@ pub(crate) struct Args {
     how: How,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     if args.patch {
         InParts::can_ask(ui)?;
     }
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
 }
 
-impl Args {
+impl RestoreArgs {
     /// Writes the command as it is typed to do it in earnest.
     fn line(&self) -> String {
         let paths = self.paths.iter().map(|path| path.to_string_lossy());

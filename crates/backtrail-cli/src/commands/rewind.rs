@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 
 use super::cat::within;
-use super::here::Here;
 use super::moves::{Alone, Asked, Doing, How, InParts, What, no_files, workspace_of};
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use super::{Answer, open_store, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
@@ -26,7 +26,7 @@ use crate::ui::Ui;
 ///
 /// Without a point it lists the last turns and runs, and asks which.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RewindArgs {
     /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
     #[arg(value_name = "POINT")]
     point: Option<Point>,
@@ -47,10 +47,10 @@ pub(crate) struct Args {
     how: How,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RewindArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     match (args.patch, &args.point) {
         (true, _) => InParts::can_ask(ui)?,
         (false, Some(point)) if !args.paths.is_empty() => return Err(args.no_paths(point, ui)),
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     }
 }
 
-impl Args {
+impl RewindArgs {
     /// Takes the conversation alone back to a record of a session that is named,
     /// wherever that works.
     fn conversation(&self, reference: &str, seq: u64, global: &Global, ui: &Ui) -> Result<Answer> {
@@ -221,7 +221,7 @@ impl Args {
             let text = point.to_string();
             if text.contains(':') {
                 let what = format!("{} is no record of a session", quote(&text));
-                let way = "write it as REF:SEQ, where SEQ is the number of a record";
+                let way = "must be REF:SEQ, where SEQ is the number of a record";
                 return Ok(CommandError::invalid(what).hint(way));
             }
         }

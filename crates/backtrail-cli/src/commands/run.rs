@@ -19,8 +19,8 @@ pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
 use self::messages::{NotClosed, Suggestions};
 use super::checkpoint::too_much;
-use super::here::{Here, RUN_VARIABLE, SESSION_VARIABLE, joined_session, run_around};
 use super::recovery::Finish;
+use super::workspace::{RUN_VARIABLE, SESSION_VARIABLE, WorkspaceArgs, joined_session, run_around};
 use super::{Answer, open_or_create_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
@@ -37,7 +37,7 @@ use crate::ui::Ui;
 /// The exit code is the command's: 128+n after signal n, 126 if it cannot be executed, 127
 /// if it is not found. 125 means that Backtrail itself failed, before or after the command.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// Give the session a title [default: the command]
     #[arg(long)]
     title: Option<String>,
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     yes: bool,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 
     /// The command, with its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
@@ -71,7 +71,7 @@ pub(crate) struct Args {
 }
 
 /// Runs the command. Failures are reported here: the exit code belongs to the command.
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RunArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let code = Running::new(args, global, ui)
         .run()
         .unwrap_or_else(|not_run| {
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
 }
 
 struct Running<'a> {
-    args: &'a Args,
+    args: &'a RunArgs,
     global: &'a Global,
     ui: &'a Ui,
     /// The command as typed.
@@ -130,7 +130,7 @@ struct Finished {
 }
 
 impl<'a> Running<'a> {
-    fn new(args: &'a Args, global: &'a Global, ui: &'a Ui) -> Self {
+    fn new(args: &'a RunArgs, global: &'a Global, ui: &'a Ui) -> Self {
         Self {
             args,
             global,

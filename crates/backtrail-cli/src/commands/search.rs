@@ -31,7 +31,7 @@ use crate::when;
 /// foo finds fooBar, foo_bar and src/foo.rs, but fooBar matches only that exact spelling.
 /// Exits 1 if nothing is found.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SearchArgs {
     /// The words to search for
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
@@ -94,7 +94,7 @@ enum Sort {
     Newest,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &SearchArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let query = query(args, &store)?;
     let found = derived::ask(&store, ui, "indexing sessions:", |index| {
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
 }
 
 /// Returns the query of the arguments.
-fn query(args: &Args, store: &Store) -> Result<SearchQuery> {
+fn query(args: &SearchArgs, store: &Store) -> Result<SearchQuery> {
     let words = args.words.join(" ");
     if words.trim().is_empty() {
         return Err(CommandError::invalid("nothing to search for")
@@ -145,7 +145,7 @@ fn query(args: &Args, store: &Store) -> Result<SearchQuery> {
     Ok(query)
 }
 
-impl Args {
+impl SearchArgs {
     /// Returns the filters as they are typed.
     fn filter_words(&self) -> String {
         let roles = self
@@ -171,7 +171,11 @@ struct Found {
 }
 
 impl Found {
-    fn find(args: &Args, query: &SearchQuery, index: &Index) -> backtrail_index::Result<Self> {
+    fn find(
+        args: &SearchArgs,
+        query: &SearchQuery,
+        index: &Index,
+    ) -> backtrail_index::Result<Self> {
         let answer = index.search(query)?;
         let mut sessions = HashMap::new();
         for hit in &answer.hits {

@@ -1,50 +1,45 @@
-//! `backtrail show`: the conversation as one would like to read it.
+//! `backtrail show`: the conversation, to be read.
 
-pub(super) mod changes;
 mod data;
 mod follow;
 mod glyphs;
 mod head;
 mod markdown;
-mod notes;
 mod sheet;
-mod spent;
 mod table;
-mod tell;
 pub(super) mod tools;
 mod turns;
+mod writer;
 
 use std::io::{self, IsTerminal, Write};
+use std::ops::RangeInclusive;
 
-use backtrail::{DamageReport, RecordRef, SessionInfo, SessionReader, Store, TrailRecords};
-use backtrail_index::Prices;
+use backtrail::{DamageReport, RecordKind, RecordRef, SessionInfo, SessionReader, Store};
 use serde_json::{Value, json};
 
-use self::changes::Changes;
 use self::data::{compaction_json, run_json, write_json};
-use self::notes::Known;
 use self::sheet::Sheet;
-use self::spent::Ledger;
-use self::tell::{Manner, Teller};
-use self::turns::{Selection, Survey, Turns};
+use self::turns::{Selection, Turns};
+use self::writer::{ShowOptions, ShowWriter};
+use super::conversation::changes::Changes;
+use super::conversation::{Survey, session_prices};
 use super::diff::styled;
 use super::list::info_json;
 use super::{Answer, relative, report_gaps, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::pager::Paged;
-use crate::settings::Settings;
 use crate::text::{count, size, visible};
 use crate::ui::{Ui, unwritable};
 
-/// Show what was said and done in a session
+/// Show the conversation of a session
 ///
-/// Calls of tools are folded to a line with their result, and thoughts to their first
-/// line. On a terminal it goes through a pager.
+/// Tool calls are folded to one line with their result, and thoughts to their first line.
+/// On a terminal the output goes through a pager.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ShowArgs {
     /// A session: its id, the first 4 or more characters of it, or latest; with :SEQ the
-    /// turn that holds that record
+    /// turn with that record
     #[arg(value_name = "REF")]
     reference: String,
 
@@ -53,29 +48,29 @@ pub(crate) struct Args {
     #[arg(conflicts_with = "follow")]
     turn: Option<Turns>,
 
-    /// Go on as the session grows, until Ctrl-C
+    /// Continue as the session grows, until Ctrl-C
     #[arg(long, short)]
     follow: bool,
 
-    /// Show the output of tools and thoughts whole
+    /// Show thoughts and the output of tools in full
     #[arg(long)]
     full: bool,
 
-    /// Print the records as they are on disk, a JSON object a line
+    /// Print the records as they are on disk, one JSON object per line
     #[arg(long, conflicts_with_all = ["follow", "full"])]
     raw: bool,
 
-    /// Where REF:SEQ was taken back: the trail that it stands in
+    /// If REF:SEQ was undone: the trail that it is in
     #[arg(long, value_name = "NUMBER", hide = true)]
     trail: Option<u32>,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ShowArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let (reference, seq) = args.place();
     if seq.is_some() && (args.turn.is_some() || args.follow) {
-        let what = "a record was named, and with it its turn";
-        return Err(CommandError::invalid(what).hint("leave out :SEQ, --turn or --follow"));
+        let what = ":SEQ selects a turn already";
+        return Err(CommandError::invalid(what).hint("omit :SEQ, --turn or --follow"));
     }
     let id = resolve(&store, reference)?;
     let reader = store.read_session(&id)?;
@@ -84,7 +79,6 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
         store: &store,
         reader: &reader,
         full: args.full,
-        prices: Prices::with_own(Settings::read(store.root())?.prices.value),
     };
     match (args.follow, ui.json()) {
         (true, true) => view.follow_json()?,
@@ -102,7 +96,7 @@ pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-impl Args {
+impl ShowArgs {
     /// Splits `REF:SEQ`.
     fn place(&self) -> (&str, Option<u64>) {
         let split = self.reference.rsplit_once(':');
@@ -113,13 +107,13 @@ impl Args {
     }
 }
 
-/// What is shown of a session.
+/// Which records of a session are shown.
 enum Shown {
     All,
     /// Some turns of the line.
     Turns(Selection),
-    /// A turn that was taken back, in one of the session's trails.
-    TakenBack(u32, Selection),
+    /// An undone turn: its trail, the record that was asked for, and the turn's records.
+    Undone(u32, u64, RangeInclusive<u64>),
 }
 
 struct Part {
@@ -129,31 +123,26 @@ struct Part {
     wanted: Option<u64>,
 }
 
-/// What a look at the records finds.
-enum Found<'a> {
-    Record(&'a RecordRef<'a>),
-    /// So many places before this record that cannot be read.
-    Damage(u64, u64),
-}
-
 struct View<'a> {
     ui: &'a Ui,
     store: &'a Store,
     reader: &'a SessionReader,
     full: bool,
-    prices: Prices,
 }
 
 impl View<'_> {
-    /// Finds out what shall be shown.
-    fn part(&self, args: &Args, seq: Option<u64>, info: &SessionInfo) -> Result<Part> {
+    /// Decides what is shown.
+    fn part(&self, args: &ShowArgs, seq: Option<u64>, info: &SessionInfo) -> Result<Part> {
         let is_text = !args.raw && !self.ui.json();
         let survey = match is_text || args.turn.is_some() || seq.is_some() {
-            true => Some(Survey::of(self.reader, info, self.prices.clone())?),
+            true => {
+                let prices = session_prices(self.store, info)?;
+                Some(Survey::of(self.reader, &prices)?)
+            }
             false => None,
         };
         let shown = match (&survey, &args.turn, seq) {
-            (Some(survey), Some(turns), _) => Shown::Turns(survey.records(turns)?),
+            (Some(survey), Some(turns), _) => Shown::Turns(survey.select(turns)?),
             (Some(survey), None, Some(seq)) => self.around(survey, seq, args.trail, info)?,
             _ => Shown::All,
         };
@@ -164,8 +153,8 @@ impl View<'_> {
         })
     }
 
-    /// Finds the turn that a record is of: on the line, else on a branch that was taken
-    /// back, the newest first.
+    /// Finds the turn that a record is in: on the line, else on an undone branch, the
+    /// newest first.
     fn around(
         &self,
         survey: &Survey,
@@ -188,8 +177,8 @@ impl View<'_> {
         };
         for trail in trails {
             if matches!(self.reader.trail_record(trail, seq, 0), Ok(Some(_))) {
-                let records = self.reader.trail_records(trail, 0)?;
-                return Ok(Shown::TakenBack(trail, turn_in(records, seq)?));
+                let records = self.reader.turn_records_in_trail(trail, seq)?;
+                return Ok(Shown::Undone(trail, seq, records));
             }
         }
         let id = short(&info.id);
@@ -199,46 +188,37 @@ impl View<'_> {
             .hint(format!("see all of it: {} show {id}", self.ui.program())))
     }
 
-    /// Gives every record that shall be shown to `tell`, and where places were damaged;
-    /// returns the damage and how long an unfinished end is.
-    fn each(
+    /// Gives every record that is shown to `each`; returns the damage and the length of
+    /// an unfinished end.
+    fn records(
         &self,
         shown: &Shown,
-        mut tell: impl FnMut(Found<'_>) -> io::Result<()>,
+        mut each: impl FnMut(&RecordRef<'_>) -> io::Result<()>,
     ) -> Result<(DamageReport, u64)> {
         let broken = |error: io::Error| unwritable(&error);
-        let selection = match shown {
-            Shown::All => None,
-            Shown::Turns(selection) => Some(selection),
-            Shown::TakenBack(trail, selection) => {
+        let (first, last) = match shown {
+            Shown::All => (0, u64::MAX),
+            Shown::Turns(selection) => (selection.first, selection.last),
+            Shown::Undone(trail, _, wanted) => {
                 let mut records = self.reader.trail_records(*trail, 0)?;
                 while let Some(found) = records.next()? {
-                    let seq = found.record.seq();
-                    let is_opener = found.record.kind() == backtrail::RecordKind::Opener;
-                    if !is_opener && (selection.first..=selection.last).contains(&seq) {
-                        tell(Found::Record(&found.record)).map_err(broken)?;
+                    let is_opener = found.record.kind() == RecordKind::Opener;
+                    if !is_opener && wanted.contains(&found.record.seq()) {
+                        each(&found.record).map_err(broken)?;
                     }
                 }
                 return Ok((DamageReport::default(), 0));
             }
         };
-        let mut records = match selection.map_or(0, |selection| selection.first) {
+        let mut records = match first {
             0 => self.reader.records()?,
             first => self.reader.records_from(first)?,
         };
-        let last = selection.map_or(u64::MAX, |selection| selection.last);
-        let mut told = 0;
         while let Some(record) = records.next()? {
-            let seq = record.seq();
-            if seq > last {
+            if record.seq() > last {
                 break;
             }
-            tell(Found::Record(&record)).map_err(broken)?;
-            let damaged = records.damage().count();
-            if damaged > told {
-                tell(Found::Damage(damaged - told, seq)).map_err(broken)?;
-                told = damaged;
-            }
+            each(&record).map_err(broken)?;
         }
         Ok((records.damage().clone(), records.unfinished_bytes()))
     }
@@ -246,45 +226,44 @@ impl View<'_> {
     fn print_text(&self, part: &Part, info: &SessionInfo) -> Result<()> {
         let broken = |error: io::Error| unwritable(&error);
         let mut paged = Paged::new();
-        let gaps = self.reader.gaps()?;
         if !io::stdout().is_terminal() {
-            report_gaps(&gaps, self.ui);
+            report_gaps(&self.reader.gaps()?, self.ui);
         }
         let mut out = io::BufWriter::new(styled(self.ui, &mut paged));
         let mut sheet = Sheet::new(&mut out, self.ui);
         head::write(&mut sheet, info, part.survey.as_ref()).map_err(broken)?;
-        let manner = Manner {
+        let mut options = ShowOptions {
             full: self.full,
-            live: false,
+            wanted: part.wanted,
+            ..ShowOptions::default()
+        };
+        let mut conversation = match &part.shown {
+            Shown::All => self.reader.conversation()?,
+            Shown::Turns(turns) => {
+                options.turns_before = turns.before;
+                self.reader.turns(turns.first, turns.last)?
+            }
+            Shown::Undone(trail, seq, _) => {
+                options.undone = true;
+                self.reader.turn_in_trail(*trail, *seq)?
+            }
         };
         let changes = Changes::find(self.store, self.reader, info);
-        let ledger = Ledger::new(self.prices.clone(), info.model.clone());
-        let mut teller = Teller::new(sheet, manner, changes, ledger, info)
-            .knowing(Known::at_first(self.reader))
-            .wanting(part.wanted);
-        match &part.shown {
-            Shown::All => {
-                for gap in &gaps {
-                    teller.remark(&gap.to_string()).map_err(broken)?;
-                }
-            }
-            Shown::Turns(selection) => teller = teller.after_turn(selection.before),
-            Shown::TakenBack(..) => {
-                teller = teller.taken_back();
-                teller.remark("this was taken back").map_err(broken)?;
-            }
+        let prices = session_prices(self.store, info)?;
+        let mut writer = ShowWriter::new(sheet, options, changes, prices);
+        if options.undone {
+            writer.remark("this turn was undone").map_err(broken)?;
         }
-        let (damage, unfinished) = self.each(&part.shown, |found| match found {
-            Found::Record(record) => teller.record(record),
-            Found::Damage(places, seq) => teller.damaged(places, seq),
-        })?;
-        teller.finish().map_err(broken)?;
-        let unreadable = teller.take_unreadable();
-        drop(teller);
+        for item in conversation.by_ref() {
+            writer.item(&item?).map_err(broken)?;
+        }
+        writer.finish().map_err(broken)?;
+        let unreadable = writer.take_unreadable();
+        drop(writer);
         drop(out);
         paged.finish().map_err(broken)?;
-        self.warn(&damage, &unreadable);
-        self.warn_unfinished(unfinished);
+        self.warn(conversation.damage(), &unreadable);
+        self.warn_unfinished(conversation.unfinished_bytes());
         Ok(())
     }
 
@@ -300,10 +279,7 @@ impl View<'_> {
         let mut compactions = Vec::new();
         let mut runs = Vec::new();
         let mut separator = "";
-        let (damage, unfinished) = self.each(&part.shown, |found| {
-            let Found::Record(record) = found else {
-                return Ok(());
-            };
+        let (damage, unfinished) = self.records(&part.shown, |record| {
             compactions.extend(compaction_json(record));
             runs.extend(run_json(record));
             if write_json(&mut out, record, separator, &mut unreadable)? {
@@ -325,16 +301,13 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Writes the lines as they are; on a terminal, with what could command it made
+    /// Writes the lines as they are; on a terminal, with its control characters made
     /// visible.
     fn print_raw(&self, part: &Part) -> Result<()> {
         let broken = |error: io::Error| unwritable(&error);
         let mut paged = Paged::new();
         let is_terminal = io::stdout().is_terminal();
-        let (damage, unfinished) = self.each(&part.shown, |found| {
-            let Found::Record(record) = found else {
-                return Ok(());
-            };
+        let (damage, unfinished) = self.records(&part.shown, |record| {
             match is_terminal {
                 true => {
                     let text = String::from_utf8_lossy(record.bytes());
@@ -358,7 +331,7 @@ impl View<'_> {
                 .line
                 .map_or_else(String::new, |line| format!(", line {line}"));
             let text = format!(
-                "{} skipped; the first: {} in {}{line}; the rest is intact",
+                "skipped {}; the first: {} in {}{line}; the rest is intact",
                 count(n, "damaged place"),
                 first.reason,
                 relative(self.store, &first.file).display(),
@@ -367,43 +340,20 @@ impl View<'_> {
         }
         if let Some(first) = unreadable.first() {
             let n = count(unreadable.len() as u64, "message");
-            let text =
-                format!("{n} of an unknown shape or incomplete; the first is record {first}");
+            let text = format!("{n} could not be read completely; the first is record {first}");
             self.ui.warning(&text, Some(&hint));
         }
     }
 
-    /// Speaks of an unfinished line only if nobody is about to finish it.
+    /// Warns of an unfinished line, unless a process is about to finish it.
     fn warn_unfinished(&self, bytes: u64) {
         if bytes > 0 && matches!(self.reader.writer(), Ok(None)) {
             let text = format!(
                 "the last line is unfinished ({}, never acknowledged); \
-                 the next record sets it aside",
+                 the next append sets it aside",
                 size(bytes)
             );
             self.ui.warning(&text, None);
         }
     }
-}
-
-/// Returns the turn that a record is of, as far as it is in one trail.
-fn turn_in(mut records: TrailRecords, seq: u64) -> Result<Selection> {
-    let (mut first, mut last) = (0, u64::MAX);
-    while let Some(found) = records.next()? {
-        let record = found.record;
-        let is_prompt = matches!(record.stored_message(), Ok(Some(message)) if message.is_prompt());
-        match is_prompt {
-            true if record.seq() <= seq => first = record.seq(),
-            true => {
-                last = record.seq() - 1;
-                break;
-            }
-            false => {}
-        }
-    }
-    Ok(Selection {
-        before: 0,
-        first,
-        last,
-    })
 }

@@ -1,4 +1,4 @@
-//! `backtrail stats`: how much was said, done and spent.
+//! `backtrail stats`: what was said, done and spent.
 
 mod bars;
 mod session;
@@ -19,24 +19,24 @@ use crate::ui::{Ui, unwritable};
 
 /// Show what was spent, or the statistics of a session
 ///
-/// Without a session: what all calls of models in all sessions used and cost, taken-back
-/// ones included, unless a filter says otherwise. A call that forks share counts once.
-/// Only what was measured is counted; what is estimated is said apart. A cost with a + is
-/// more than that: some calls have no price, or say fewer tokens than there were.
+/// Without a session: what the model calls of all sessions used and cost, undone turns
+/// included. A call that forks share counts once. Estimated tokens are listed separately.
+/// A + marks a lower bound: some calls have no known price or under-report tokens.
 ///
-/// With one: how much was said and done in it, and what was spent on it and its family.
+/// With a session: what was said and done in it, what its conversation used, and what was
+/// spent on it and its family in all.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StatsArgs {
     /// A session: its id, the first 4 or more characters of it, or latest [default: all of
     /// them]
     #[arg(value_name = "REF")]
     reference: Option<String>,
 
-    /// Tell what was spent apart
+    /// Group by
     #[arg(long, value_name = "WHAT")]
     by: Option<By>,
 
-    /// Show that many parts [default: 30, or all as JSON]
+    /// Show at most this many groups [default: 30, or all as JSON]
     #[arg(long, short = 'n', value_name = "COUNT", value_parser = at_least_one)]
     limit: Option<usize>,
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     filters: Filters,
 }
 
-/// By what spending is told apart.
+/// What spending is grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum By {
     Day,
@@ -53,7 +53,7 @@ enum By {
     Agent,
     Project,
     Session,
-    /// Sessions and what was forked from or spawned by them
+    /// Sessions together with their forks and sub-agents
     Family,
 }
 
@@ -70,7 +70,7 @@ impl By {
         }
     }
 
-    /// Returns what is said of calls of which it is not known.
+    /// Returns the name of the group of calls of which it is not known.
     fn unknown(self) -> &'static str {
         match self {
             Self::Day | Self::Month => "no date",
@@ -82,46 +82,46 @@ impl By {
     }
 }
 
-/// How many parts are shown, unless somebody says.
+/// How many groups are shown by default.
 const PARTS: usize = 30;
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &StatsArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     if let Some(reference) = &args.reference {
         if args.filters.is_any() {
-            let what = format!("{} cannot go with a session", args.filters.words());
-            return Err(CommandError::invalid(what).hint("leave out one of them"));
+            let what = format!("{} cannot be used with a session", args.filters.words());
+            return Err(CommandError::invalid(what).hint("omit one of them"));
         }
         let id = resolve(&store, reference)?;
         return session::run(args, &store, &id, ui);
     }
     let filter = args.filters.filter(&store)?;
     let by = args.by;
-    let told = derived::ask(&store, ui, "looking through sessions:", |index| {
-        Told::ask(index, &filter, by)
+    let found = derived::ask(&store, ui, "looking through sessions:", |index| {
+        NamedReport::ask(index, &filter, by)
     })?;
     if ui.json() {
-        ui.print_json(&report_json(&told.report, args.limit))?;
+        ui.print_json(&report_json(&found.report, args.limit))?;
         return Ok(Answer::Done);
     }
-    if told.report.total == Spending::default() {
+    if found.report.total == Spending::default() {
         ui.status(&match args.filters.is_any() {
-            true => format!("no call of a model fits {}", args.filters.words()),
-            false => "no call of a model says yet what it used".to_owned(),
+            true => format!("no usage recorded for {}", args.filters.words()),
+            false => "no usage recorded yet".to_owned(),
         });
         return Ok(Answer::Done);
     }
-    told.print(args, ui)?;
+    found.print(args, ui)?;
     Ok(Answer::Done)
 }
 
-/// What was spent, with names for what it was spent on.
-struct Told {
+/// What was spent, with a name for each group.
+struct NamedReport {
     report: SpendingReport,
     names: Vec<String>,
 }
 
-impl Told {
+impl NamedReport {
     fn ask(index: &Index, filter: &Filter, by: Option<By>) -> backtrail_index::Result<Self> {
         let report = match by {
             Some(by) => index.spending_by(filter, by.group())?,
@@ -141,12 +141,12 @@ impl Told {
         Ok(Self { report, names })
     }
 
-    fn print(&self, args: &Args, ui: &Ui) -> Result<()> {
+    fn print(&self, args: &StatsArgs, ui: &Ui) -> Result<()> {
         let mut text = bars::head(&self.report);
         let parts = self.report.by.len();
         let shown = parts.min(args.limit.unwrap_or(PARTS));
         text += &match args.by {
-            // The newest days are the ones that are asked for.
+            // The newest days matter most.
             Some(By::Day | By::Month) => {
                 let from = parts - shown;
                 bars::draw(
@@ -178,7 +178,7 @@ impl Told {
     }
 }
 
-/// Names a session: its id, and its title.
+/// Names a session by its id and its title.
 fn session_name(index: &Index, key: &str, ids: &[String]) -> backtrail_index::Result<String> {
     let id = prefix(key, ids).to_owned();
     let row = match key.parse::<SessionId>() {
@@ -192,7 +192,7 @@ fn session_name(index: &Index, key: &str, ids: &[String]) -> backtrail_index::Re
     })
 }
 
-/// Writes what was spent, its parts among it.
+/// Returns what was spent, with its groups.
 fn report_json(report: &SpendingReport, limit: Option<usize>) -> Value {
     let parts = report.by.iter().take(limit.unwrap_or(usize::MAX));
     let by: Vec<Value> = parts
@@ -219,7 +219,7 @@ fn report_json(report: &SpendingReport, limit: Option<usize>) -> Value {
     })
 }
 
-/// Writes the numbers of what was measured.
+/// Returns the numbers of what was measured.
 fn numbers(spending: &Spending) -> Map<String, Value> {
     let mut map = Map::new();
     for (name, number) in [

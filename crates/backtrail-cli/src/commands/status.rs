@@ -7,8 +7,8 @@ use backtrail::{Activity, Checkpoint, Diff, SessionInfo, Why, Workspace};
 use serde_json::{Value, json};
 
 use super::checkpoint::checkpoint_json;
-use super::here::Here;
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use super::{Answer, short};
 use crate::args::Global;
 use crate::error::Result;
@@ -20,12 +20,12 @@ use crate::when;
 
 /// Show what is running here and what changed since the last checkpoint
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StatusArgs {
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &StatusArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let Some(workspace) = args.here.find(global, ui, Finish::ToRead)? else {
         if ui.json() {
             ui.print_json(&json!({"workspace": null}))?;
@@ -136,7 +136,7 @@ impl Status {
         })
     }
 
-    fn print(&self, here: &Here, ui: &Ui) -> std::io::Result<()> {
+    fn print(&self, here: &WorkspaceArgs, ui: &Ui) -> std::io::Result<()> {
         let mut out = ui.out();
         let mut line = |name: &str, text: String| writeln!(out, "{DIM}{name:<10}{DIM:#} {text}");
         let root = tilde(self.workspace.root());

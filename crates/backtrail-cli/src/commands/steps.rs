@@ -5,9 +5,9 @@ use std::io::Write;
 use backtrail::{Step, Steps};
 use serde_json::{Value, json};
 
-use super::here::Here;
 use super::moves::{Scope, step_json};
 use super::recovery::Finish;
+use super::workspace::WorkspaceArgs;
 use super::{Answer, short};
 use crate::args::Global;
 use crate::error::Result;
@@ -20,16 +20,16 @@ use crate::when;
 ///
 /// Without REF those of this workspace, whichever sessions they belong to.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StepsArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: Option<String>,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &StepsArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let reference = args.reference.as_deref();
     let scope = Scope::find(reference, &args.here, global, ui, Finish::ToRead)?;
     let (steps, session, workspace) = match &scope {

@@ -11,7 +11,7 @@ use crate::ui::Ui;
 
 /// Show, add or remove the tags of a session
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TagArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     remove: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &TagArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let id = resolve(&store, &args.reference)?;
     if args.tags.iter().any(|tag| tag.trim().is_empty()) {

@@ -11,7 +11,7 @@ use crate::ui::Ui;
 
 /// Show or set the title of a session
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TitleArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: String,
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     clear: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &TitleArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     if args
         .title
         .as_ref()

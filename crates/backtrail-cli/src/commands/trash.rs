@@ -23,8 +23,8 @@ use crate::when;
 ///
 /// Without a command it lists the trash, newest first.
 #[derive(Debug, clap::Args)]
-#[command(disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
-pub(crate) struct Args {
+#[command(disable_help_subcommand = true)]
+pub(crate) struct TrashArgs {
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -68,7 +68,7 @@ struct EmptyArgs {
     yes: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &TrashArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     match &args.verb {
         None => list(global, ui),
         Some(Verb::Restore(args)) => restore(args, global, ui),

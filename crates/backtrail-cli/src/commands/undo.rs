@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use backtrail::Verb;
 
 use super::Answer;
-use super::here::Here;
 use super::moves::{How, Stepping, What};
+use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
@@ -17,7 +17,7 @@ use crate::ui::Ui;
 /// belongs to. What the step changed in files and conversation is taken back,
 /// and nothing else; redo brings it forward again.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct UndoArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: Option<String>,
@@ -34,10 +34,10 @@ pub(crate) struct Args {
     how: How,
 
     #[command(flatten)]
-    here: Here,
+    here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &UndoArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let stepping = Stepping {
         verb: Verb::Undo,
         reference: args.reference.as_deref(),

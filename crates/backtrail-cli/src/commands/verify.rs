@@ -23,7 +23,7 @@ use crate::ui::{DIM, Ui, unwritable};
 /// complete and every object must match its checksum. It names the damage and each file that
 /// is affected. Exits 1 if something is damaged.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct VerifyArgs {
     /// A session: its id, the first 4 or more characters of it, or latest [default: all]
     #[arg(value_name = "REF")]
     reference: Option<String>,
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     quick: bool,
 }
 
-pub(crate) fn run(args: &Args, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &VerifyArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let mut total = Total::default();
     let store = match &args.reference {
         Some(_) => Some(require_store(global)?),

@@ -9,9 +9,9 @@ use crate::ui::Ui;
 
 /// Print the version
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct VersionArgs {}
 
-pub(crate) fn run(_args: &Args, _global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(_args: &VersionArgs, _global: &Global, ui: &Ui) -> Result<Answer> {
     let version = env!("CARGO_PKG_VERSION");
     match ui.json() {
         true => ui.print_json(&json!({"version": version}))?,

@@ -1,4 +1,4 @@
-//! `checkpoint`, `log`, `diff`, `cat`, `status`: the files, as a person asks for them.
+//! `checkpoint`, `log`, `diff`, `cat` and `status`.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn checkpoint(cli: &Cli, label: &str) -> Value {
 }
 
 #[test]
-fn a_checkpoint_is_told_as_json() {
+fn a_checkpoint_as_json() {
     let cli = Cli::new();
     write(&cli, "a.txt", "one\n");
     write(&cli, "target/o", "built");
@@ -58,7 +58,7 @@ fn a_checkpoint_is_told_as_json() {
 }
 
 #[test]
-fn the_words_of_a_checkpoint_say_what_was_kept_and_what_was_not() {
+fn a_checkpoint_reports_what_it_saved_and_skipped() {
     let cli = Cli::new();
     write(&cli, "a.txt", "one\n");
     let ran = cli.run(&["checkpoint", "first"]);
@@ -78,7 +78,7 @@ fn the_words_of_a_checkpoint_say_what_was_kept_and_what_was_not() {
 }
 
 #[test]
-fn a_diff_tells_every_kind_of_change_and_git_takes_it() {
+fn a_diff_has_every_kind_of_change_and_git_applies_it() {
     let cli = Cli::new();
     write(&cli, "edited", "1\n2\n3\n");
     write(&cli, "deleted", "gone\n");
@@ -130,7 +130,7 @@ fn a_diff_tells_every_kind_of_change_and_git_takes_it() {
 }
 
 #[test]
-fn nothing_changed_is_an_answer_and_no_failure() {
+fn no_changes_is_not_a_failure() {
     let cli = Cli::new();
     write(&cli, "a", "1");
     checkpoint(&cli, "x");
@@ -164,7 +164,7 @@ fn a_file_is_read_as_it_was_byte_for_byte() {
 }
 
 #[test]
-fn wrong_points_and_paths_are_named_with_the_way_out() {
+fn wrong_points_and_paths_get_a_hint() {
     let cli = Cli::new();
     write(&cli, "a", "1");
     let nothing = cli.run(&["diff"]);
@@ -201,7 +201,7 @@ fn wrong_points_and_paths_are_named_with_the_way_out() {
 }
 
 #[test]
-fn what_fits_two_things_is_refused_with_both_named() {
+fn an_ambiguous_point_is_refused_with_its_matches() {
     let cli = Cli::new();
     write(&cli, "a", "1");
     let id = checkpoint(&cli, "x")["id"].as_str().unwrap().to_owned();
@@ -218,7 +218,7 @@ fn what_fits_two_things_is_refused_with_both_named() {
 }
 
 #[test]
-fn record_takes_checkpoints_and_answers_when_they_are_durable() {
+fn record_makes_checkpoints_and_answers_when_they_are_durable() {
     let cli = Cli::new();
     write(&cli, "a", "1");
     let mut recording = Recording::start(cli.command(&["record"]));
@@ -256,7 +256,7 @@ fn record_takes_checkpoints_and_answers_when_they_are_durable() {
 }
 
 #[test]
-fn status_says_how_things_stand() {
+fn status_shows_the_state() {
     let cli = Cli::new();
     let ran = cli.run(&["status"]);
     assert_eq!(
@@ -282,7 +282,7 @@ fn status_says_how_things_stand() {
 }
 
 #[test]
-fn while_a_command_runs_status_says_so_and_after_a_kill_it_does_not() {
+fn status_shows_a_running_command_until_it_is_killed() {
     let cli = Cli::new();
     write(&cli, "a", "1\n");
     let inner = format!("{} status --json", env!("CARGO_BIN_EXE_backtrail"));
@@ -300,7 +300,7 @@ fn while_a_command_runs_status_says_so_and_after_a_kill_it_does_not() {
 }
 
 #[test]
-fn a_workspace_is_named_found_around_or_made_where_git_begins() {
+fn a_workspace_is_named_known_or_the_nearest_git_directory() {
     let cli = Cli::new();
     let deep = cli.work().join("project/src/deep");
     std::fs::create_dir_all(&deep).unwrap();
@@ -380,7 +380,7 @@ fn the_home_directory_and_the_whole_file_system_are_refused_without_a_flag() {
 }
 
 #[test]
-fn the_store_in_a_workspace_is_never_captured() {
+fn the_store_in_a_workspace_is_never_saved() {
     let cli = Cli::new();
     write(&cli, "a", "1");
     let inside = cli.work().join("store inside");
@@ -426,7 +426,7 @@ fn verify_finds_a_damaged_object_and_names_the_checkpoint() {
 }
 
 #[test]
-fn names_that_could_command_a_terminal_do_not() {
+fn escapes_in_names_never_reach_a_terminal() {
     let cli = Cli::new();
     write(&cli, "a", "1");
     checkpoint(&cli, "x");
@@ -443,7 +443,7 @@ fn names_that_could_command_a_terminal_do_not() {
 }
 
 #[test]
-fn f28_a_file_of_a_gigabyte_is_named_over_the_cap_and_captured_under_it() {
+fn f28_a_file_of_a_gigabyte_is_skipped_over_the_cap_and_saved_under_it() {
     const LEN: u64 = 1 << 30;
     let cli = Cli::new();
     let path = cli.work().join("dump");

@@ -1,12 +1,11 @@
-//! A pipe that closes early is no error.
+//! A pipe that closes early is not an error.
 
 use std::io::Read;
 use std::process::Stdio;
 
 use crate::kit::{Cli, line};
 
-/// Runs a command whose output is read for `bytes` and then no more; returns its
-/// exit code and what it says.
+/// Runs a command and closes its output after `bytes`; returns its exit code and stderr.
 fn read_a_little(cli: &Cli, args: &[&str], bytes: usize) -> (Option<i32>, String) {
     let mut child = cli
         .command(args)
@@ -26,7 +25,7 @@ fn read_a_little(cli: &Cli, args: &[&str], bytes: usize) -> (Option<i32>, String
 }
 
 #[test]
-fn whoever_has_read_enough_may_go() {
+fn a_reader_may_stop_early() {
     let cli = Cli::new();
     let text = "x".repeat(5000);
     let input = line(&text).repeat(200);
@@ -53,9 +52,9 @@ fn whoever_has_read_enough_may_go() {
     }
 }
 
-/// What was to be done is done, whether anybody hears of it or not.
+/// A change is made whether its output is read or not.
 #[test]
-fn a_change_is_made_though_nobody_reads_what_is_said_of_it() {
+fn a_change_is_made_even_if_nobody_reads_the_output() {
     let cli = Cli::new();
     let id = cli.talk();
     let summary = cli.work().join("summary");

@@ -11,7 +11,7 @@ fn summary(cli: &Cli, text: &str) {
 
 // A11
 #[test]
-fn a11_compact_says_what_the_summary_stands_for_and_undo_takes_it_back() {
+fn a11_compact_reports_what_the_summary_replaces_and_undo_reverses_it() {
     let cli = Cli::new();
     let id = cli.talk();
     let before = cli.conversation(&id);
@@ -53,7 +53,7 @@ err: to reverse: backtrail redo <id>
 }
 
 #[test]
-fn a_compaction_is_told_as_json_and_counts_up() {
+fn a_compaction_as_json_counts_up() {
     let cli = Cli::new();
     let id = cli.talk();
     summary(&cli, "They looked.");
@@ -83,7 +83,7 @@ fn a_compaction_is_told_as_json_and_counts_up() {
 }
 
 #[test]
-fn the_summary_comes_from_stdin_as_well() {
+fn the_summary_can_come_from_stdin() {
     let cli = Cli::new();
     let id = cli.talk();
     let ran = cli.run_with(&["compact", &id, "--summary-file", "-"], b"By hand.");
@@ -221,7 +221,7 @@ fn f25_a_call_that_was_cut_short_is_answered_in_the_context_and_only_there() {
 }
 
 #[test]
-fn a_context_with_damage_behind_it_says_so() {
+fn a_context_with_damage_warns() {
     let cli = Cli::new();
     let id = cli.talk();
     let trail = cli.trail(&id, 0);
@@ -240,10 +240,10 @@ hint: backtrail verify <id>
     );
 }
 
-/// A compaction covers what was recorded before it and nothing that came after
-/// it, also where all the lines share one sync.
+/// A compaction covers what was recorded before it and nothing after it, even if all the
+/// lines share one sync.
 #[test]
-fn record_takes_compactions_between_messages_in_their_order() {
+fn record_keeps_the_order_of_compactions_and_messages() {
     for mode in ["record", "batch", "os"] {
         let cli = Cli::new();
         let input = [
@@ -289,7 +289,7 @@ fn record_takes_compactions_between_messages_in_their_order() {
 }
 
 #[test]
-fn a14_a_bad_compaction_is_answered_with_its_reason_and_the_rest_goes_on() {
+fn a14_a_bad_compaction_is_answered_with_its_reason_and_the_rest_continues() {
     let cases = [
         (r#"{"type":"compaction"}"#, "`summary` is missing"),
         (

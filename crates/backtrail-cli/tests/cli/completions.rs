@@ -1,4 +1,4 @@
-//! `completions`: what a shell offers, verbs, sessions and labels alike.
+//! `completions`: a shell completes verbs, sessions and labels.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::kit::{Cli, finish};
 
-/// Asks what may stand in the place of the last word, as the scripts do.
+/// Asks for the completions of the last word, as the scripts do.
 fn offered(cli: &Cli, words: &[&str]) -> Vec<String> {
     let ran = cli.run(&[&["__complete", "--"], words].concat());
     assert_eq!((ran.code, &*ran.stderr), (0, ""), "{words:?}: {ran:#?}");
@@ -128,7 +128,7 @@ fn picture(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn asking_writes_nothing_and_is_silent_whatever_is_wrong() {
+fn completion_writes_nothing_and_is_silent_on_errors() {
     let cli = Cli::new();
     let asked = [
         &["show", ""][..],
@@ -184,7 +184,7 @@ fn hostile_titles_and_tags_are_made_safe() {
     }
 }
 
-/// Returns whether a program is there; says loudly where not.
+/// Returns whether a program is installed; reports a skipped test if not.
 fn is_there(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null());
@@ -284,7 +284,7 @@ fn fish_takes_its_script() {
 }
 
 #[test]
-fn every_script_asks_the_program_itself() {
+fn every_script_asks_the_program() {
     let cli = Cli::new();
     for name in ["bash", "zsh", "fish", "powershell"] {
         let ran = cli.run(&["completions", name]);

@@ -1,16 +1,16 @@
-//! A disk that is full: a clear answer, nothing lost, and on it goes when there
-//! is space again (F22).
+//! A full disk: a clear answer, nothing lost, and recording continues when there is space
+//! again (F22).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::kit::{Cli, Recording, command, finish, texts};
 
-/// A small file system in memory, taken away at the end.
+/// A small file system in memory, unmounted at the end.
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts one where that is allowed; says loudly where it is not.
+    /// Mounts one if that is allowed; otherwise the test is skipped.
     pub(crate) fn mount(at: &Path) -> Option<Self> {
         std::fs::create_dir(at).unwrap();
         let mounted = Command::new("mount")
@@ -38,7 +38,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn f22_a_full_disk_is_said_loses_nothing_and_recording_goes_on_when_space_is_back() {
+fn f22_a_full_disk_is_reported_loses_nothing_and_recording_continues_with_new_space() {
     let cli = Cli::new();
     let Some(disk) = SmallDisk::mount(&cli.work().join("disk")) else {
         return;

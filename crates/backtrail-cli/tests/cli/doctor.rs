@@ -1,5 +1,5 @@
-//! `doctor`: every finding has its command, nothing is changed, and no store is too
-//! broken to look at.
+//! `doctor`: every problem has a command that fixes it, nothing is changed, and no store is
+//! too broken to check.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ fn doctor(cli: &Cli) -> Value {
     report
 }
 
-/// Returns the one finding, which is of a kind.
+/// Returns the only problem, which has a given name.
 fn finding<'a>(report: &'a Value, name: &str) -> &'a Value {
     let checks = report["checks"].as_array().unwrap();
     let found: Vec<&Value> = checks.iter().filter(|check| check["ok"] == false).collect();
@@ -52,7 +52,7 @@ fn used() -> Cli {
 }
 
 #[test]
-fn a_store_that_is_well_is_said_to_be_and_left_alone() {
+fn a_healthy_store_is_reported_and_not_changed() {
     let cli = Cli::new();
     assert_eq!(doctor(&cli)["ok"], true);
     assert!(!cli.store().exists(), "looking makes nothing");
@@ -82,7 +82,7 @@ fn a_store_that_is_well_is_said_to_be_and_left_alone() {
 }
 
 #[test]
-fn every_finding_names_the_command_that_helps() {
+fn every_problem_names_the_command_that_fixes_it() {
     let hint = |report: &Value, name: &str| finding(report, name)["hint"].to_string();
     let cli = used();
     let format = cli.store().join("format");
@@ -134,7 +134,7 @@ fn every_finding_names_the_command_that_helps() {
 }
 
 #[test]
-fn no_store_is_too_broken_to_look_at() {
+fn no_store_is_too_broken_to_check() {
     for format in ["", "999999\n", "noise\u{0}\u{1b}[31m"] {
         let cli = used();
         std::fs::write(cli.store().join("format"), format).unwrap();
@@ -152,7 +152,7 @@ fn no_store_is_too_broken_to_look_at() {
 }
 
 #[test]
-fn agents_that_delete_their_history_are_warned_of() {
+fn agents_that_delete_their_history_get_a_warning() {
     let cli = used();
     let home = cli.work();
     let run = |args: &[&str]| crate::kit::finish(cli.command(args).env("HOME", &home), b"");

@@ -1,5 +1,5 @@
-//! Nothing of a transcript reaches a terminal with its escapes, and colours come
-//! only where they are wanted.
+//! No escape of a transcript reaches a terminal, and colours are used only where they are
+//! wanted.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ fn assert_clean(ran: &Ran, what: &str) {
     }
 }
 
-/// A session in which everything that a file can hold is hostile.
+/// A session in which every text is hostile.
 fn hostile_session(cli: &Cli) -> String {
     let blocks = json!([
         {"type": "thinking", "thinking": HOSTILE, "signature": HOSTILE},
@@ -41,7 +41,7 @@ fn hostile_session(cli: &Cli) -> String {
 }
 
 #[test]
-fn no_verb_lets_an_escape_of_a_transcript_through() {
+fn no_verb_prints_an_escape_of_a_transcript() {
     let cli = Cli::new();
     let id = hostile_session(&cli);
     std::fs::write(cli.work().join("summary"), HOSTILE).unwrap();
@@ -85,7 +85,7 @@ fn no_verb_lets_an_escape_of_a_transcript_through() {
 }
 
 #[test]
-fn an_export_is_data_and_what_is_said_of_it_is_not() {
+fn an_export_is_data_and_messages_about_it_are_clean() {
     let cli = Cli::new();
     let id = hostile_session(&cli);
     for format in ["v1", "json"] {
@@ -112,7 +112,7 @@ fn an_export_is_data_and_what_is_said_of_it_is_not() {
 }
 
 #[test]
-fn hostile_files_are_taken_in_and_refused_in_clean_words() {
+fn hostile_files_are_imported_or_refused_with_clean_messages() {
     let cli = Cli::new();
     let message = json!({"role": "user", "blocks": [{"type": "text", "text": HOSTILE}]});
     let good = [
@@ -144,7 +144,7 @@ fn hostile_files_are_taken_in_and_refused_in_clean_words() {
 }
 
 #[test]
-fn colours_heed_the_flag_and_the_environment() {
+fn colours_follow_the_flag_and_the_environment() {
     let cli = Cli::new();
     let id = cli.talk();
     let coloured = |args: &[&str], no_color: bool| {
@@ -181,7 +181,7 @@ fn colours_heed_the_flag_and_the_environment() {
     }
 }
 
-/// On a terminal, NO_COLOR counts; `script` stands for one.
+/// NO_COLOR counts on a terminal; `script` provides one.
 #[test]
 #[cfg(target_os = "linux")]
 fn on_a_terminal_there_are_colours_unless_no_color_is_set() {

@@ -257,8 +257,8 @@ fn a_page_holds_the_conversation() {
         "<p>Let me look.</p>",
         "<b>bash</b> <code>ls</code></span><span class=\"end\">1 line</span>",
         "<div class=\"out\" id=\"r4\"><pre>src</pre></div>",
-        "1.5 k tokens · $0.0125",
-        "compacted: a summary in place of",
+        "1.5 k tokens · $0.01",
+        "replaces 4 messages in the model",
         "<em>looked</em>",
         "<a href=\"#r2\"><span>what is here?</span></a>",
         "default-src &#39;none&#39;",
@@ -379,11 +379,7 @@ fn what_was_removed_is_listed_with_its_places() {
     }
     let plain = cli.new_session("nothing here");
     let ran = cli.run(&["export", &plain, "--to", "html", "--redact", "-o", "plain"]);
-    assert!(
-        ran.stderr.contains("removed: nothing; no secret was found"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("no secrets found"), "{}", ran.stderr);
     let ran = cli.run(&["export", &plain, "--to", "html", "--json", "-o", "plain2"]);
     assert_eq!(ran.json().get("removed"), None);
 }
@@ -402,7 +398,7 @@ fn a_session_of_ones_own_has_no_file_of_another_agent() {
     ] {
         let ran = cli.run(&["export", &id, "--to", agent, "-o", "x"]);
         assert_eq!(ran.code, 2, "{ran:#?}");
-        let expected = format!("error: session {} was not taken in from {agent}", &id[..8]);
+        let expected = format!("error: session {} was not imported from {agent}", &id[..8]);
         assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);
         assert!(!cli.work().join("x").exists());
     }

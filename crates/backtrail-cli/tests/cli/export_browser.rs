@@ -67,7 +67,7 @@ fn shown(chromium: &Path, profile: &Path, address: &str) -> Result<String, Strin
     }
 }
 
-/// Counts who connects to a port of this machine.
+/// Counts the connections to a port of this machine.
 fn listen() -> (u16, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -189,7 +189,7 @@ fn search_counts_marks_and_goes_on() {
     let file = cli.work().join("search.html");
     std::fs::write(&file, page).unwrap();
     let dom = dom(&chromium, &cli, &format!("file://{}", file.display()));
-    // It stands in the output of a tool, which unfolds, and in the answer.
+    // It is in the output of a tool, which unfolds, and in the answer.
     assert!(dom.contains("<output>2 / 2</output>"), "{dom}");
     assert!(
         dom.contains("<details class=\"tool matches\" open=\"\">"),

@@ -1,4 +1,4 @@
-//! `gc`: the store stays small, and everything says what became of it.
+//! `gc`: the store stays small, and every verb reports dropped files.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// Makes three states with no label, one with a label, and a newest one; returns the
-/// ids, the oldest first.
+/// ids, oldest first.
 fn five_states(cli: &Cli) -> Vec<String> {
     let mut ids = Vec::new();
     for n in 0..5 {
@@ -76,7 +76,7 @@ fn nothing_to_do_is_reported() {
 }
 
 #[test]
-fn files_are_let_go_and_everything_says_so() {
+fn dropped_files_are_reported_everywhere() {
     let cli = Cli::new();
     let ids = five_states(&cli);
     let before = packs(&cli);
@@ -144,7 +144,7 @@ fn a_limit_that_cannot_be_met_is_reported() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_the_way_out() {
+fn wrong_arguments_are_refused_with_a_hint() {
     let cli = Cli::new();
     let ran = cli.run(&["gc"]);
     assert_eq!(ran.code, 2, "there is no store: {ran:#?}");

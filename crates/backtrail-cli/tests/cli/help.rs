@@ -20,7 +20,7 @@ fn verbs(cli: &Cli) -> Vec<String> {
 }
 
 #[test]
-fn the_whole_help_has_every_verb_in_a_group() {
+fn help_has_the_usual_verbs_and_help_all_has_every_verb() {
     let cli = Cli::new();
     snapshot("help", &cli, &["--help"], &[]);
     let usual = help(&cli, &["--help"], "100");
@@ -63,7 +63,7 @@ fn every_help_has_examples_and_fits() {
         for (columns, width) in [("60", 60), ("100", 100)] {
             for flag in ["-h", "--help"] {
                 for line in help(&cli, &[&verb, flag], columns).lines() {
-                    // How it is called takes one line.
+                    // The usage takes one line.
                     let fits = line.width() <= width || line.starts_with("Usage:");
                     assert!(fits, "{verb} {flag} at {columns}: {line}");
                 }

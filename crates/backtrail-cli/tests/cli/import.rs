@@ -594,7 +594,7 @@ fn markdown_reads_well() {
 
 `<session>` · <day> <time> · `<work>`
 
-1 turn · 1 tool call · 1,540 tokens · $0.01
+1 turn · 1 tool call · 1.5 k tokens · $0.01+
 
 ## 1 · system · <day> <time>
 
@@ -614,21 +614,19 @@ Let me look.
 {\"command\":\"ls\"}
 ```
 
-## 4 · tool · <day> <time>
-
-**bash**
+*result*
 
 ```text
 src
 ```
 
-## 5 · assistant · <day> <time>
-
 One folder: src.
 
-## 6 · compaction
+*1.5 k tokens · $0.01+*
 
-*in place of 4 messages, the model is told:*
+## 6 · compaction · <day> <time>
+
+*replaces 4 messages in the model's context:*
 
 They looked.
 "
@@ -675,10 +673,10 @@ fn an_export_goes_to_a_new_file_that_is_never_replaced() {
             format!(
                 "\
 exit 2
-err: error: this file exists; it is not replaced
+err: error: the file exists already
 err:   in: {name}
 err:
-err: hint: name another file, or remove this one first
+err: hint: choose another name, or remove the file first
 "
             )
         );
@@ -700,7 +698,7 @@ err: hint: name another file, or remove this one first
         format!(
             "\
 exit 0
-out: <id> written to x.jsonl ({size} bytes)
+out: exported <id> to x.jsonl ({size} bytes)
 err: note: title, tags or agent were left out
 err: note: model, response id, duration or cost were left out in 2 messages (3, 4)
 err: to reverse: rm x.jsonl

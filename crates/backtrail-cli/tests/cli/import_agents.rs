@@ -622,9 +622,9 @@ fn an_export_to_an_agent_that_a_session_is_not_of_says_what_to_do() {
         screen(&ran, &cli, &[]),
         "\
 exit 2
-err: error: session 0b1c2d3e was not taken in from codex
+err: error: session 0b1c2d3e was not imported from codex
 err:
-err: hint: it came from claude-code: use --to claude-code
+err: hint: it was imported from claude-code: use --to claude-code
 "
     );
     let own = cli.new_session("ours");
@@ -644,9 +644,9 @@ err: hint: it came from claude-code: use --to claude-code
         screen(&ran, &cli, &[&own]),
         "\
 exit 2
-err: error: session <id> was not taken in from claude-code
+err: error: session <id> was not imported from claude-code
 err:
-err: hint: write it as html, markdown or json
+err: hint: export it as html, markdown or json
 "
     );
     assert!(!out.exists());

@@ -12,7 +12,7 @@ pub(crate) struct Cli {
     dir: TempDir,
 }
 
-/// What a run of the program gave.
+/// The result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -89,8 +89,7 @@ impl Cli {
         ran.json_lines()[0]["session"].as_str().unwrap().to_owned()
     }
 
-    /// Returns what was said as far as the conversation goes now: the messages,
-    /// and what a model would be sent.
+    /// Returns the present conversation: the messages, and the context of a model.
     pub(crate) fn conversation(&self, reference: &str) -> (String, String) {
         let shown = self.run(&["show", reference, "--json"]).json();
         let context = self.run(&["context", reference]);
@@ -133,8 +132,8 @@ const TALK: &str = r#"{"role":"system","text":"Be short."}
 {"role":"assistant","text":"One folder: src."}
 "#;
 
-/// Writes a run as a person sees it: the exit code, then what went where. What
-/// differs from run to run has a word in its place.
+/// Returns a run as a person sees it: the exit code, then stdout and stderr. What differs from
+/// run to run is replaced by a word.
 pub(crate) fn screen(ran: &Ran, cli: &Cli, sessions: &[&str]) -> String {
     let mut screen = format!("exit {}\n", ran.code);
     for (stream, text) in [("out", &ran.stdout), ("err", &ran.stderr)] {
@@ -146,7 +145,7 @@ pub(crate) fn screen(ran: &Ran, cli: &Cli, sessions: &[&str]) -> String {
     screen
 }
 
-/// Puts words in place of what differs from run to run. The first session is
+/// Replaces what differs from run to run by words. The first session is
 /// `<session>` or `<id>`, the others `<session2>`, `<id2>` and so on.
 pub(crate) fn normal(text: &str, cli: &Cli, sessions: &[&str]) -> String {
     let mut text = text.to_owned();
@@ -194,11 +193,11 @@ fn normal_word(word: &str) -> &str {
     }
 }
 
-/// Compares what a person sees of a command with the file `screens/NAME.txt`: at 60, 80
-/// and 160 columns without colours, and at 80 with them. What differs from run to run is
-/// written over with something as wide: `ids` are those of sessions and checkpoints, whole;
-/// the first becomes `aaaa…`, the second `bbbb…`, wherever 4 or more characters of it
-/// stand. With `BACKTRAIL_BLESS=1` the file is written instead: look at what changed.
+/// Compares the output of a command with the file `screens/NAME.txt`: at 60, 80 and 160 columns
+/// without colours, and at 80 with them. What differs from run to run is replaced by something
+/// as wide: of `ids`, whole ids of sessions and checkpoints, the first becomes `aaaa…`, the
+/// second `bbbb…`, wherever 4 or more characters of it appear. `BACKTRAIL_BLESS=1` rewrites the
+/// file: look at what changed.
 pub(crate) fn snapshot(name: &str, cli: &Cli, args: &[&str], ids: &[&str]) {
     let mut seen = String::new();
     for (columns, colour) in [
@@ -244,7 +243,7 @@ fn compare(name: &str, seen: &str) {
     );
 }
 
-/// Writes over what differs from run to run with something as wide.
+/// Replaces what differs from run to run by something as wide.
 fn stable(text: &str, cli: &Cli, ids: &[&str]) -> String {
     let mut text = text.replace('\u{1b}', "␛");
     for dir in [
@@ -265,7 +264,7 @@ fn stable(text: &str, cli: &Cli, ids: &[&str]) -> String {
     out
 }
 
-/// Writes a letter for every character of an id, where 4 or more of it stand.
+/// Replaces every character of an id by a letter, where 4 or more of it appear.
 fn without_id(text: &str, id: &str, letter: char) -> String {
     let mut text = text.to_owned();
     for length in (4..=id.len()).rev() {
@@ -292,7 +291,7 @@ fn without_id(text: &str, id: &str, letter: char) -> String {
     text
 }
 
-/// Writes `0` for every digit of a day or a time.
+/// Replaces every digit of a day or a time by `0`.
 fn without_times(line: &str) -> String {
     const SHAPES: [&str; 3] = ["0000-00-00", "00:00:00", "00:00"];
     let mut bytes = line.as_bytes().to_vec();
@@ -387,7 +386,7 @@ impl Recording {
         }
     }
 
-    /// Says something and waits for its answer.
+    /// Sends a message and waits for its answer.
     pub(crate) fn say(&mut self, text: &str) -> Value {
         self.send(text);
         self.answer().expect("the program answers")

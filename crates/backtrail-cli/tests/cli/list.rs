@@ -24,7 +24,7 @@ fn a_table_fits_every_terminal() {
 }
 
 #[test]
-fn the_workspace_that_one_is_in_comes_first_and_that_is_said() {
+fn the_default_is_this_workspace_and_that_is_reported() {
     let cli = Cli::new();
     let found = fill(&cli);
     let here = ok(cli.run(&["list"]));
@@ -52,7 +52,7 @@ fn the_workspace_that_one_is_in_comes_first_and_that_is_said() {
 }
 
 #[test]
-fn every_session_is_told_as_json_with_names_that_stay() {
+fn every_session_is_json_with_stable_names() {
     let cli = Cli::new();
     let found = fill(&cli);
     let fork = ok(cli.run(&["fork", &found.rounding, "--name", "try 2", "--json"])).json();
@@ -120,7 +120,7 @@ fn every_session_is_told_as_json_with_names_that_stay() {
 }
 
 #[test]
-fn families_are_folded_and_unfold() {
+fn families_fold_and_unfold() {
     let cli = Cli::new();
     let found = fill(&cli);
     ok(cli.run(&["fork", &found.rounding]));
@@ -141,7 +141,7 @@ fn families_are_folded_and_unfold() {
 }
 
 #[test]
-fn filters_leave_over_what_fits_all_of_them() {
+fn a_session_must_match_all_filters() {
     let cli = Cli::new();
     let found = fill(&cli);
     ok(cli.run(&["tag", &found.keys, "ops"]));
@@ -170,7 +170,7 @@ fn filters_leave_over_what_fits_all_of_them() {
 }
 
 #[test]
-fn where_nothing_fits_it_says_what_there_is() {
+fn no_match_names_what_exists() {
     let cli = Cli::new();
     let found = fill(&cli);
     let ran = cli.run(&["list", "--agent", "cluade-code", "--all"]);
@@ -178,7 +178,7 @@ fn where_nothing_fits_it_says_what_there_is() {
         screen(&ran, &cli, &found.ids()),
         "\
 exit 0
-err: no session matches --agent cluade-code; all 4 sessions: backtrail list --all
+err: no session matches --agent cluade-code; to see all 4 sessions: backtrail list --all
 err: no session has the agent \"cluade-code\"; known: claude-code, codex, mine
 "
     );
@@ -191,7 +191,7 @@ err: no session has the agent \"cluade-code\"; known: claude-code, codex, mine
 }
 
 #[test]
-fn a_session_that_cannot_be_read_is_listed_with_why() {
+fn an_unreadable_session_is_listed_with_the_reason() {
     let cli = Cli::new();
     let found = fill(&cli);
     ok(cli.run(&["list"]));
@@ -227,7 +227,10 @@ fn wrong_options_are_refused_with_the_right_ones() {
     fill(&cli);
     for (args, told) in [
         (&["--since", "soon"][..], "yesterday, 3d, 2w"),
-        (&["--until", "2026-13-01"], "write it as 2026-11-01"),
+        (
+            &["--until", "2026-13-01"],
+            "must be a time such as 2026-11-01",
+        ),
         (
             &["--sort", "size"],
             "updated, created, cost, tokens, turns, title",

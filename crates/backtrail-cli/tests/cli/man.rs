@@ -1,4 +1,4 @@
-//! `man`: the manual pages, as `man` takes them.
+//! `man`: the manual pages.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -1,10 +1,10 @@
-//! `title`, `tag` and `pin`: what is noted of a session.
+//! `title`, `tag` and `pin`.
 
 use serde_json::{Value, json};
 
 use crate::kit::{Cli, Ran, Recording, screen};
 
-/// Returns what is noted of a session, as `list` and `show` tell it.
+/// Returns the notes of a session, from `list` and `show`.
 fn noted(cli: &Cli, id: &str) -> Value {
     let shown = cli.run(&["show", id, "--json"]).json();
     let listed = cli.run(&["list", "--json"]).json();
@@ -20,7 +20,7 @@ fn seen(ran: &Ran, cli: &Cli, id: &str) -> String {
 }
 
 #[test]
-fn a_title_is_shown_set_taken_away_and_taken_back() {
+fn a_title_is_shown_set_removed_and_restored() {
     let cli = Cli::new();
     let id = cli.new_session("hello");
     let untitled = noted(&cli, &id);
@@ -67,10 +67,10 @@ err: to reverse: backtrail title <id> 'it'\\''s a title'
     assert_eq!(noted(&cli, &id), untitled);
 }
 
-/// The printed command brings every byte back, whatever a shell, a terminal or
-/// our own options would make of it.
+/// The printed command restores every byte, whatever a shell, a terminal or our own options
+/// would make of it.
 #[test]
-fn the_oddest_title_comes_back_byte_for_byte() {
+fn the_oddest_title_is_restored_byte_for_byte() {
     let cli = Cli::new();
     let id = cli.new_session("hello");
     let odd = [
@@ -101,7 +101,7 @@ fn the_oddest_title_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn tags_are_shown_added_removed_and_taken_back() {
+fn tags_are_shown_added_removed_and_restored() {
     let cli = Cli::new();
     let id = cli.new_session("hello");
     let untagged = noted(&cli, &id);
@@ -148,7 +148,7 @@ err: to reverse: backtrail tag <id> 'to do'
 }
 
 #[test]
-fn a_tag_that_is_there_already_writes_nothing() {
+fn an_existing_tag_writes_nothing() {
     let cli = Cli::new();
     let id = cli.new_session("hello");
     cli.run(&["tag", &id, "bug"]);
@@ -170,7 +170,7 @@ fn a_tag_that_is_there_already_writes_nothing() {
 }
 
 #[test]
-fn a_pinned_session_is_listed_first_until_the_pin_is_taken_away() {
+fn a_pinned_session_is_listed_first_until_it_is_unpinned() {
     let cli = Cli::new();
     let old = cli.new_session("old");
     let new = cli.new_session("new");
@@ -216,7 +216,7 @@ err: to reverse: backtrail pin <id>
 }
 
 #[test]
-fn notes_are_told_as_json() {
+fn notes_as_json() {
     let cli = Cli::new();
     let id = cli.new_session("hello");
     let cases: [(&[&str], Value); 8] = [
@@ -259,7 +259,7 @@ fn notes_are_told_as_json() {
 
 /// Titles, tags and pins may come from any process, and so may a fork.
 #[test]
-fn notes_and_forks_do_not_wait_for_the_speaker() {
+fn notes_and_forks_do_not_wait_for_the_writer() {
     let cli = Cli::new();
     let mut speaker = Recording::start(cli.command(&["record"]));
     let id = speaker.say("one")["session"].as_str().unwrap().to_owned();

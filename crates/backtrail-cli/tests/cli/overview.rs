@@ -135,7 +135,7 @@ fn hostile_titles_and_prompts_stay_off_the_screen() {
 }
 
 #[test]
-fn a_word_that_is_nearly_right_brings_up_the_right_one() {
+fn a_misspelled_word_brings_up_the_right_one() {
     let cli = Cli::new();
     for (wrong, right) in [
         (&["shwo"][..], "'show'"),

@@ -1,4 +1,4 @@
-//! The user's own prices in `config.toml`: read, shown, and refused with a way out.
+//! The user's own prices in `config.toml`: read, shown, and refused with a hint.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn own_prices_are_settings() {
 }
 
 #[test]
-fn a_wrong_price_names_the_file_the_key_and_the_way_out() {
+fn a_wrong_price_names_the_file_and_the_key_with_a_hint() {
     for (text, says, hint) in [
         ("prices = 5", "prices must be a table of models", "[prices."),
         ("prices.x = 5", "prices.\"x\" must be a table", "[prices."),

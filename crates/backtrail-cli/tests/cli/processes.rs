@@ -51,7 +51,7 @@ fn f4_eight_processes_append_to_eight_sessions_and_none_mixes_with_another() {
 }
 
 #[test]
-fn f4_eight_want_to_speak_and_one_does_while_others_add_notes_and_read() {
+fn f4_of_eight_writers_one_writes_while_others_add_notes_and_read() {
     let cli = Cli::new();
     let session = cli.new_session("first");
     let args = ["record", "--session", &session, "--durability", "os"];

@@ -27,7 +27,7 @@ fn each_line_is_answered_before_more_input_comes() {
 }
 
 #[test]
-fn a14_a_bad_line_is_answered_with_its_reason_and_the_rest_goes_on() {
+fn a14_a_bad_line_is_answered_with_its_reason_and_the_rest_continues() {
     let cases = [
         ("not json", "not JSON"),
         ("", "empty"),
@@ -116,7 +116,7 @@ fn a14_a_bad_line_is_answered_with_its_reason_and_the_rest_goes_on() {
 }
 
 #[test]
-fn what_is_recorded_comes_back_byte_for_byte() {
+fn messages_are_stored_byte_for_byte() {
     let cli = Cli::new();
     let message = concat!(
         r#"{"role":"assistant","blocks":[{"type":"thinking","thinking":"","signature":"Eq+/oB=="},"#,
@@ -153,7 +153,7 @@ fn what_is_recorded_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn a_retry_that_expects_the_last_seq_never_says_a_thing_twice() {
+fn a_retry_with_expect_never_records_twice() {
     let cli = Cli::new();
     let input = [
         json!({"role": "user", "text": "one", "expect": 0}),
@@ -177,7 +177,7 @@ fn a_retry_that_expects_the_last_seq_never_says_a_thing_twice() {
     }
 }
 
-/// The beginning of a line whose text comes next.
+/// The beginning of a line, before its text.
 const TEXT: &str = r#"{"role":"user","text":"#;
 
 /// Sends a line that ends in one long string, a piece at a time.
@@ -192,10 +192,9 @@ fn send_long(recording: &mut Recording, head: &str, bytes: usize) -> Value {
     recording.answer().unwrap()
 }
 
-/// A large text has a place of its own, so a line may be longer than what a
-/// trail holds in one.
+/// A large text is stored outside the trail, so a line may be longer than a trail's limit.
 #[test]
-fn a_line_of_many_mib_is_taken_and_the_trail_stays_small() {
+fn a_line_of_many_mib_is_accepted_and_the_trail_stays_small() {
     let cli = Cli::new();
     let mut recording = Recording::start(cli.command(&["record"]));
     recording.say("before");
@@ -219,7 +218,7 @@ fn a_line_of_many_mib_is_taken_and_the_trail_stays_small() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_refused_and_the_rest_goes_on() {
+fn a_line_that_is_too_long_is_refused_and_the_rest_continues() {
     let cli = Cli::new();
     let mut recording = Recording::start(cli.command(&["record"]));
     recording.say("before");
@@ -231,9 +230,9 @@ fn a_line_that_is_too_long_is_refused_and_the_rest_goes_on() {
     assert_eq!(cli.texts("latest"), ["before", "after"]);
 }
 
-/// What stands beside the message has no other place than the record.
+/// Fields beside the message are stored in the record only.
 #[test]
-fn a_record_that_is_too_long_is_refused_and_the_rest_goes_on() {
+fn a_record_that_is_too_long_is_refused_and_the_rest_continues() {
     let cli = Cli::new();
     let mut recording = Recording::start(cli.command(&["record"]));
     recording.say("before");
@@ -248,7 +247,7 @@ fn a_record_that_is_too_long_is_refused_and_the_rest_goes_on() {
 }
 
 #[test]
-fn f1_an_unfinished_line_of_a_dead_writer_is_set_aside_and_said() {
+fn f1_an_unfinished_line_of_a_dead_writer_is_set_aside_and_reported() {
     let cli = Cli::new();
     let session = cli.new_session("first");
     let trail = cli.trail(&session, 0);
@@ -279,7 +278,7 @@ fn f1_an_unfinished_line_of_a_dead_writer_is_set_aside_and_said() {
 }
 
 #[test]
-fn recording_goes_on_when_nobody_reads_the_answers() {
+fn recording_continues_when_nobody_reads_the_answers() {
     let cli = Cli::new();
     let mut child = cli
         .command(&["record", "--title", "unread", "--durability", "os"])
@@ -301,7 +300,7 @@ fn recording_goes_on_when_nobody_reads_the_answers() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn recording_goes_on_when_the_answers_find_no_space() {
+fn recording_continues_when_the_answers_find_no_space() {
     let cli = Cli::new();
     let full = std::fs::File::options()
         .write(true)
@@ -329,7 +328,7 @@ fn recording_goes_on_when_the_answers_find_no_space() {
 }
 
 #[test]
-fn nothing_in_means_no_session() {
+fn empty_input_creates_no_session() {
     let cli = Cli::new();
     let ran = cli.run(&["record"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
@@ -338,7 +337,7 @@ fn nothing_in_means_no_session() {
 }
 
 #[test]
-fn a_title_that_cannot_be_taken_is_an_error_and_not_one_a_line() {
+fn an_invalid_title_is_one_error_and_not_one_per_line() {
     let cli = Cli::new();
     let title = "t".repeat(5000);
     let ran = cli.run_with(&["record", "--title", &title], line("hello").as_bytes());

@@ -1,5 +1,5 @@
-//! `relink`: sessions stay with a directory that was copied away (F26); what means
-//! nothing is refused with a way out.
+//! `relink`: sessions stay with a directory that was copied away (F26); wrong arguments are
+//! refused with a hint.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ fn cli_verify(cli: &Cli, dir: &Path) -> i32 {
 
 // F26
 #[test]
-fn f26_a_directory_of_the_same_project_is_brought_up() {
+fn f26_a_directory_of_the_same_project_is_suggested() {
     let cli = Cli::new();
     let config = "[remote \"origin\"]\nurl = https://me:s3cr3t@github.com/acme/shop.git\n";
     let clone = |dir: &Path| {
@@ -90,7 +90,7 @@ fn f26_a_directory_of_the_same_project_is_brought_up() {
 }
 
 #[test]
-fn wrong_directories_are_refused_with_a_way_out() {
+fn wrong_directories_are_refused_with_a_hint() {
     let cli = Cli::new();
     let ran = cli.run(&["relink", "/nowhere"]);
     says(&ran, 2, &["no store in"]);

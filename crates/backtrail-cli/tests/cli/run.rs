@@ -1,4 +1,4 @@
-//! `run`: a command behaves as without us, and its exit code is ours.
+//! `run`: a command behaves as without Backtrail, and its exit code is ours.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -63,7 +63,7 @@ fn a_command_that_cannot_be_executed_is_126() {
 }
 
 #[test]
-fn where_we_fail_ourselves_it_is_125_and_nothing_is_started() {
+fn our_own_failure_is_125_and_nothing_is_started() {
     let cli = Cli::new();
     let started = ["touch", "started"];
     let wrong: [&[&str]; 3] = [
@@ -83,7 +83,7 @@ fn where_we_fail_ourselves_it_is_125_and_nothing_is_started() {
 }
 
 #[test]
-fn what_follows_the_command_is_the_commands() {
+fn options_after_the_command_belong_to_it() {
     let cli = Cli::new();
     for args in [
         &["run", "--", "echo", "--json", "--title", "-x", "--", "a b"][..],
@@ -120,7 +120,7 @@ fn pipes_on_all_three_streams_are_the_commands_own() {
     assert!(!ours.contains('\u{1b}'), "no colours in a pipe: {ours:?}");
 }
 
-/// A reader that goes away ends the command as it would without us.
+/// A reader that stops ends the command, as it would without Backtrail.
 #[test]
 fn a_pipe_that_closes_early_ends_the_command() {
     let cli = Cli::new();
@@ -176,9 +176,9 @@ fn a_command_may_delete_the_directory_it_runs_in() {
     assert!(ran.stderr.contains("backtrail: "), "{ran:#?}");
 }
 
-/// What can be known to fail afterwards is refused before.
+/// What would fail afterwards is refused before.
 #[test]
-fn a_label_or_a_report_that_cannot_be_is_refused_before_anything_starts() {
+fn a_wrong_label_or_report_is_refused_before_anything_starts() {
     let cli = Cli::new();
     let wrong: [(&[&str], &str); 5] = [
         (&["--label", "last"], "means something else as a point"),
@@ -199,7 +199,7 @@ fn a_label_or_a_report_that_cannot_be_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_report_that_fails_after_all_is_all_that_is_missing() {
+fn a_report_that_fails_later_loses_nothing_else() {
     let cli = Cli::new();
     let line = "echo new > new; rmdir out; exit 3";
     std::fs::create_dir(cli.work().join("out")).unwrap();
@@ -216,7 +216,7 @@ fn a_report_that_fails_after_all_is_all_that_is_missing() {
     assert_eq!(log[0]["reason"], "run-end", "{log:#}");
 }
 
-/// A store that is named from here is the command's own, wherever it goes.
+/// A relative path of the store still works if the command changes its directory.
 #[test]
 fn a_relative_store_is_the_same_one_for_the_command() {
     let cli = Cli::new();

@@ -1,4 +1,4 @@
-//! `search`: hits that lead to the message, and what could be widened where there are none.
+//! `search`: hits that lead to the message, and hints if there are none.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn a_hit_leads_to_its_message() {
 }
 
 #[test]
-fn hits_are_told_as_json_with_names_that_stay() {
+fn hits_are_json_with_stable_names() {
     let cli = Cli::new();
     let found = fill(&cli);
     let ran = ok(cli.run(&["search", "currency", "--json"]));
@@ -70,7 +70,7 @@ fn hits_are_told_as_json_with_names_that_stay() {
 }
 
 #[test]
-fn filters_and_words_leave_over_what_fits() {
+fn hits_match_all_words_and_filters() {
     let cli = Cli::new();
     let found = fill(&cli);
     let [checkout, sub_agent, rounding, keys] = found.ids();
@@ -107,7 +107,7 @@ fn filters_and_words_leave_over_what_fits() {
 }
 
 #[test]
-fn where_nothing_is_found_it_says_what_less_would_find() {
+fn no_hits_show_what_a_wider_search_would_find() {
     let cli = Cli::new();
     let found = fill(&cli);
     let ran = cli.run(&["search", "currency", "bananas"]);
@@ -132,7 +132,7 @@ err: to match any of them: backtrail search 'currency or bananas'
 }
 
 #[test]
-fn what_cannot_be_looked_for_is_refused() {
+fn an_invalid_query_is_refused() {
     let cli = Cli::new();
     fill(&cli);
     for args in [
@@ -164,7 +164,7 @@ fn what_cannot_be_looked_for_is_refused() {
 }
 
 #[test]
-fn what_is_damaged_is_built_anew_said_once_and_nothing_is_lost() {
+fn a_damaged_index_is_rebuilt_and_reported_once() {
     let cli = Cli::new();
     fill(&cli);
     let before = ok(cli.run(&["list", "--all"]));

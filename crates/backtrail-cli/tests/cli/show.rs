@@ -1,4 +1,4 @@
-//! `show`: the conversation as one would like to read it.
+//! `show`: the conversation, to be read.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -271,10 +271,10 @@ fn turns_are_chosen_from_either_end_and_records_lead_to_theirs() {
     assert!(!of_record.contains("answer 3"), "{of_record}");
 
     for (wrong, why) in [
-        (&["--turn", "6"][..], "there is no turn 6: it has 5 turns"),
-        (&["--turn", "-6"], "there is no turn -6"),
+        (&["--turn", "6"][..], "no turn 6: the session has 5 turns"),
+        (&["--turn", "-6"], "no turn -6"),
         (&["--turn", "3..2"], "turn 2 comes before turn 3"),
-        (&["--turn", "x"], "write it as a number"),
+        (&["--turn", "x"], "expected a number or a range"),
         (&["--raw", "--follow"], "cannot be used with"),
     ] {
         let ran = cli.run(&[&["show", &id], wrong].concat());
@@ -286,13 +286,13 @@ fn turns_are_chosen_from_either_end_and_records_lead_to_theirs() {
     assert!(ran.stderr.contains("has no record 99") && ran.stderr.contains("its last one is 10"));
     let ran = cli.run(&["show", &format!("{id}:2"), "--turn", "1"]);
     assert!(
-        ran.code == 2 && ran.stderr.contains("leave out"),
+        ran.code == 2 && ran.stderr.contains("omit :SEQ"),
         "{ran:#?}"
     );
 }
 
 #[test]
-fn what_was_taken_back_is_shown_by_its_record_and_says_so() {
+fn an_undone_turn_is_shown_by_its_record_and_says_so() {
     let cli = Cli::new();
     let id = talk_of(&cli, 3);
     let back = cli.run(&["rewind", &format!("{id}:2"), "--chat"]);
@@ -303,7 +303,7 @@ fn what_was_taken_back_is_shown_by_its_record_and_says_so() {
         "{line}"
     );
     let gone = show(&cli, &[&format!("{id}:4")]);
-    assert!(gone.contains("this was taken back"), "{gone}");
+    assert!(gone.contains("this turn was undone"), "{gone}");
     assert!(
         gone.contains("question 2") && gone.contains("answer 2"),
         "{gone}"
@@ -320,12 +320,12 @@ fn what_was_taken_back_is_shown_by_its_record_and_says_so() {
     }
     let now = show(&cli, &[&format!("{id}:3")]);
     assert!(
-        now.contains("another question") && !now.contains("taken back"),
+        now.contains("another question") && !now.contains("undone"),
         "{now}"
     );
     let gone = show(&cli, &[&format!("{id}:3"), "--trail", "0"]);
     assert!(
-        gone.contains("question 2") && gone.contains("taken back"),
+        gone.contains("question 2") && gone.contains("undone"),
         "{gone}"
     );
 }
@@ -354,7 +354,7 @@ fn damage_shows_where_it_is_and_the_rest_is_read() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
         ran.stdout
-            .contains("1 damaged place before record 5, passed over"),
+            .contains("skipped 1 damaged place before record 5"),
         "{ran:#?}"
     );
     assert!(
@@ -385,10 +385,10 @@ fn a_fork_shows_where_its_own_part_begins() {
     assert!(!text.contains("answer 2"), "{text}");
 }
 
-/// A call stands with its result however much comes between, and no result is lost where
-/// that is too much.
+/// A call is shown with its result however much comes between, and if that is too much,
+/// the result is still shown.
 #[test]
-fn results_stand_with_their_calls_within_bounds() {
+fn results_are_shown_with_their_calls_within_bounds() {
     let cli = Cli::new();
     let store = store(&cli);
     let session = store.create_session(SessionOptions::new()).unwrap();
@@ -397,7 +397,7 @@ fn results_stand_with_their_calls_within_bounds() {
         let block = call(id, id, json!({"command": "x"}));
         session.append(Message::assistant([block])).unwrap();
     }
-    for n in 0..600 {
+    for n in 0..1100 {
         let text = Block::text(format!("between {n}"));
         session.append(Message::assistant([text])).unwrap();
     }
@@ -408,7 +408,7 @@ fn results_stand_with_their_calls_within_bounds() {
     let text = show(&cli, &[&id]);
     assert!(text.contains("⚙ never  x   no result\n"), "{text}");
     assert!(text.contains("⚙ late  ✓ at last"), "{text}");
-    for n in 0..600 {
+    for n in 0..1100 {
         assert!(text.contains(&format!("  between {n}\n")), "{n}");
     }
 }

@@ -1,4 +1,4 @@
-//! `stats`: how much was said, done and used (B1).
+//! `stats`: what was said, done and spent (B1).
 
 use serde_json::json;
 
@@ -54,10 +54,10 @@ fn f24_forks_do_not_count_what_they_inherit_and_totals_have_names_that_stay() {
     assert_eq!(one["totals"]["cost_usd"], 0.004);
     assert_eq!(one["family"]["cost_usd"], 0.254);
     assert_eq!(one["family"]["sessions"], 2);
-    let told = ok(cli.run(&["stats", &found.checkout])).stdout;
+    let shown = ok(cli.run(&["stats", &found.checkout])).stdout;
     assert!(
-        told.contains("family      $0.25 in 2 calls of 2 sessions"),
-        "{told}"
+        shown.contains("family      $0.25+ in 2 calls of 2 sessions"),
+        "{shown}"
     );
     for (args, calls) in [
         (&["--here"][..], 3),
@@ -67,8 +67,8 @@ fn f24_forks_do_not_count_what_they_inherit_and_totals_have_names_that_stay() {
         (&["--until", "2020-10"], 1),
         (&["--project", "nowhere"], 0),
     ] {
-        let told = ok(cli.run(&[&["stats", "--json"], args].concat())).json();
-        assert_eq!(told["totals"]["calls"], calls, "{args:?}");
+        let shown = ok(cli.run(&[&["stats", "--json"], args].concat())).json();
+        assert_eq!(shown["totals"]["calls"], calls, "{args:?}");
     }
 }
 
@@ -78,19 +78,19 @@ fn own_prices_count_and_a_filter_does_not_go_with_a_session() {
     let found = fill(&cli);
     let own = "[prices.my-local-model]\ninput = 0.5\noutput = 1.5\n";
     std::fs::write(cli.store().join("config.toml"), own).unwrap();
-    let told = ok(cli.run(&["stats", "--agent", "mine", "--json"])).json();
-    assert_eq!(told["totals"]["unpriced_calls"], 0);
-    assert_eq!(told["totals"]["cost_usd"], 0.00985, "{told}");
+    let shown = ok(cli.run(&["stats", "--agent", "mine", "--json"])).json();
+    assert_eq!(shown["totals"]["unpriced_calls"], 0);
+    assert_eq!(shown["totals"]["cost_usd"], 0.00985, "{shown}");
     let ran = cli.run(&["stats", &found.keys, "--agent", "mine"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert!(
         ran.stderr
-            .starts_with("error: --agent mine cannot go with a session")
+            .starts_with("error: --agent mine cannot be used with a session")
     );
     let ran = cli.run(&["stats", "--agent", "nobody"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: no call of a model fits --agent nobody\n"
+        "exit 0\nerr: no usage recorded for --agent nobody\n"
     );
     let ran = cli.run(&["stats", "--by", "hour"]);
     assert!(
@@ -112,11 +112,10 @@ exit 0
 out: started     <day> <time>
 out: messages    5 in 1 turn: 1 prompt, 2 answers
 out: tool calls  1
-out: time spent  1m 2s
-out: tokens      1,540 measured: 1,000 in, 40 out, 500 read from cache, 0 written to it, and about 5 (estimated)
-out: cost        $0.0125 reported, and 1 response without a price
+out: active time 1m 2s
+out: tokens      1,540 measured: 1,000 in, 40 out, 500 read from cache, 0 written to it, plus about 5 estimated
+out: cost        $0.01+ in 1 call, reported by the providers
 out: models      m-1
-out: spent       $0.01 in 1 call, as the providers said
 "
     );
     assert_eq!(cli.run(&["stats", "latest"]).stdout, ran.stdout);
@@ -164,6 +163,7 @@ fn b1_statistics_are_told_as_json() {
             "models": ["m-1"],
             "damaged": 0,
             "gone": 0,
+            "conversation": spent,
             "totals": spent,
             "by": [],
             "estimated": {"calls": 1, "tokens": 5},
@@ -190,9 +190,9 @@ exit 0
 out: started     <day> <time>
 out: messages    3 in 1 turn: 1 prompt, 0 answers
 out: tool calls  2, 1 failed, 1 without a result
-out: time spent  3h 5m (in part the span of a turn)
-out: tokens      about 3 (estimated)
-out: cost        unknown: no provider said
+out: active time about 3h 5m
+out: tokens      about 3 estimated
+out: cost        unknown
 "
     );
     let stats = cli.run(&["stats", &id, "--json"]).json();
@@ -217,7 +217,7 @@ fn f6_a_compaction_forgets_no_tokens() {
 }
 
 #[test]
-fn damage_is_not_counted_and_said() {
+fn damage_is_not_counted_and_is_reported() {
     let cli = Cli::new();
     let ran = cli.run_with(&["record"], [line("one"), line("two")].concat().as_bytes());
     let id = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
@@ -233,10 +233,74 @@ fn damage_is_not_counted_and_said() {
     assert_eq!(
         ran.stderr.replace(&id[..8], "<id>"),
         "\
-warning: 1 place of the history could not be read, or not whole
+warning: 1 place could not be read completely
 hint: backtrail verify <id>
 "
     );
     let ran = cli.run(&["stats", &id, "--json"]);
     assert_eq!((ran.code, &ran.json()["damaged"]), (0, &json!(1)));
+}
+
+/// Records a response with a usage; several records may have its id.
+fn respond(cli: &Cli, session: &str, id: &str, tokens: u64) {
+    let line = json!({"type": "message", "response_id": id, "model": "my-model", "message": {
+        "role": "assistant", "blocks": [{"type": "text", "text": "said"}],
+        "usage": {"input_tokens": tokens, "output_tokens": 1}}});
+    ok(cli.run_with(
+        &["record", "--session", session],
+        format!("{line}\n").as_bytes(),
+    ));
+}
+
+// F24
+#[test]
+fn f24_show_stats_of_a_session_and_stats_say_the_same() {
+    let cli = Cli::new();
+    let session = cli.new_session("go");
+    let own = "[prices.my-model]\ninput = 1000.0\noutput = 1000.0\n";
+    std::fs::write(cli.store().join("config.toml"), own).unwrap();
+    // Parts of one response, one of them after the next prompt.
+    respond(&cli, &session, "r1", 1_000);
+    respond(&cli, &session, "r1", 2_000);
+    ok(cli.run(&["record", "--session", &session, "--text", "and on"]));
+    respond(&cli, &session, "r2", 10_000);
+    respond(&cli, &session, "r1", 3_000);
+    let check = |session: &str, tokens: &str, cost: &str, spent: f64| {
+        let stats = ok(cli.run(&["stats", session, "--json"])).json();
+        let words = format!("{tokens} tokens · {cost}");
+        let shown = ok(cli.run(&["show", session])).stdout;
+        assert!(shown.lines().nth(2).unwrap().contains(&words), "{shown}");
+        let page = ok(cli.run(&["export", session, "--to", "html"])).stdout;
+        let words = format!("<span>{tokens} tokens</span><span>{cost}</span>");
+        assert!(page.contains(&words), "{words}");
+        let text = ok(cli.run(&["stats", session])).stdout;
+        assert!(text.contains(&format!("cost        {cost} in ")), "{text}");
+        assert_eq!(
+            stats["totals"]["cost_usd"].as_f64().unwrap_or(0.0),
+            spent,
+            "{stats}"
+        );
+        let all = ok(cli.run(&["stats", "--by", "session", "--json"])).json();
+        let rows = all["by"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["key"] == session);
+        let in_all = row.map_or(0.0, |row| row["cost_usd"].as_f64().unwrap());
+        assert_eq!(in_all, spent, "{all}");
+        (stats, text)
+    };
+    let (stats, text) = check(&session, "13 k", "$13.00", 13.002);
+    assert_eq!(stats["conversation"], stats["totals"]);
+    assert!(
+        !text.contains("spent "),
+        "the same number is there once: {text}"
+    );
+    // Undone turns are not in the conversation, and were paid for.
+    let fork = ok(cli.run(&["fork", &session, "--json"])).json();
+    ok(cli.run(&["rewind", &format!("{session}:3"), "--chat"]));
+    let (_, text) = check(&session, "2.0 k", "$2.00", 13.002);
+    let spent = "spent       $13.00 in 2 calls (undone turns included, inherited turns not)";
+    assert!(text.contains(spent), "{text}");
+    // A fork shows what it inherited, and did not pay for it.
+    let fork = fork["session"].as_str().unwrap();
+    let (_, text) = check(fork, "13 k", "$13.00", 0.0);
+    assert!(text.contains("spent       nothing (undone"), "{text}");
 }

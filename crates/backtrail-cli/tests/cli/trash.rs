@@ -1,4 +1,4 @@
-//! `delete` and `trash`, as a person uses them.
+//! `delete` and `trash`.
 
 use std::process::Stdio;
 
@@ -62,7 +62,7 @@ fn a_session_is_deleted_listed_in_the_trash_and_restored() {
 }
 
 #[test]
-fn emptying_asks_and_keeps_what_is_read() {
+fn emptying_asks_and_keeps_what_forks_read() {
     let cli = Cli::new();
     let (id, other) = (cli.new_session("one"), cli.new_session("other"));
     let fork = cli.run(&["fork", &id, "--json"]).json();
@@ -137,7 +137,7 @@ fn the_user_confirms_on_a_terminal() {
 }
 
 #[test]
-fn a_purge_says_what_it_leaves_and_forks_say_what_is_gone() {
+fn a_purge_reports_what_it_leaves_and_forks_report_what_is_gone() {
     let cli = Cli::new();
     let ran = cli.run(&[
         "run",
@@ -200,7 +200,7 @@ fn a_purge_says_what_it_leaves_and_forks_say_what_is_gone() {
 }
 
 #[test]
-fn work_of_a_deleted_session_is_named_and_can_be_taken_back() {
+fn work_of_a_deleted_session_is_marked_and_can_be_undone() {
     let cli = Cli::new();
     let ran = cli.run(&["run", "--", "sh", "-c", "echo x > made"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
@@ -297,7 +297,7 @@ fn keep_trails_is_a_setting() {
 }
 
 #[test]
-fn a_purge_is_asked_for_again_once_nobody_speaks_in_the_fork() {
+fn a_purge_can_be_repeated_once_nobody_writes_to_the_fork() {
     let cli = Cli::new();
     let id = cli.new_session("one");
     ok(cli.run(&["title", &id, "LEAKED-TITLE"]));
@@ -324,7 +324,7 @@ fn a_purge_is_asked_for_again_once_nobody_speaks_in_the_fork() {
 }
 
 #[test]
-fn a_command_that_runs_elsewhere_keeps_its_session_from_being_deleted() {
+fn the_session_of_a_running_command_is_not_deleted() {
     let cli = Cli::new();
     let id = cli.new_session("one");
     let elsewhere = cli.work().join("elsewhere");
@@ -348,7 +348,7 @@ fn a_command_that_runs_elsewhere_keeps_its_session_from_being_deleted() {
 }
 
 #[test]
-fn the_trash_takes_the_ages_that_the_clean_up_takes() {
+fn trash_and_gc_accept_the_same_ages() {
     let cli = Cli::new();
     for age in ["0s", "2 w", "1y", "90m"] {
         cli.new_session("one");
@@ -362,7 +362,7 @@ fn the_trash_takes_the_ages_that_the_clean_up_takes() {
 }
 
 #[test]
-fn a_store_that_only_can_be_read_is_told_by_what_was_attempted() {
+fn a_read_only_store_is_reported_with_what_was_attempted() {
     use std::os::unix::fs::PermissionsExt;
     let cli = Cli::new();
     let id = cli.new_session("one");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::kit::{Cli, Ran, Recording, screen};
 
-/// The verbs that look at a session or change it, with the reference left open.
+/// The verbs that read a session or change it, with REF for the reference.
 const LOOKING: &[&[&str]] = &[
     &["show", "REF"],
     &["steps", "REF"],
@@ -89,7 +89,7 @@ err: hint: see all sessions: backtrail list --all
 }
 
 #[test]
-fn every_verb_refuses_a_reference_that_fits_several() {
+fn every_verb_refuses_an_ambiguous_reference() {
     let cli = cli_with_summary();
     for n in 1..=2 {
         let line = format!(
@@ -210,15 +210,15 @@ fn in_an_empty_store_there_is_no_latest() {
     );
 }
 
-/// A directory that nothing can be written to, until this is dropped.
+/// A read-only directory, until this is dropped.
 struct ReadOnly<'a> {
     dir: &'a Path,
     mounted: bool,
 }
 
 impl<'a> ReadOnly<'a> {
-    /// Takes the right to write away. Root may write all the same: for root it
-    /// is mounted over itself, where that is allowed; else this says so loudly.
+    /// Removes the permission to write. Root can write anyway: for root the directory is
+    /// mounted read-only over itself, if that is allowed; otherwise the test is skipped.
     fn make(dir: &'a Path) -> Option<Self> {
         let quiet = |args: &[&str]| {
             let done = Command::new(args[0]).args(&args[1..]).arg(dir).output();

@@ -2,79 +2,92 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use backtrail::conversation::{ReadRecord, Response, ResponseCounter};
 use backtrail::{Timestamp, Usage};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::failed;
 use crate::error::Result;
-use crate::feed::Said;
-use crate::prices::Prices;
+use crate::prices::{Prices, SessionPrices};
 use crate::rows::{Money, Spending};
 
-/// What one record says of its model call, or what all records of a response say.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
-    /// What names the response: a hash of its id, else of the record's own place.
-    response: i64,
-    response_id: Option<String>,
-    seq: u64,
-    at: Option<i64>,
-    model: Option<String>,
-    who: &'static str,
-    usage: Option<Usage>,
-    /// What to count where no record of the response has a usage.
-    estimated: u64,
-    duration_ms: Option<u64>,
-    reported: Option<Money>,
+/// Writes the responses of the trail that is being read.
+#[derive(Debug)]
+pub(super) struct LedgerWriter {
+    counter: ResponseCounter,
+    session: i64,
+    trail: i64,
+    /// Whether responses of the session may be in the ledger already.
+    may_have_earlier: bool,
+    /// The responses with an id that were written: other sessions may have them, too.
+    pub(super) shared: Vec<i64>,
 }
 
-impl Call {
-    pub(super) fn new(said: &Said<'_>, usage: Option<&Usage>, estimated: u64) -> Self {
-        let details = said.details;
+impl LedgerWriter {
+    pub(super) fn new(session: i64, trail: i64, unread: u64, may_have_earlier: bool) -> Self {
         Self {
-            response: response_key(said),
-            response_id: details.response_id.clone(),
-            seq: said.seq,
-            at: said.at.map(Timestamp::as_millis),
-            model: details.model.clone(),
-            who: "agent",
-            // A sum of one: without the fields that are not ours.
-            usage: usage.map(|usage| {
-                let mut counters = Usage::default();
-                counters.add(usage);
-                counters
-            }),
-            estimated,
-            duration_ms: details.duration_ms,
-            reported: details.cost_usd.map(Money::from_dollars),
+            counter: ResponseCounter::with_unread_tokens(unread),
+            session,
+            trail,
+            may_have_earlier,
+            shared: Vec::new(),
         }
     }
 
-    pub(super) fn who(mut self, who: &'static str) -> Self {
-        self.who = who;
-        self
+    /// Adds what a record says of its model call.
+    pub(super) fn add(
+        &mut self,
+        record: &ReadRecord<'_>,
+        db: &Connection,
+        prices: &Prices,
+    ) -> Result<()> {
+        let (session, may_have_earlier) = (self.session, self.may_have_earlier);
+        self.counter.add_to(record, |id| match may_have_earlier {
+            true => read_response(db, session, id),
+            false => Ok(None),
+        })?;
+        let finished = self.counter.take_finished();
+        self.write(&finished, db, prices)
     }
 
-    /// Takes in what a later record of the same response says.
-    fn update(&mut self, later: Self) {
-        self.usage = later.usage.or(self.usage.take());
-        self.duration_ms = later.duration_ms.or(self.duration_ms);
-        self.reported = later.reported.or(self.reported);
-        self.model = later.model.or(self.model.take());
-        self.estimated = self.estimated.saturating_add(later.estimated);
-        self.at = self.at.or(later.at);
-        self.seq = later.seq;
+    /// Writes the responses that were not written yet.
+    pub(super) fn finish(&mut self, db: &Connection, prices: &Prices) -> Result<()> {
+        let finished = self.counter.finish();
+        self.write(&finished, db, prices)
+    }
+
+    /// Returns the tokens that no call has read yet.
+    pub(super) fn unread_tokens(&self) -> u64 {
+        self.counter.unread_tokens()
+    }
+
+    fn write(&mut self, responses: &[Response], db: &Connection, prices: &Prices) -> Result<()> {
+        for response in responses {
+            let key = match &response.id {
+                Some(id) => {
+                    let key = key_of(id);
+                    self.shared.push(key);
+                    key
+                }
+                // Seqs repeat in the trails of a session.
+                None => {
+                    let seq = hash(b's', &response.seq.to_be_bytes());
+                    hash(
+                        b't',
+                        &[seq.to_be_bytes(), self.trail.to_be_bytes()].concat(),
+                    )
+                }
+            };
+            insert(db, (self.session, self.trail, key), response, prices)?;
+        }
+        Ok(())
     }
 }
 
-/// Returns what names a response. A hash of eight bytes stands for its id: among a million
-/// of them the chance that any two are taken for one is one in thirty million. A record
-/// without a response id is a response by itself.
-fn response_key(said: &Said<'_>) -> i64 {
-    match &said.details.response_id {
-        Some(id) => hash(b'r', id.as_bytes()),
-        None => hash(b's', &said.seq.to_be_bytes()),
-    }
+/// Returns the key of a response. It is a hash of eight bytes: among a million of them
+/// the chance that any two collide is one in thirty million.
+fn key_of(id: &str) -> i64 {
+    hash(b'r', id.as_bytes())
 }
 
 fn hash(kind: u8, bytes: &[u8]) -> i64 {
@@ -85,169 +98,87 @@ fn hash(kind: u8, bytes: &[u8]) -> i64 {
     i64::from_be_bytes(key)
 }
 
-/// The calls of the trail that is being read.
-#[derive(Debug)]
-pub(super) struct Calls {
-    calls: HashMap<i64, Call>,
-    /// Whether calls of the session may be in the ledger already.
-    goes_on: bool,
-}
-
-impl Calls {
-    pub(super) fn new(goes_on: bool) -> Self {
-        Self {
-            calls: HashMap::new(),
-            goes_on,
-        }
-    }
-
-    /// Returns whether no record of this response came yet: in what is being read, nor in
-    /// what was read before of the session.
-    pub(super) fn is_new(&self, said: &Said<'_>, db: &Connection, session: i64) -> Result<bool> {
-        let response = response_key(said);
-        if said.details.response_id.is_none() || self.calls.contains_key(&response) {
-            return Ok(said.details.response_id.is_none());
-        }
-        Ok(!self.goes_on || read_call(db, session, response)?.is_none())
-    }
-
-    pub(super) fn add(&mut self, call: Call) {
-        match self.calls.entry(call.response) {
-            std::collections::hash_map::Entry::Occupied(mut known) => known.get_mut().update(call),
-            std::collections::hash_map::Entry::Vacant(free) => {
-                free.insert(call);
-            }
-        }
-    }
-
-    /// Writes the rows; returns the responses with an id, which others may have, too.
-    pub(super) fn write(
-        self,
-        db: &Connection,
-        session: i64,
-        trail: i64,
-        prices: &Prices,
-    ) -> Result<Vec<i64>> {
-        let mut shared = Vec::new();
-        for call in self.calls.into_values() {
-            // The numbers of records are those of their trail: one without a response id
-            // is told from those of other trails by that.
-            let response = match &call.response_id {
-                Some(_) => call.response,
-                None => hash(
-                    b't',
-                    &[call.response.to_be_bytes(), trail.to_be_bytes()].concat(),
-                ),
-            };
-            let known = match &call.response_id {
-                Some(_) if self.goes_on => read_call(db, session, response)?,
-                _ => None,
-            };
-            let call = match known {
-                Some(mut known) => {
-                    known.update(call);
-                    known
-                }
-                None => call,
-            };
-            if call.response_id.is_some() {
-                shared.push(response);
-            }
-            let cost = call.cost(prices);
-            call.insert(db, session, response, trail, cost)?;
-        }
-        Ok(shared)
-    }
-}
-
-impl Call {
-    /// Returns what the call cost: what its provider said, else by its price.
-    fn cost(&self, prices: &Prices) -> Option<Money> {
-        let at = self.at.and_then(Timestamp::from_millis);
-        let priced = || prices.cost(self.model.as_deref()?, at, self.usage.as_ref()?);
-        self.reported.or_else(priced)
-    }
-
-    fn insert(
-        &self,
-        db: &Connection,
-        session: i64,
-        response: i64,
-        trail: i64,
-        cost: Option<Money>,
-    ) -> Result<()> {
-        let writing = failed("cannot write to the ledger");
-        let mut insert = db
-            .prepare_cached(
-                "INSERT OR REPLACE INTO ledger (session, response, response_id, trail, seq, at,
-                 model, who, measured, input, output, cache_write, cache_write_1h, cache_read,
-                 reasoning, estimated, duration_ms, reported, cost)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-                 ?17, ?18, ?19)",
-            )
-            .map_err(&writing)?;
-        let none = Usage::default();
-        let usage = self.usage.as_ref().unwrap_or(&none);
-        insert
-            .execute(params![
-                session,
-                response,
-                self.response_id,
-                trail,
-                self.seq as i64,
-                self.at,
-                self.model,
-                self.who,
-                self.usage.is_some(),
-                clamp(usage.input_tokens),
-                clamp(usage.output_tokens),
-                clamp(usage.cache_creation_input_tokens),
-                clamp(usage.cache_creation_1h_input_tokens.unwrap_or(0)),
-                clamp(usage.cache_read_input_tokens),
-                clamp(usage.reasoning_output_tokens.unwrap_or(0)),
-                clamp(self.estimated),
-                self.duration_ms.map(clamp),
-                self.reported.map(|money| money.0),
-                cost.map(|money| money.0),
-            ])
-            .map_err(&writing)?;
-        Ok(())
-    }
-}
-
-fn read_call(db: &Connection, session: i64, response: i64) -> Result<Option<Call>> {
-    let reading = failed("cannot read the ledger");
-    let mut find = db
+fn insert(
+    db: &Connection,
+    (session, trail, key): (i64, i64, i64),
+    response: &Response,
+    prices: &Prices,
+) -> Result<()> {
+    let writing = failed("cannot write to the ledger");
+    let mut insert = db
         .prepare_cached(
-            "SELECT response_id, seq, at, model, who, measured, input, output, cache_write,
-             cache_write_1h, cache_read, reasoning, estimated, duration_ms, reported
-             FROM ledger WHERE session = ?1 AND response = ?2",
+            "INSERT OR REPLACE INTO ledger (session, response, response_id, trail, seq, at,
+             model, who, measured, input, output, cache_write, cache_write_1h, cache_read,
+             reasoning, estimated, duration_ms, reported, cost)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+             ?17, ?18, ?19)",
         )
-        .map_err(&reading)?;
-    find.query_row([session, response], |row| {
-        let who: String = row.get(4)?;
-        Ok(Call {
-            response,
-            response_id: row.get(0)?,
-            seq: count(row, 1)?,
-            at: row.get(2)?,
-            model: row.get(3)?,
-            who: if who == "compaction" {
+        .map_err(&writing)?;
+    let none = Usage::default();
+    let usage = response.usage.as_ref().unwrap_or(&none);
+    let reported = response.cost_usd.map(Money::from_dollars);
+    let cost = prices.cost_of(response, response.model.as_deref());
+    insert
+        .execute(params![
+            session,
+            key,
+            response.id,
+            trail,
+            response.seq as i64,
+            response.at.map(Timestamp::as_millis),
+            response.model,
+            if response.is_compaction {
                 "compaction"
             } else {
                 "agent"
             },
-            usage: row
-                .get::<_, bool>(5)?
-                .then(|| read_usage(row, 6))
-                .transpose()?,
-            estimated: count(row, 12)?,
-            duration_ms: row.get::<_, Option<i64>>(13)?.map(i64::unsigned_abs),
-            reported: row.get::<_, Option<i64>>(14)?.map(Money),
-        })
-    })
-    .optional()
-    .map_err(&reading)
+            response.usage.is_some(),
+            clamp(usage.input_tokens),
+            clamp(usage.output_tokens),
+            clamp(usage.cache_creation_input_tokens),
+            clamp(usage.cache_creation_1h_input_tokens.unwrap_or(0)),
+            clamp(usage.cache_read_input_tokens),
+            clamp(usage.reasoning_output_tokens.unwrap_or(0)),
+            clamp(response.estimated_tokens),
+            response.duration_ms.map(clamp),
+            reported.map(|money| money.0),
+            cost.map(|money| money.0),
+        ])
+        .map_err(&writing)?;
+    Ok(())
+}
+
+/// The columns of a response behind its id, in the order of [`response_of`].
+const RESPONSE: &str = "seq, at, model, who, measured, input, output, cache_write, \
+    cache_write_1h, cache_read, reasoning, estimated, duration_ms, reported";
+
+fn response_of(row: &Row<'_>) -> rusqlite::Result<Response> {
+    let mut response = Response::default();
+    response.id = row.get(0)?;
+    response.seq = count(row, 1)?;
+    response.at = row
+        .get::<_, Option<i64>>(2)?
+        .and_then(Timestamp::from_millis);
+    response.model = row.get(3)?;
+    response.is_compaction = row.get_ref(4)?.as_str()? == "compaction";
+    if row.get(5)? {
+        response.usage = Some(read_usage(row, 6)?);
+    }
+    response.estimated_tokens = count(row, 12)?;
+    response.duration_ms = row.get::<_, Option<i64>>(13)?.map(i64::unsigned_abs);
+    let reported = row.get::<_, Option<i64>>(14)?.map(Money);
+    response.cost_usd = reported.map(Money::dollars);
+    Ok(response)
+}
+
+fn read_response(db: &Connection, session: i64, id: &str) -> Result<Option<Response>> {
+    let reading = failed("cannot read the ledger");
+    let sql =
+        format!("SELECT response_id, {RESPONSE} FROM ledger WHERE session = ?1 AND response = ?2");
+    let mut find = db.prepare_cached(&sql).map_err(&reading)?;
+    find.query_row([session, key_of(id)], response_of)
+        .optional()
+        .map_err(&reading)
 }
 
 /// Reads the six counters of a call that begin at a column.
@@ -259,7 +190,7 @@ fn read_usage(row: &Row<'_>, at: usize) -> rusqlite::Result<Usage> {
         .reasoning(count(row, at + 5)?))
 }
 
-/// SQLite's numbers are signed: nobody uses more tokens than those can count.
+/// SQLite's numbers are signed: no call uses more tokens than those can count.
 fn clamp(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -268,8 +199,8 @@ fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::unsigned_abs)
 }
 
-/// Decides which session a response counts for that several have, and returns the sessions
-/// whose totals change by it: it counts once, for the one that had it first.
+/// Decides which session counts a response that several have: the one that had it first.
+/// Returns the sessions whose totals change.
 pub(super) fn settle_shared(
     db: &Connection,
     responses: Option<&BTreeSet<i64>>,
@@ -318,66 +249,64 @@ pub(super) fn settle_shared(
 /// The length of the pieces of time that totals are kept for: whole in every time zone.
 pub(super) const SLOT_MS: i64 = 15 * 60 * 1000;
 
-/// Sums up a session's rows anew: for each model, and for each piece of time.
-/// With `prices`, what the calls cost is worked out anew.
-pub(super) fn write_totals(db: &Connection, session: i64, prices: Option<&Prices>) -> Result<()> {
+/// Sums up a session's rows: for each model, and for each piece of time. With `reprice`,
+/// the cost of every call is computed again.
+pub(super) fn write_totals(
+    db: &Connection,
+    session: i64,
+    prices: &Prices,
+    reprice: bool,
+) -> Result<()> {
     let summing = failed("cannot sum up the ledger");
-    let lower: bool = db
-        .prepare_cached(
-            "SELECT coalesce(belongs_to = 'claude-code', 0) FROM sessions WHERE key = ?1",
-        )
-        .and_then(|mut find| find.query_row([session], |row| row.get(0)))
+    let (model, belongs_to): (Option<String>, Option<String>) = db
+        .prepare_cached("SELECT model, belongs_to FROM sessions WHERE key = ?1")
+        .and_then(|mut find| find.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))))
         .map_err(&summing)?;
-    let mut rows = db
-        .prepare_cached(
-            "SELECT response, model, at, measured, reported, estimated, input, output, cache_write,
-             cache_write_1h, cache_read, reasoning, cost, counts FROM ledger WHERE session = ?1",
-        )
-        .map_err(&summing)?;
+    let prices = SessionPrices::new(prices.clone(), model, belongs_to.as_deref());
+    let sql =
+        format!("SELECT NULL, {RESPONSE}, response, cost, counts FROM ledger WHERE session = ?1");
+    let mut rows = db.prepare_cached(&sql).map_err(&summing)?;
     let mut totals: HashMap<String, Total> = HashMap::new();
     let mut slots: HashMap<(String, i64), Spending> = HashMap::new();
     let mut costs = Vec::new();
     let mut rows = rows.query([session]).map_err(&summing)?;
     while let Some(row) = rows.next().map_err(&summing)? {
         let entry = Entry::read(row).map_err(&summing)?;
-        let cost = match prices {
-            Some(prices) => entry.cost(prices),
-            None => entry.known_cost,
+        let response = &entry.response;
+        // The session's model, which replaces the call's, may have changed.
+        let cost = match reprice || response.model.is_none() {
+            true => prices.cost(response),
+            false => entry.known_cost,
         };
         if cost != entry.known_cost {
-            costs.push((entry.response, cost));
+            costs.push((entry.key, cost));
         }
         if !entry.counts {
             continue;
         }
-        let spending = entry.spending(cost, lower);
-        let model = entry.model.unwrap_or_default();
-        if let Some(at) = entry.at {
+        let spending = prices.spending_at(response, cost);
+        let model = prices.model(response).unwrap_or_default().to_owned();
+        let at = response.at.map(Timestamp::as_millis);
+        if let Some(at) = at {
             let slot = (model.clone(), at.div_euclid(SLOT_MS));
             slots.entry(slot).or_default().add(&spending);
         }
-        totals.entry(model).or_default().add(&spending, entry.at);
+        totals.entry(model).or_default().add(&spending, at);
     }
     let mut set = db
         .prepare_cached("UPDATE ledger SET cost = ?3 WHERE session = ?1 AND response = ?2")
         .map_err(&summing)?;
-    for (response, cost) in costs {
+    for (key, cost) in costs {
         let cost = cost.map(|cost| cost.0);
-        set.execute(params![session, response, cost])
-            .map_err(&summing)?;
+        set.execute(params![session, key, cost]).map_err(&summing)?;
     }
     replace_totals(db, session, &totals, &slots).map_err(&summing)
 }
 
-/// A row of the ledger, as far as sums need it.
+/// A row of the ledger.
 struct Entry {
-    response: i64,
-    model: Option<String>,
-    at: Option<i64>,
-    measured: bool,
-    reported: Option<Money>,
-    estimated: u64,
-    usage: Usage,
+    response: Response,
+    key: i64,
     known_cost: Option<Money>,
     counts: bool,
 }
@@ -385,50 +314,11 @@ struct Entry {
 impl Entry {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
-            response: row.get(0)?,
-            model: row.get(1)?,
-            at: row.get(2)?,
-            measured: row.get(3)?,
-            reported: row.get::<_, Option<i64>>(4)?.map(Money),
-            estimated: count(row, 5)?,
-            usage: read_usage(row, 6)?,
-            known_cost: row.get::<_, Option<i64>>(12)?.map(Money),
-            counts: row.get(13)?,
+            response: response_of(row)?,
+            key: row.get(15)?,
+            known_cost: row.get::<_, Option<i64>>(16)?.map(Money),
+            counts: row.get(17)?,
         })
-    }
-
-    /// Returns what the call cost: what its provider said, else by its price.
-    fn cost(&self, prices: &Prices) -> Option<Money> {
-        if self.reported.is_some() || !self.measured {
-            return self.reported;
-        }
-        let at = self.at.and_then(Timestamp::from_millis);
-        prices.cost(self.model.as_deref()?, at, &self.usage)
-    }
-
-    fn spending(&self, cost: Option<Money>, lower: bool) -> Spending {
-        if !self.measured && self.reported.is_none() {
-            return Spending {
-                estimated_calls: 1,
-                estimated_tokens: self.estimated,
-                ..Spending::default()
-            };
-        }
-        let usage = &self.usage;
-        Spending {
-            calls: 1,
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            cache_write_tokens: usage.cache_creation_input_tokens,
-            cache_write_1h_tokens: usage.cache_creation_1h_input_tokens.unwrap_or(0),
-            cache_read_tokens: usage.cache_read_input_tokens,
-            reasoning_tokens: usage.reasoning_output_tokens.unwrap_or(0),
-            cost: cost.unwrap_or_default(),
-            reported_calls: u64::from(self.reported.is_some()),
-            unpriced_calls: u64::from(cost.is_none()),
-            lower_bound_calls: u64::from(lower),
-            ..Spending::default()
-        }
     }
 }
 

@@ -319,7 +319,7 @@ impl CatalogueUpdate<'_> {
             &touched | &settled
         };
         for key in &summed {
-            ledger::write_totals(db, *key, repriced.then_some(self.prices))?;
+            ledger::write_totals(db, *key, self.prices, repriced)?;
         }
         self.catalogue.set_setting("prices", &fingerprint)?;
         before_commit()?;

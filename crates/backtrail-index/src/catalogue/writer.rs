@@ -1,18 +1,17 @@
-//! Writes records to the catalogue while trails are read.
+//! Writes what trails hold into the catalogue while they are read.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use backtrail::{Block, Message, RecordKind, Role, SessionId, ToolResult, Usage, estimated_tokens};
+use backtrail::{Block, Message, SessionId, ToolResult};
 use rusqlite::{Connection, OptionalExtension, params};
-use serde::Deserialize;
 
 use super::failed;
-use super::ledger::{Call, Calls};
+use super::ledger::LedgerWriter;
 use crate::error::Result;
-use crate::feed::{End, Said, Sink, TrailPlace};
+use crate::feed::{End, FedRecord, FedResult, Sink, TrailPlace};
 use crate::prices::Prices;
 
-/// How much of a prompt is kept: enough to recognize it.
+/// How much of a prompt is kept: enough to recognise it.
 const PROMPT: usize = 200;
 
 /// Writes records to the catalogue within the caller's transaction.
@@ -21,7 +20,7 @@ pub(super) struct Writer<'a> {
     db: &'a Connection,
     prices: &'a Prices,
     trail: Option<Trail>,
-    /// The sessions with new records.
+    /// The sessions of which something was read.
     pub(super) touched: BTreeSet<i64>,
     /// The responses that a row was written for.
     pub(super) responses: Vec<i64>,
@@ -33,13 +32,11 @@ struct Trail {
     key: i64,
     session: i64,
     place: TrailPlace,
-    /// Tokens in messages that no call has read yet.
-    unread: u64,
-    /// Unreadable places: up to the last record, and after it.
+    /// Places that could not be read: up to the last record, and behind it.
     damaged: (u64, u64),
-    /// Tool calls that wait for their result, by id: message and number.
-    waiting: HashMap<String, Vec<(i64, u32, String)>>,
-    calls: Calls,
+    /// The calls of tools that have no result yet, by record and number: name and id.
+    open_calls: BTreeMap<(u64, u32), (String, String)>,
+    ledger: LedgerWriter,
 }
 
 impl<'a> Writer<'a> {
@@ -96,10 +93,11 @@ impl<'a> Writer<'a> {
         Ok((key, 0))
     }
 
-    fn message(&mut self, said: &Said<'_>, message: &Message) -> Result<()> {
+    fn message(&mut self, record: &FedRecord<'_>, message: &Message) -> Result<()> {
         let Some(trail) = &mut self.trail else {
             return Ok(());
         };
+        let read = record.read;
         let prompt = message.is_prompt().then(|| first_words(message));
         let mut insert = self
             .db
@@ -111,62 +109,31 @@ impl<'a> Writer<'a> {
         insert
             .execute(params![
                 trail.key,
-                said.seq as i64,
+                read.seq as i64,
                 message.role.as_str(),
-                said.at.map(|at| at.as_millis()),
+                read.at.map(|at| at.as_millis()),
                 prompt,
             ])
             .map_err(failed("cannot write a message to the catalogue"))?;
+        let mut results = record.results.iter();
         let mut n = 0;
         for block in &message.blocks {
             match block {
                 Block::ToolUse(call) => {
-                    let waiting = trail.waiting.entry(call.id.as_str().to_owned());
-                    let call = (said.seq as i64, n, call.name.as_str().to_owned());
-                    waiting.or_default().push(call);
+                    let (name, id) = (call.name.as_str(), call.id.as_str());
+                    let call = (name.to_owned(), id.to_owned());
+                    trail.open_calls.insert((read.seq, n), call);
                     n += 1;
                 }
-                Block::ToolResult(result) => answer(self.db, trail, result)?,
+                Block::ToolResult(result) => {
+                    if let Some(answers) = results.next() {
+                        write_result(self.db, trail, result, answers)?;
+                    }
+                }
                 _ => {}
             }
         }
-        trail.spend(said, message, self.db)
-    }
-
-    fn compaction(&mut self, said: &Said<'_>) {
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Body {
-            summary: Option<backtrail::Text>,
-            usage: Option<Usage>,
-        }
-        let Some(trail) = &mut self.trail else {
-            return;
-        };
-        let body: Body = serde_json::from_slice(said.bytes).unwrap_or_default();
-        let tokens = body.summary.map_or(0, |summary| estimated_tokens(&summary));
-        let is_response = body.usage.is_some() || *said.details != backtrail::Details::default();
-        if is_response {
-            let call = Call::new(said, body.usage.as_ref(), tokens);
-            trail.calls.add(call.who("compaction"));
-        } else {
-            trail.unread = trail.unread.saturating_add(tokens);
-        }
-    }
-}
-
-impl Writer<'_> {
-    /// Records the usage of a call whose agent reports it apart from its messages.
-    fn usage(&mut self, said: &Said<'_>) {
-        #[derive(Deserialize)]
-        struct Body {
-            usage: Option<Usage>,
-        }
-        if let Some(trail) = &mut self.trail
-            && let Ok(body) = serde_json::from_slice::<Body>(said.bytes)
-        {
-            trail.spend_aside(said, body.usage.as_ref());
-        }
+        Ok(())
     }
 }
 
@@ -179,28 +146,21 @@ impl Sink for Writer<'_> {
             key,
             session,
             place: place.clone(),
-            unread,
             damaged: (0, 0),
-            waiting: HashMap::new(),
-            calls: Calls::new(place.from > 0 || place.number > 0),
+            open_calls: BTreeMap::new(),
+            ledger: LedgerWriter::new(session, key, unread, place.from > 0 || place.number > 0),
         });
         Ok(())
     }
 
-    fn record(&mut self, said: &Said<'_>) -> Result<()> {
-        match (said.kind, said.message) {
-            (RecordKind::Message, Some(message)) => self.message(said, message)?,
-            // The cost is recorded even if the message cannot be read.
-            (RecordKind::Message, None) => {
-                if let Some(trail) = &mut self.trail {
-                    trail.spend_aside(said, None);
-                }
-            }
-            (RecordKind::Compaction, _) => self.compaction(said),
-            (RecordKind::Usage, _) => self.usage(said),
-            _ => {}
+    fn record(&mut self, record: &FedRecord<'_>) -> Result<()> {
+        if let Some(message) = &record.read.message {
+            self.message(record, message)?;
         }
-        Ok(())
+        match &mut self.trail {
+            Some(trail) => trail.ledger.add(record.read, self.db, self.prices),
+            None => Ok(()),
+        }
     }
 
     fn damage(&mut self, before: u64, behind: u64) {
@@ -210,7 +170,7 @@ impl Sink for Writer<'_> {
     }
 
     fn end(&mut self, end: Option<End>) -> Result<()> {
-        let Some(trail) = self.trail.take() else {
+        let Some(mut trail) = self.trail.take() else {
             return Ok(());
         };
         let writing = failed("cannot write to the catalogue");
@@ -221,17 +181,13 @@ impl Sink for Writer<'_> {
                  VALUES (?1, ?2, ?3, ?4, ?5)",
             )
             .map_err(&writing)?;
-        for (id, calls) in &trail.waiting {
-            for (seq, n, name) in calls {
-                let row = params![trail.key, seq, n, name, id];
-                insert.execute(row).map_err(&writing)?;
-            }
+        for ((seq, n), (name, id)) in &trail.open_calls {
+            let row = params![trail.key, *seq as i64, n, name, id];
+            insert.execute(row).map_err(&writing)?;
         }
-        let written = trail
-            .calls
-            .write(self.db, trail.session, trail.key, self.prices)?;
-        self.responses.extend(written);
-        // If nothing new was found, the position of the last record stays.
+        trail.ledger.finish(self.db, self.prices)?;
+        self.responses.append(&mut trail.ledger.shared);
+        // If nothing new was found, the place of the last record stays.
         let mut update = self
             .db
             .prepare_cached(
@@ -249,78 +205,56 @@ impl Sink for Writer<'_> {
                 end.map(|end| i64::from_be_bytes(end.sum)),
                 trail.damaged.0 as i64,
                 trail.damaged.1 as i64,
-                i64::try_from(trail.unread).unwrap_or(i64::MAX),
+                i64::try_from(trail.ledger.unread_tokens()).unwrap_or(i64::MAX),
             ])
             .map_err(&writing)?;
         Ok(())
     }
 }
 
-/// Records the result of a tool call: in the trail that is being read, otherwise in the
-/// one before it.
-fn answer(db: &Connection, trail: &mut Trail, result: &ToolResult) -> Result<()> {
+/// Writes how a call ended: in the trail that is being read, or in an earlier one.
+fn write_result(
+    db: &Connection,
+    trail: &mut Trail,
+    result: &ToolResult,
+    answers: &FedResult,
+) -> Result<()> {
     let writing = failed("cannot write a tool call to the catalogue");
-    let id = result.tool_use_id.as_str();
-    if let Some(calls) = trail.waiting.get_mut(id) {
-        let (seq, n, name) = calls.remove(0);
-        if calls.is_empty() {
-            trail.waiting.remove(id);
-        }
+    let Some(call) = &answers.call else {
+        return Ok(());
+    };
+    if let Some((name, id)) = trail.open_calls.remove(&(call.seq, call.n)) {
         let mut insert = db
             .prepare_cached(
                 "INSERT OR REPLACE INTO tool_calls (trail, seq, n, name, id, failed)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )
             .map_err(&writing)?;
-        let row = params![trail.key, seq, n, name, id, result.is_error];
+        let seq = call.seq as i64;
+        let row = params![trail.key, seq, call.n, name, id, result.is_error];
         insert.execute(row).map_err(&writing)?;
-        return Ok(());
-    }
-    if trail.place.from == 0 && trail.place.number == 0 {
         return Ok(());
     }
     let mut update = db
         .prepare_cached(
-            "UPDATE tool_calls SET failed = ?3 WHERE (trail, seq, n) IN (
+            "UPDATE tool_calls SET failed = ?5 WHERE (trail, seq, n) IN (
                  SELECT c.trail, c.seq, c.n FROM trails AS t JOIN tool_calls AS c ON c.trail = t.key
-                 WHERE t.session = ?1 AND c.id = ?2 AND c.failed IS NULL
-                 ORDER BY t.number DESC, c.seq, c.n LIMIT 1)",
+                 WHERE t.session = ?1 AND t.number <= ?2 AND c.seq = ?3 AND c.n = ?4
+                 AND c.failed IS NULL ORDER BY t.number DESC LIMIT 1)",
         )
         .map_err(&writing)?;
-    let row = params![trail.session, id, result.is_error];
+    let row = params![
+        trail.session,
+        trail.place.number,
+        call.seq as i64,
+        call.n,
+        result.is_error
+    ];
     update.execute(row).map_err(&writing)?;
     Ok(())
 }
 
-impl Trail {
-    /// Records the usage of a message's model call, or counts the message for the next
-    /// call.
-    fn spend(&mut self, said: &Said<'_>, message: &Message, db: &Connection) -> Result<()> {
-        let tokens = message.estimated_tokens();
-        if message.role != Role::Assistant {
-            self.unread = self.unread.saturating_add(tokens);
-            self.spend_aside(said, message.usage.as_ref());
-            return Ok(());
-        }
-        let read = if self.calls.is_new(said, db, self.session)? {
-            std::mem::take(&mut self.unread)
-        } else {
-            0
-        };
-        let call = Call::new(said, message.usage.as_ref(), tokens.saturating_add(read));
-        self.calls.add(call);
-        Ok(())
-    }
-
-    /// Records the usage of a record that is not an assistant message.
-    fn spend_aside(&mut self, said: &Said<'_>, usage: Option<&Usage>) {
-        if usage.is_some() || said.details.cost_usd.is_some() {
-            self.calls.add(Call::new(said, usage, 0));
-        }
-    }
-}
-
-/// Returns the beginning of a prompt on one line.
+/// Returns the beginning of a prompt, in one line.
 fn first_words(message: &Message) -> String {
     let text = message.text();
     let mut words = String::new();

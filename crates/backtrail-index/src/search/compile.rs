@@ -69,7 +69,7 @@ fn node(node: &Node, searcher: &Searcher) -> Result<Box<dyn Query>> {
             }
         }
         // The parser only puts this into an `All`.
-        Node::Not(_) => return Err(Error::Query("`not` stands alone".to_owned())),
+        Node::Not(_) => return Err(Error::Query("`not` needs another word".to_owned())),
     }
     Ok(Box::new(BooleanQuery::new(clauses)))
 }

@@ -11,7 +11,7 @@ use tantivy::tokenizer::{RawTokenizer, TextAnalyzer, TokenizerManager};
 
 use super::record_text::{self, TextSink};
 use super::tokens::Words;
-use crate::feed::Said;
+use crate::feed::FedRecord;
 
 // The fields, in the order of `schema`.
 /// The text of a record.
@@ -75,9 +75,9 @@ pub(super) const ROLES: [&str; 7] = [
     "other",
 ];
 
-/// Returns the number of a role; unknown roles are `other`.
-fn role_of(said: &Said<'_>) -> u8 {
-    match (said.message, said.kind) {
+/// Returns the number of a role; what is no role of ours is another one.
+fn role_of(record: &FedRecord<'_>) -> u8 {
+    match (&record.read.message, record.read.kind) {
         (Some(message), _) => match message.role {
             Role::User => 0,
             Role::Assistant => 1,
@@ -128,29 +128,30 @@ const LONGEST_NAME: usize = 200;
 
 impl Batch {
     /// Adds a record, if it has any text.
-    pub(super) fn add_record(&mut self, trail: u32, said: &Said<'_>) -> bool {
+    pub(super) fn add_record(&mut self, trail: u32, record: &FedRecord<'_>) -> bool {
         let (first_span, begin) = (self.spans.len(), self.text.len());
-        record_text::add_record(said.kind, said.message, said.bytes, self);
+        let read = record.read;
+        record_text::add_record(read.kind, read.message.as_ref(), read.bytes, self);
         if self.text.len() == begin {
             self.spans.truncate(first_span);
             return false;
         }
-        for tool in said.message.into_iter().flat_map(called) {
+        for tool in read.message.iter().flat_map(called) {
             self.add_name(TOOL, tool);
         }
-        for tool in said.tools.iter().flatten() {
+        for tool in record.results.iter().flat_map(|it| &it.tool) {
             self.add_name(TOOL, tool);
         }
-        if let Some(model) = &said.details.model {
+        if let Some(model) = &read.details.model {
             self.add_name(MODEL, model);
         }
         self.entries.push(Entry {
             first_span,
             trail,
-            seq: said.seq,
-            byte: said.byte,
-            at: said.at.map(|at| at.as_millis()),
-            role: role_of(said),
+            seq: read.seq,
+            byte: record.byte,
+            at: read.at.map(|at| at.as_millis()),
+            role: role_of(record),
         });
         true
     }

@@ -12,7 +12,7 @@ use super::files::META;
 use super::segments::{SegmentBuilder, settings};
 use super::trail_table::TrailTable;
 use crate::error::{Error, Result};
-use crate::feed::{End, Said, Sink, TrailPlace};
+use crate::feed::{End, FedRecord, Sink, TrailPlace};
 
 /// How much text is buffered before it is indexed.
 const BATCH: usize = 1 << 20;
@@ -74,11 +74,11 @@ impl Sink for MemoryWriter {
         self.trails.begin(place)
     }
 
-    fn record(&mut self, said: &Said<'_>) -> Result<()> {
-        let Some(trail) = self.trails.ordinal(said.byte) else {
+    fn record(&mut self, record: &FedRecord<'_>) -> Result<()> {
+        let Some(trail) = self.trails.ordinal(record.byte) else {
             return Ok(());
         };
-        if self.batch.add_record(trail, said) {
+        if self.batch.add_record(trail, record) {
             self.trails.count();
         }
         if self.batch.bytes() >= BATCH {

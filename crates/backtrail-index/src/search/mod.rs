@@ -43,6 +43,7 @@ pub(crate) use writer::SearchWriter;
 use std::ops::Range;
 
 use backtrail::{SessionId, Timestamp};
+use serde::Serialize;
 
 use crate::filter::Filter;
 
@@ -79,7 +80,9 @@ impl SearchQuery {
 }
 
 /// The order of hits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Order {
     /// Best match first.
     #[default]
@@ -89,7 +92,7 @@ pub enum Order {
 }
 
 /// The result of a search.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct SearchAnswer {
     /// The hits, up to the limit.
@@ -99,7 +102,7 @@ pub struct SearchAnswer {
 }
 
 /// A message that was found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Hit {
     /// The session of the message.
@@ -144,7 +147,7 @@ impl Hit {
 }
 
 /// A part of a message around the matching words.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Snippet {
     /// The text, with an ellipsis where it was cut. It is unchanged otherwise: callers

@@ -284,7 +284,7 @@ impl<'a> Parser<'a> {
             nodes.extend(self.all("or")?);
         }
         if alternatives > 1 && nodes.iter().any(|node| matches!(node, Node::Not(_))) {
-            return wrong(format!("beside an `or`, {ONLY_NOT}"));
+            return wrong(format!("next to an `or`, {ONLY_NOT}"));
         }
         Ok(one_or(nodes, Node::Any))
     }

@@ -103,7 +103,7 @@ fn what_is_wrong_is_said_with_its_place() {
     for (query, expected) in table {
         assert_eq!(shown(query), format!("error: {expected}"), "{query}");
     }
-    assert!(shown("foo or not bar").starts_with("error: beside an `or`"));
+    assert!(shown("foo or not bar").starts_with("error: next to an `or`"));
     assert!(shown(&"(".repeat(10_000)).starts_with("error: "));
     assert!(shown(&"not ".repeat(10_000)).starts_with("error: "));
     assert!(shown(&"word ".repeat(10_000)).starts_with("error: too many words"));

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use backtrail::conversation::ReadRecord;
 use backtrail::{Block, Details, Message, RecordKind, Timestamp};
 
 use super::*;
-use crate::feed::{End, Said, Sink, TrailPlace};
+use crate::feed::{End, FedRecord, FedResult, Sink, TrailPlace};
 
 /// A trail with messages, one second apart.
 #[derive(Debug, Clone)]
@@ -61,26 +62,35 @@ impl TestTrail {
             .messages
             .get(seq)
             .map(|message| message.blocks.as_slice());
-        let tools: Vec<Option<String>> = blocks
+        let results: Vec<FedResult> = blocks
             .unwrap_or_default()
             .iter()
             .filter_map(|block| match block {
                 Block::ToolResult(result) => Some(result.tool_name.as_ref()),
                 _ => None,
             })
-            .map(|name| name.map(|name| name.as_str().to_owned()))
+            .map(|name| FedResult {
+                call: None,
+                tool: name.map(|name| name.as_str().to_owned()),
+            })
             .collect();
-        let said = Said {
+        let read = ReadRecord {
             kind: RecordKind::Message,
             seq: seq as u64,
-            byte: 100 * seq as u64,
             at: Timestamp::from_millis(1_700_000_000_000 + 1000 * seq as i64),
-            message: self.messages.get(seq),
-            tools: &tools,
-            details: &details,
             bytes: b"",
+            message: self.messages.get(seq).cloned(),
+            is_incomplete: false,
+            details,
+            usage: None,
+            summary: None,
         };
-        sink.record(&said).expect("taken in");
+        let record = FedRecord {
+            read: &read,
+            byte: 100 * seq as u64,
+            results: &results,
+        };
+        sink.record(&record).expect("indexed");
     }
 }
 

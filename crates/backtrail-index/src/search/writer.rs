@@ -16,7 +16,7 @@ use super::files::Files;
 use super::segments::{SegmentBuilder, SegmentBuilders, merge_small, settings};
 use super::trail_table::TrailTable;
 use crate::error::{Error, Result};
-use crate::feed::{End, Said, Sink, TrailPlace};
+use crate::feed::{End, FedRecord, Sink, TrailPlace};
 use crate::seal::Seal;
 
 /// How much text is sent to a thread at once.
@@ -142,7 +142,8 @@ impl SearchWriter {
     fn seal(&self, meta: &IndexMeta) -> Result<Seal> {
         let files = meta.list_segment_files();
         let names: Vec<&str> = files.iter().filter_map(|path| path.to_str()).collect();
-        Seal::of(&self.dir, &names).map_err(|error| Error::io("cannot look at", &self.dir, error))
+        Seal::of(&self.dir, &names)
+            .map_err(|error| Error::io("cannot inspect the files in", &self.dir, error))
     }
 }
 
@@ -151,11 +152,11 @@ impl Sink for SearchWriter {
         self.trails.begin(place)
     }
 
-    fn record(&mut self, said: &Said<'_>) -> Result<()> {
-        let Some(trail) = self.trails.ordinal(said.byte) else {
+    fn record(&mut self, record: &FedRecord<'_>) -> Result<()> {
+        let Some(trail) = self.trails.ordinal(record.byte) else {
             return Ok(());
         };
-        if self.batch.add_record(trail, said) {
+        if self.batch.add_record(trail, record) {
             self.trails.count();
         }
         if self.batch.bytes() >= BATCH {

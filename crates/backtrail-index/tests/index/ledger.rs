@@ -1,13 +1,13 @@
-//! The ledger, compared with a count of every line on disk.
+//! The ledger against a count of every line on disk, and against the conversation.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use backtrail::{
-    Block, Compaction, Draft, ForkOptions, Message, Session, SessionId, SessionOptions, ToolUse,
-    Usage,
+    Block, Compaction, Draft, ForkOptions, Item, Message, Session, SessionId, SessionOptions,
+    SessionReader, ToolUse, Usage,
 };
-use backtrail_index::{Filter, Group, Spending};
+use backtrail_index::{Filter, Group, Prices, SessionPrices, Spending};
 use serde_json::Value;
 
 use crate::kit::Home;
@@ -139,7 +139,15 @@ impl Life {
         }
     }
 
-    /// Repeats responses of another session.
+    /// Says something of a response again, perhaps in a later turn.
+    fn repeat(&mut self, at: usize) {
+        let id = format!("r{}-{at}", self.random.below(4));
+        let message = Message::assistant([Block::text("again")]).usage(self.usage());
+        let draft = Draft::from(message).model("m-1").response_id(id);
+        self.sessions[at].append(draft).unwrap();
+    }
+
+    /// Says again, in another session, what was said before.
     fn replay(&mut self) {
         let session = self.home.session();
         for (id, usage) in &self.replayed {
@@ -193,6 +201,26 @@ impl Life {
         }
     }
 
+    /// Every reader of a conversation counts the same, and the ledger of a session that
+    /// has only its line counts what its conversation does.
+    fn check_conversations(&self, plain: &[bool]) {
+        let index = self.home.index();
+        let rows = index.sessions(&Filter::default()).unwrap();
+        for (session, is_plain) in self.sessions.iter().zip(plain) {
+            let reader = session.reader();
+            let (surveyed, shown) = spending_of(&reader);
+            assert_eq!(surveyed, shown, "{}", session.id());
+            let row = rows.iter().find(|row| row.id == *session.id()).unwrap();
+            if *is_plain {
+                assert_eq!(row.spending, surveyed, "{}", session.id());
+            }
+            let mut filter = Filter::default();
+            filter.session = Some(session.id().clone());
+            let report = index.spending(&filter).unwrap();
+            assert_eq!(report.total, row.spending, "{}", session.id());
+        }
+    }
+
     fn check(&self) {
         let counted = count_by_hand(self.home.store.root());
         let index = self.home.index();
@@ -211,6 +239,66 @@ impl Life {
             assert_eq!(sum, report.total, "{by:?}");
             assert_eq!(Counted::from(&sum), counted, "{by:?}");
         }
+    }
+}
+
+/// Returns what a conversation used, by its survey and by its items.
+fn spending_of(reader: &SessionReader) -> (Spending, Spending) {
+    let prices = SessionPrices::of(&reader.info().unwrap(), Prices::default());
+    let mut surveyed = Spending::default();
+    let survey = reader.survey(|response| surveyed.add(&prices.spending(&response)));
+    let mut shown = Spending::default();
+    for item in reader.conversation().unwrap() {
+        if let Item::Spending(item) = item.unwrap() {
+            shown.add(&prices.spending(&item.response));
+            if let Some(already) = &item.already {
+                shown.remove(&prices.spending(already));
+            }
+        }
+    }
+    assert_eq!(survey.unwrap().stats.usage.total(), surveyed.tokens());
+    (surveyed, shown)
+}
+
+#[test]
+fn f24_the_conversation_and_the_ledger_agree_on_what_a_session_spent() {
+    for seed in 100..108 {
+        let mut life = Life::new(seed);
+        // Whether everything that a session spent is on its line, and is nobody else's.
+        let mut plain = vec![true];
+        for _ in 0..80 {
+            let at = life.random.below(life.sessions.len());
+            let last = life.sessions[at].last_seq();
+            match life.random.below(12) {
+                0..=2 => drop(
+                    life.sessions[at]
+                        .append(Message::user_text("go on"))
+                        .unwrap(),
+                ),
+                3..=6 => life.respond(at),
+                7 => life.repeat(at),
+                8 if last > 1 => {
+                    let usage = life.usage();
+                    let compaction = Compaction::new("what was said").usage(usage).model("m-1");
+                    life.sessions[at].compact(&compaction).ok();
+                }
+                9 if last > 1 => {
+                    let to = 1 + life.random.next() % (last - 1);
+                    life.sessions[at].rewind(to).unwrap();
+                    plain[at] = false;
+                }
+                10 if last > 0 => {
+                    let fork = life.sessions[at].fork(&ForkOptions::new());
+                    life.sessions.push(fork.unwrap());
+                    plain.push(false);
+                }
+                11 => life.check_conversations(&plain),
+                _ => {}
+            }
+        }
+        life.check_conversations(&plain);
+        life.home.index().rebuild().unwrap();
+        life.check_conversations(&plain);
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) const INTERRUPTED: &str =
     "The call was interrupted before a result was recorded; its outcome is unknown.";
 
 /// The user message put before an assistant message that comes first.
-const OPENING: &str = "(The conversation goes on from here.)";
+const OPENING: &str = "(The conversation continues from here.)";
 
 /// The text before the summary of a compaction.
 const SUMMARY: &str = "This is a summary of the conversation up to this point:";

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use super::chain::{Segment, Walk};
 use super::directory::LogDir;
 use crate::error::{Reason, Result};
@@ -43,7 +45,7 @@ struct Place {
 }
 
 /// The conversation went on from another place than its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
     /// Why.
     pub because: Because,

@@ -2,6 +2,7 @@
 
 use super::chain::{Segment, Walk};
 use super::directory::LogDir;
+use super::reader::LogReader;
 use crate::error::Result;
 use crate::store::Store;
 use crate::trail::present::Present;
@@ -37,6 +38,30 @@ pub(crate) fn present_at(
             None => return Ok(Present::default()),
         }
         noted = segment.last_position()?.and_then(|position| position.noted);
+    }
+}
+
+impl LogReader {
+    /// Returns what was known of the session before record `seq` of its line of history;
+    /// with 0, when it began.
+    pub(crate) fn present_before(&self, seq: u64) -> Result<Present> {
+        let mut walk = self.walk()?;
+        let mut holder = None;
+        while let Some(segment) = walk.next()? {
+            let is_found = segment.after().is_some_and(|after| after < seq);
+            holder = Some(segment);
+            if is_found {
+                break;
+            }
+        }
+        let Some(segment) = holder else {
+            return Ok(Present::default());
+        };
+        let record = segment.find(seq)?;
+        let noted = record.and_then(|record| record.as_ref().noted());
+        let note = noted.map(|noted| read_note(&segment, noted)).transpose()?;
+        let opener = segment.opener.map(|opener| opener.present);
+        Ok(note.flatten().or(opener).unwrap_or_default())
     }
 }
 

@@ -129,6 +129,12 @@ impl LogReader {
         Ok(Records::backwards(self.walk()?, Sums::Check))
     }
 
+    /// Reads the line that ended at record `seq` of a trail, backwards.
+    pub(crate) fn records_back_from(&self, trail: u32, seq: u64) -> Result<Records> {
+        let walk = Walk::until(&self.store, &self.dir, trail, seq);
+        Ok(Records::backwards(walk, Sums::Check))
+    }
+
     /// Returns what the line of history has no more, or only as long as the trash is
     /// not emptied; the oldest first. It reads one opener per trail.
     pub(crate) fn gaps(&self) -> Result<Vec<HistoryGap>> {

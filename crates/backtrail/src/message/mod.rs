@@ -7,6 +7,7 @@
 mod block;
 mod compaction;
 mod draft;
+pub(crate) mod output;
 pub(crate) mod parts;
 mod usage;
 
@@ -19,13 +20,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::escape::write_str;
 use crate::json::{Fields, Json, Key, Text};
-use crate::session::output_len;
 
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
 pub(crate) use compaction::Covered;
 pub use compaction::{Compaction, StoredCompaction};
 pub use draft::Draft;
 pub(crate) use draft::{read_object, take};
+use output::output_len;
 pub use usage::Usage;
 
 /// The role of a message's author.

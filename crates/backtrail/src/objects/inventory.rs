@@ -52,7 +52,7 @@ impl Objects {
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                     Err(error) => {
                         let path = name.path(&pack_set.dir);
-                        return Err(Error::io("cannot look at a pack of objects", &path, error));
+                        return Err(Error::io("cannot measure a pack of objects", &path, error));
                     }
                 },
             };

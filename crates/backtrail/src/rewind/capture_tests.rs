@@ -5,12 +5,11 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use super::capture::capture;
 use super::kit_tests::*;
 use crate::objects::ObjectId;
 use crate::snapshot::entry::Node;
 use crate::snapshot::node::{Listing, read_listing};
-use crate::snapshot::scan::ScanOptions;
+use crate::snapshot::scan::{ScanOptions, capture};
 
 fn options(ground: &Ground) -> ScanOptions {
     ScanOptions {

@@ -9,7 +9,6 @@ mod actions;
 mod api;
 mod apply;
 mod authors;
-pub(crate) mod capture;
 mod conflicts;
 mod execution;
 mod fork_into;
@@ -69,7 +68,6 @@ mod speed_tests;
 mod trees_tests;
 
 pub use apply::{Touch, TouchHook};
-pub(crate) use capture::capture;
 pub use fork_into::{ForkInto, ForkIntoPlan, ForkedInto};
 pub use options::{OnConflict, Rewind};
 pub use outcome::{

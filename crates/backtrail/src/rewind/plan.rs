@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::actions::PathActions;
 use super::authors::{Authors, MergeUndid, intervals};
-use super::capture::capture;
 use super::conflicts::ConflictFinder;
 use super::merge::Merger;
 use super::options::{OnConflict, Rewind};
@@ -18,6 +17,7 @@ use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
+use crate::snapshot::scan::capture;
 use crate::snapshot::{Difference, Snapshot, shown};
 use crate::workspace::journal::Begun;
 use crate::workspace::timeline::{FileStepKind, Timeline};

@@ -5,7 +5,6 @@ mod compact;
 mod export;
 mod fork;
 mod gather;
-mod history;
 pub(crate) mod import;
 mod info;
 mod input_line;
@@ -13,14 +12,10 @@ mod intake;
 mod moves;
 mod note;
 mod options;
-mod output;
 mod reader;
 mod source;
 mod spawn;
-mod spending;
-mod stats;
 mod steps;
-mod turn;
 
 use std::sync::Arc;
 
@@ -37,9 +32,6 @@ use crate::trash::let_go_of_trails;
 pub use begun::{Tool, Turn};
 pub use compact::Compacted;
 pub use fork::ForkOptions;
-pub use history::{
-    Answer, Answers, History, HistoryItem, Prompt, Prompts, ToolCall, ToolCalls, ToolOutcome,
-};
 pub use import::{Import, ImportOutcome};
 pub use info::SessionInfo;
 pub use input_line::InputLine;
@@ -50,14 +42,12 @@ pub use options::SessionOptions;
 pub use reader::SessionReader;
 pub use source::KeptSource;
 pub use spawn::Spawned;
-pub use stats::{MessageCounts, Stats, format_duration};
 pub use steps::{Step, StepKind, Steps};
 
 pub(crate) use fork::fork;
 pub(crate) use import::import;
 pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
-pub(crate) use output::output_len;
 pub(crate) use spawn::spawn;
 pub(crate) use steps::{all_steps, newest_step, opener_of, undone_step};
 

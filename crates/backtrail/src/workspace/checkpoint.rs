@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::let_go::LetGo;
+use crate::conversation::Stats;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
-use crate::session::Stats;
 use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
 

@@ -16,10 +16,9 @@ use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::log::{RepairReport, repair_plan};
 use crate::objects::{ObjectId, ObjectWriter};
-use crate::rewind::capture::capture;
 use crate::snapshot::Snapshot;
 use crate::snapshot::entry::Node;
-use crate::snapshot::scan::{Sink, StatCache, scan};
+use crate::snapshot::scan::{Sink, StatCache, capture, scan};
 use crate::store::Store;
 
 /// What a repair of the file states did, or could do.

@@ -1,9 +1,10 @@
 //! What a session says of a command that ran.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::hex::{path_of, to_hex};
@@ -16,6 +17,8 @@ use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 
 /// A command that ran: what it was, not what it printed.
+///
+/// In JSON, arguments and directory are texts; what is not UTF-8 in them is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// The command and its arguments.
@@ -88,6 +91,33 @@ impl Run {
             before: self.before,
             after: self.after,
         }
+    }
+}
+
+impl Serialize for Run {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shown<'a> {
+            argv: Vec<Cow<'a, str>>,
+            directory: Cow<'a, str>,
+            started_at: Timestamp,
+            duration_ms: u64,
+            exit_code: Option<i32>,
+            signal: Option<i32>,
+            before: Option<CheckpointId>,
+            after: Option<CheckpointId>,
+        }
+        let shown = Shown {
+            argv: self.argv.iter().map(|arg| arg.to_string_lossy()).collect(),
+            directory: self.directory.to_string_lossy(),
+            started_at: self.started_at,
+            duration_ms: self.duration_ms,
+            exit_code: self.exit_code,
+            signal: self.signal,
+            before: self.before,
+            after: self.after,
+        };
+        shown.serialize(serializer)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A session is written and read back, through every door.
+//! A session is written and read back, through every reader.
 
 use backtrail::{Draft, Message, Note, RecordKind, SessionOptions, StoreOptions};
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
@@ -94,7 +94,7 @@ enum Lost {
     Perhaps,
 }
 
-/// Returns the texts of a session that is known to be damaged.
+/// Returns the texts of a damaged session.
 fn texts_but_lost(reader: &backtrail::SessionReader, lost: Lost) -> Vec<String> {
     let mut records = reader.records().unwrap();
     let mut texts = Vec::new();
@@ -110,8 +110,8 @@ fn texts_but_lost(reader: &backtrail::SessionReader, lost: Lost) -> Vec<String> 
     texts
 }
 
-/// A13: past its limit a trail continues in a new one, every record is kept and
-/// keeps its number, and a rotated trail is never touched again.
+/// A13: a trail that exceeds its limit continues in a new file, every record keeps its
+/// number, and a rotated trail is never changed again.
 #[test]
 fn a13_a_trail_past_its_limit_continues_in_a_new_file_and_nothing_is_lost() {
     let memory = MemoryStorage::new();
@@ -146,7 +146,7 @@ fn a13_a_trail_past_its_limit_continues_in_a_new_file_and_nothing_is_lost() {
     assert!(reader.verify().unwrap().is_ok());
 }
 
-/// A file whose newlines were taken out is one line with a thousand records.
+/// A file without its newlines is one line with a thousand records.
 #[test]
 fn a_trail_without_its_newlines_is_read_anyway() {
     let memory = MemoryStorage::new();
@@ -172,8 +172,8 @@ fn a_trail_without_its_newlines_is_read_anyway() {
     }
 }
 
-/// F19: what power took from the end of a trail may have been acknowledged, so
-/// its numbers are not given to another record.
+/// F19: records that a power cut took from the end of a trail may have been acknowledged,
+/// so their numbers are not reused.
 #[test]
 fn f19_numbers_of_a_blanked_end_are_not_given_again() {
     let memory = MemoryStorage::new();
@@ -198,7 +198,7 @@ fn f19_numbers_of_a_blanked_end_are_not_given_again() {
         for aside in session.set_aside() {
             assert!(!aside.never_acknowledged);
         }
-        // Also for a handle that was not there when the end was cut off.
+        // Nor by a handle that was not open when the end was cut off.
         drop(session);
         let session = store.open_session(reader.id()).unwrap();
         let seq = session.append(Message::user_text("new")).unwrap();
@@ -219,8 +219,8 @@ fn memchr_newlines(bytes: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// A record that a tool's input quotes never becomes one of this trail, however
-/// the line around it is damaged.
+/// A record quoted in a tool's input never becomes a record of this trail, however the
+/// line around it is damaged.
 #[test]
 fn a_quoted_record_stays_a_quotation() {
     let memory = MemoryStorage::new();
@@ -258,7 +258,7 @@ fn a_quoted_record_stays_a_quotation() {
     }
 }
 
-/// Returns all texts in one.
+/// Returns all texts as one.
 fn all(reader: &backtrail::SessionReader) -> String {
     texts_but_lost(reader, Lost::Perhaps).join("\n")
 }
@@ -281,7 +281,7 @@ fn a_note_that_would_swell_every_opener_is_refused() {
     assert_eq!(session.reader().info().unwrap().tags, ["few"]);
 }
 
-/// F23 for sessions: one that cannot be looked into hides no other.
+/// F23 for sessions: an unreadable session hides no other.
 #[test]
 fn one_unreadable_session_hides_no_other() {
     let memory = MemoryStorage::new();
@@ -302,7 +302,7 @@ fn one_unreadable_session_hides_no_other() {
     }
 }
 
-/// A trail is what its opener says it is, not what its file is called.
+/// A trail is identified by its opener, not by its file name.
 #[test]
 fn a_file_under_the_wrong_number_is_reported() {
     let memory = MemoryStorage::new();
@@ -321,7 +321,7 @@ fn a_file_under_the_wrong_number_is_reported() {
     assert_eq!(texts_but_lost(&reader, Lost::Something), ["1", "2", "3"]);
 }
 
-/// Nor does a repair give the number of a lost record to another.
+/// A repair does not reuse the number of a lost record either.
 #[test]
 fn a_repair_does_not_give_numbers_again() {
     let memory = MemoryStorage::new();

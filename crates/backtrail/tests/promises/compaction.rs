@@ -1,6 +1,6 @@
-//! Compaction: a summary takes the place of what was said in the context, and
-//! nowhere else; it parts no call from its result, it can be undone, and
-//! nothing is lost or counted twice by it (A11, F6, F20, F25).
+//! Compaction: a summary replaces earlier messages in the context and nowhere else; it
+//! separates no call from its result, it can be undone, and nothing is lost or counted
+//! twice (A11, F6, F20, F25).
 
 mod context;
 mod cover;
@@ -30,11 +30,11 @@ fn begin(store: &Store) -> Session {
     store.create_session(SessionOptions::new()).unwrap()
 }
 
-/// Plays a script: one word a record.
+/// Plays a script with one word per record.
 ///
-/// `s`, `u` and `a` are a text of system, user and assistant; `cA+B` calls two
-/// tools, `rA+B` are their results, `mA` is a user message with a result and a
-/// text, `n` is a note and `*2` a compaction that keeps two messages.
+/// `s`, `u` and `a` are texts of system, user and assistant; `cA+B` calls two tools,
+/// `rA+B` are their results, `mA` is a user message with a result and a text, `n` is a
+/// note and `*2` a compaction that keeps two messages.
 fn play(session: &Session, script: &str) -> Option<Compacted> {
     let mut compacted = None;
     for word in script.split_whitespace() {

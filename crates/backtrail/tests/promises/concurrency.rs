@@ -1,5 +1,5 @@
-//! Many threads, several handles: one session takes it all in order, says who
-//! speaks, and shows readers nothing but whole records (F3, F4).
+//! Many threads and several handles: one session keeps everything in order, names its
+//! writer, and shows readers only complete records (F3, F4).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ use backtrail_testkit::{FaultyStorage, ManualClock, MemoryStorage, SeededRandomn
 use crate::kit::EVERY_DURABILITY;
 
 const THREADS: usize = 32;
-/// How long a test waits for what must happen before it fails.
+/// How long a test waits before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -83,7 +83,7 @@ fn assert_sound(reader: &SessionReader) {
     assert!(report.is_ok(), "{:?}", report.damage.first());
 }
 
-/// Lets 32 threads append `each` records and returns what each was told.
+/// Lets 32 threads append `each` records and returns the results of each.
 fn append_from_threads(session: &Session, each: usize) -> Vec<Vec<(u64, String)>> {
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -99,7 +99,7 @@ fn append_from_threads(session: &Session, each: usize) -> Vec<Vec<(u64, String)>
     })
 }
 
-/// F3, F4: what one session takes from many threads is neither mixed nor lost.
+/// F3, F4: records of one session from many threads are neither mixed nor lost.
 #[test]
 fn f3_f4_many_threads_get_numbers_without_gaps_each_in_its_own_order() {
     for durability in EVERY_DURABILITY {
@@ -123,7 +123,7 @@ fn f3_f4_many_threads_get_numbers_without_gaps_each_in_its_own_order() {
     }
 }
 
-/// Returns the lines of a log that tell of the first trail.
+/// Returns the lines of a log about the first trail.
 fn trail_operations(disk: &FaultyStorage) -> Vec<String> {
     let mut log = disk.log();
     log.retain(|line| line.contains("0000.jsonl"));
@@ -164,7 +164,7 @@ fn what_is_left_to_the_os_is_written_at_once_and_synced_when_it_is_closed() {
     assert_eq!(verbs, ["append", "append", "sync"]);
 }
 
-/// F3: whoever shares a write, no line is spread over two.
+/// F3: even if writes are shared, no line is split over two.
 #[test]
 fn f3_every_write_ends_with_a_line() {
     for durability in EVERY_DURABILITY {
@@ -186,7 +186,7 @@ fn f3_every_write_ends_with_a_line() {
     }
 }
 
-/// A storage that tells somebody what is about to happen.
+/// A storage that notifies a watcher before its operations.
 #[derive(Debug)]
 struct WatchedStorage<W> {
     inner: FaultyStorage,
@@ -194,13 +194,13 @@ struct WatchedStorage<W> {
 }
 
 trait Watcher: fmt::Debug + Send + Sync + 'static {
-    /// Is called before each sync of a file.
+    /// Called before each sync of a file.
     fn before_sync(&self) {}
 
-    /// Is called when a reader came to the end of a file.
+    /// Called when a reader reaches the end of a file.
     fn after_end(&self) {}
 
-    /// Is called when somebody learnt how long a file is.
+    /// Called after the length of a file was read.
     fn after_len(&self) {}
 }
 
@@ -303,7 +303,7 @@ impl<W: Watcher> StorageFile for WatchedFile<W> {
     }
 }
 
-/// Holds up whoever syncs, as long as it is closed.
+/// Blocks syncs while it is closed.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -326,7 +326,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Waits until somebody stands before the gate.
+    /// Waits until a sync is blocked.
     fn wait_for_somebody(&self) {
         let state = self.state.lock().unwrap();
         let nobody = |state: &mut GateState| state.waiting == 0;
@@ -352,8 +352,8 @@ fn gated() -> (WatchedStorage<Gate>, Arc<Gate>) {
     (disk, gate)
 }
 
-/// A record that waits for its sync holds up all that are handed in after it;
-/// then they go together.
+/// While a record waits for its sync, later ones queue up; then they are written
+/// together.
 #[test]
 fn what_waits_at_the_same_time_shares_one_write_and_one_sync() {
     let (disk, gate) = gated();
@@ -384,9 +384,9 @@ fn what_waits_at_the_same_time_shares_one_write_and_one_sync() {
     assert_eq!(verbs, ["append", "sync", "append", "sync"]);
 }
 
-/// The same with `append`: while one thread waits for its sync, the others line
-/// up. When they do, only they know, so the first round waits for all to be on
-/// their way, and the promise is about many rounds together.
+/// The same with `append`: while one thread waits for its sync, the others queue up. Only
+/// they know when, so the first round waits for all of them, and the promise is about
+/// many rounds together.
 #[test]
 fn threads_that_append_at_the_same_time_need_fewer_syncs_than_records() {
     let (disk, gate) = gated();
@@ -455,7 +455,7 @@ fn deferred_records_are_numbered_as_they_were_handed_in() {
     }
 }
 
-/// A task that asked before the record was durable is woken.
+/// A task that waits for a record to become durable is woken.
 #[test]
 fn a_commit_wakes_the_task_that_waits_for_it() {
     let (disk, gate) = gated();
@@ -490,7 +490,7 @@ fn nothing_handed_in_is_called_back_by_dropping_its_commit_or_the_session() {
         let store = store_on(disk, durability);
         let session = begin(&store);
         let reader = session.reader();
-        // Nobody syncs what is left to the OS before the session ends.
+        // In OS mode nothing is synced before the session ends.
         if durability != Durability::Os {
             gate.close();
         }
@@ -593,13 +593,13 @@ fn notes_of_others_are_read_and_do_not_count_as_messages() {
     // Only notes came after record 1.
     assert_eq!(session.append(said("two").expect(1)).unwrap(), 4);
     assert_eq!(note("c").unwrap(), 5);
-    // Record 4 was said after 3, and after 1.
+    // Record 4 came after 3, and after 1.
     for expected in [1, 3] {
         let error = session.append(said("again").expect(expected)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert_eq!(error.head(), Some(5));
     }
-    // A record that is not there yet was not last either.
+    // A record that does not exist yet is not the last one either.
     let error = session.append(said("early").expect(6)).unwrap_err();
     assert_eq!((error.kind(), error.head()), (ErrorKind::Conflict, Some(5)));
     for expected in [4, 6] {
@@ -611,7 +611,7 @@ fn notes_of_others_are_read_and_do_not_count_as_messages() {
     assert_sound(&session.reader());
 }
 
-/// F4: processes that note while another speaks lose and mix nothing.
+/// F4: notes of other processes while one writes are neither lost nor mixed.
 #[test]
 fn f4_notes_and_messages_of_many_threads_share_one_row_of_numbers() {
     for durability in EVERY_DURABILITY {
@@ -651,8 +651,8 @@ fn f4_notes_and_messages_of_many_threads_share_one_row_of_numbers() {
     }
 }
 
-/// Reads a session in every way until `done`, and checks that what is there is
-/// whole and only grows; returns how often.
+/// Reads a session in every way until `done`, and checks that it is complete and only
+/// grows; returns how often.
 fn read_until(done: &AtomicBool, reader: &SessionReader) -> usize {
     let mut seen = BTreeMap::new();
     let mut rounds = 0;
@@ -725,7 +725,7 @@ fn readers_never_see_damage_while_others_write() {
     }
 }
 
-/// Writes the rest of a line when a reader has come to the end so many times.
+/// Writes the rest of a line when a reader has reached the end a number of times.
 #[derive(Debug)]
 struct Finisher {
     ends_to_come: AtomicUsize,
@@ -741,8 +741,8 @@ impl Watcher for Finisher {
     }
 }
 
-/// The same step by step: a line is half written when a reader comes to it, and
-/// finished at any moment of the reading.
+/// The same step by step: a line is half written when a reader reaches it, and finished
+/// at any moment of the reading.
 #[test]
 fn a_line_that_is_finished_while_it_is_read_is_there_or_not_but_never_damage() {
     let memory = MemoryStorage::new();
@@ -789,8 +789,8 @@ impl Watcher for Retractor {
     }
 }
 
-/// A writer on a full disk removes what it wrote of a line. Who reads from
-/// the end may have set out from there.
+/// A writer on a full disk removes the partial line that it wrote. A backward reader may
+/// have started there.
 #[test]
 fn f22_a_line_that_is_removed_while_it_is_read_is_not_an_error() {
     let memory = MemoryStorage::new();
@@ -829,7 +829,7 @@ fn readers_of_a_real_disk_never_see_damage_while_others_write() {
     read_while_writing(&store, 100, 400);
 }
 
-/// Also on a real disk, where locks are the operating system's.
+/// The same on a real disk, with the operating system's locks.
 #[test]
 fn f4_on_a_real_disk_notes_and_messages_share_one_row_of_numbers() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! What a long history costs: opening, moving and rendering read the same
-//! however much lies before, and no turn rewrites what was said.
+//! The cost of a long history: opening, moving and rendering read the same amount however
+//! long the history is, and no turn rewrites earlier messages.
 //!
-//! Time is measured in `bench/`. Here the bytes that are read and written are
-//! counted, which is what it hangs on and does not depend on the machine.
+//! Times are measured in `bench/`. Here the bytes read and written are counted, which
+//! determine the time but do not depend on the machine.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,7 +16,7 @@ use backtrail::{
 };
 use backtrail_testkit::MemoryStorage;
 
-/// What went through a storage.
+/// The bytes that went through a storage.
 #[derive(Debug, Default)]
 struct Counts {
     read: AtomicU64,
@@ -143,7 +143,7 @@ impl StorageFile for CountingFile {
     }
 }
 
-/// Makes a session of so many records, with a compaction near its end.
+/// Creates a session with this many records and a compaction near its end.
 fn long_session(disk: &Counting, records: usize, rotation: u64) -> SessionId {
     let store = disk.store(rotation);
     let session = store.create_session(SessionOptions::new()).unwrap();
@@ -161,7 +161,7 @@ fn long_session(disk: &Counting, records: usize, rotation: u64) -> SessionId {
     id
 }
 
-/// What each operation reads and writes, by name.
+/// The bytes that each operation reads and writes, by name.
 fn costs(records: usize, rotation: u64) -> Vec<(&'static str, u64, u64)> {
     let disk = Counting::new();
     let id = long_session(&disk, records, rotation);
@@ -194,8 +194,8 @@ fn costs(records: usize, rotation: u64) -> Vec<(&'static str, u64, u64)> {
     costs
 }
 
-/// Opening, resuming and moving read no more of a hundred times the history than
-/// the few more steps of a bisection.
+/// Opening, resuming and moving read no more of a hundred times the history, except for a
+/// few more steps of a binary search.
 #[test]
 fn what_a_move_reads_does_not_grow_with_the_history() {
     let short = costs(1_000, u64::MAX);
@@ -212,7 +212,7 @@ fn what_a_move_reads_does_not_grow_with_the_history() {
     }
 }
 
-/// In many trails, one opener of each is read, and no more.
+/// With many trails, only one opener of each is read.
 #[test]
 fn what_a_move_reads_of_many_trails_is_an_opener_each() {
     let trails = 50;
@@ -226,7 +226,7 @@ fn what_a_move_reads_of_many_trails_is_an_opener_each() {
     }
 }
 
-/// F10: a turn after many turns reads and writes what it did after few.
+/// F10: a turn after many turns reads and writes as much as after few.
 #[test]
 fn f10_a_turn_costs_what_it_says_however_many_came_before() {
     let disk = Counting::new();
@@ -262,7 +262,7 @@ fn f10_a_turn_costs_what_it_says_however_many_came_before() {
     );
 }
 
-/// F11: to list sessions, or to find the latest, reads their ends alone.
+/// F11: listing sessions, or finding the latest, only reads their ends.
 #[test]
 fn f11_listing_reads_the_ends_of_sessions_and_not_what_lies_between() {
     let disk = Counting::new();

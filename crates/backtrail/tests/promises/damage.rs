@@ -1,9 +1,9 @@
-//! Damage costs the bytes it hit and no others.
+//! Damage affects only the bytes that it hit.
 //!
-//! A small session is written to a disk in memory, its files are damaged in
-//! every way that power cuts, bad disks and other programs have, and each time
-//! the same is asked: what is shown, forwards, backwards and by number; what is
-//! said about the rest; and whether the session continues.
+//! A small session is written to a disk in memory, and its files are damaged in every way
+//! that power cuts, bad disks and other programs do. Each time the same is checked: what
+//! is shown, forwards, backwards and by number; what is reported about the rest; and
+//! whether the session continues.
 
 pub(crate) mod lab;
 

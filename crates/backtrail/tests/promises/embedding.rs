@@ -231,7 +231,7 @@ fn what_the_manual_shows_works() {
     assert_eq!(fork_into(&workspace, &dir.path().join("other")).unwrap(), 1);
 }
 
-/// Takes the white space away, which is another in a function than on a page.
+/// Removes white space, which differs between a function and a page.
 fn bare(text: &str) -> String {
     text.split_whitespace().collect()
 }

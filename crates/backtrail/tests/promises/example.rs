@@ -1,5 +1,5 @@
-//! The example agent, as a real process: killed wherever it can be, and run
-//! again, it ends in the same conversation (F25).
+//! The example agent as a real process: killed anywhere and run again, it ends in the
+//! same conversation (F25).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 use backtrail::{MendRule, RecordKind, Shape, Store};
 use tempfile::TempDir;
 
-/// Returns the example. `cargo test` builds it, unless only some tests are asked
-/// for by name.
+/// Returns the example. `cargo test` builds it, unless only some tests are selected by
+/// name.
 fn agent() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let profile = tests.parent().and_then(Path::parent).unwrap();
@@ -24,7 +24,7 @@ fn agent() -> PathBuf {
     path
 }
 
-/// A directory for a store and for what the agent's tool writes.
+/// A directory for a store and for the files that the agent's tool writes.
 struct Place(TempDir);
 
 impl Place {
@@ -44,7 +44,7 @@ impl Place {
             .unwrap()
     }
 
-    /// Runs the agent to its end; returns what it prints.
+    /// Runs the agent to its end and returns its output.
     fn finish(&self, args: &[&str]) -> Vec<String> {
         let output = self.run(args);
         assert!(output.status.success(), "{output:?}");
@@ -61,7 +61,7 @@ impl Place {
         assert_eq!(lines(&output).len(), 1, "the id, and no more: {output:?}");
     }
 
-    /// Returns all that was said, and what a model would be sent now.
+    /// Returns all messages, and the current context.
     fn conversation(&self) -> (Vec<String>, String) {
         let store = Store::open(self.store()).unwrap();
         let id = store.resolve("latest", None).unwrap();
@@ -80,7 +80,7 @@ impl Place {
         (said, context.into_json())
     }
 
-    /// Returns what the tool has written.
+    /// Returns the files that the tool wrote.
     fn files(&self) -> Vec<Option<Vec<u8>>> {
         let storage = backtrail::LocalStorage;
         (0..4)
@@ -101,7 +101,7 @@ fn lines(output: &Output) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Runs an agent that nobody kills.
+/// Runs an agent without killing it.
 fn undisturbed() -> Place {
     let place = Place::new();
     let printed = place.finish(&[]);
@@ -124,7 +124,7 @@ fn f25_an_agent_that_is_killed_in_a_tool_call_continues_and_says_nothing_twice()
     place.kill(&["--die-in-tool"]);
     let store = Store::open(place.store()).unwrap();
     let id = store.resolve("latest", None).unwrap();
-    // Until the call has its result, the context gives it one.
+    // Until the call has its result, the context adds one.
     let context = store
         .read_session(&id)
         .unwrap()
@@ -141,7 +141,7 @@ fn f25_an_agent_that_is_killed_in_a_tool_call_continues_and_says_nothing_twice()
     assert_eq!(printed, [id.to_string(), "done: 10 messages".to_owned()]);
     assert_eq!(place.conversation(), whole.conversation());
     assert_eq!(place.files(), whole.files());
-    // There is nothing left to say.
+    // There is nothing left to do.
     assert_eq!(place.finish(&[]), printed);
     assert_eq!(place.conversation(), whole.conversation());
 }

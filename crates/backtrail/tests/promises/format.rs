@@ -1,5 +1,5 @@
-//! The bytes of format version 2 are fixed: what was written once is read for
-//! ever, and the same is written today.
+//! The bytes of format version 2 are fixed: everything written once stays readable, and
+//! the same bytes are written today.
 
 use backtrail::{
     Block, Draft, Message, Note, Randomness, RecordKind, SessionOptions, StoreOptions, Timestamp,
@@ -9,13 +9,13 @@ use backtrail_testkit::{ManualClock, MemoryStorage};
 
 use crate::damage::lab::{Lab, forge, lines, trail_path, trim_newline};
 
-/// Version 2, as the first engine that knew it wrote it, in two trails.
+/// Version 2 as the first engine with it wrote it, in two trails.
 const VERSION_2: [&str; 2] = [
     include_str!("fixtures/version-2/0000.jsonl"),
     include_str!("fixtures/version-2/0001.jsonl"),
 ];
 
-/// Randomness that is the same however it is asked.
+/// Randomness that is the same however it is used.
 #[derive(Debug)]
 struct SameBytes;
 
@@ -26,11 +26,11 @@ impl Randomness for SameBytes {
     }
 }
 
-/// Does what the fixture was made by, and returns the bytes of both trails.
+/// Repeats the script of the fixture and returns the bytes of both trails.
 fn write_it_today() -> [String; 2] {
     let disk = MemoryStorage::new();
     let clock = ManualClock::new(1_794_729_600_000);
-    // How often the engine looks at the clock is its own affair.
+    // How often the engine reads the clock does not matter.
     clock.set_step(0);
     let open = |rotation| {
         StoreOptions::new()
@@ -183,7 +183,7 @@ fn every_line_is_json_with_small_fields_first_and_sums_that_link() {
             let what = format!("trail {trail}, line {}", n + 1);
             assert!(line.ends_with(b"\"}\n"), "{what}");
             let text = std::str::from_utf8(trim_newline(line)).unwrap();
-            // Numbers that no `f64` holds are JSON anyway.
+            // Numbers that no `f64` holds are still JSON.
             serde_json::from_str::<Box<serde_json::value::RawValue>>(text).unwrap();
             let keys = keys(text);
             let front: &[&str] = match keys[1].as_str() {
@@ -222,7 +222,7 @@ fn keys(line: &str) -> Vec<String> {
     fields.iter().map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Writes the fixture again. Only for a new format version: the old files stay.
+/// Rewrites the fixture. Only for a new format version: the old files stay.
 #[test]
 #[ignore = "fixtures are written once"]
 fn write_the_fixture() {
@@ -231,9 +231,8 @@ fn write_the_fixture() {
     }
 }
 
-/// Moves, compactions, payloads, forks, sub-agents and what was imported, as the
-/// first engine that knew them wrote them: every file of the store, one after the
-/// other.
+/// Moves, compactions, payloads, forks, sub-agents and imports, as the first engine with
+/// them wrote them: every file of the store, one after the other.
 const MOVES: &str = include_str!("fixtures/version-2-moves.txt");
 
 /// Ids that are all different, and the same every time.

@@ -1,5 +1,5 @@
-//! B2: what was said and done can be asked for, apart and together, in order, and
-//! a call of a tool comes with what came of it.
+//! B2: prompts, answers and tool calls can be listed separately and together, in order,
+//! and a tool call comes with its result.
 
 use backtrail::{
     Block, Draft, History, HistoryItem, Json, Message, Role, Session, SessionReader, StoreOptions,
@@ -14,7 +14,7 @@ fn begin(lab: &Lab) -> Session {
     lab.store.create_session(Default::default()).unwrap()
 }
 
-/// Returns a session in which this is said.
+/// Returns a session with these messages.
 fn session_of(messages: impl IntoIterator<Item = Message>) -> Session {
     let session = begin(&Lab::new());
     let results = session.append_batch(messages.into_iter().map(Draft::from));
@@ -47,8 +47,8 @@ fn assistant(blocks: impl IntoIterator<Item = Block>) -> Message {
     Message::assistant(blocks)
 }
 
-/// Writes a history down, one short line an item.
-fn told(history: History) -> Vec<String> {
+/// Formats a history, one short line per item.
+fn lines(history: History) -> Vec<String> {
     history.map(|item| line(&item.unwrap())).collect()
 }
 
@@ -97,7 +97,7 @@ fn b2_prompts_answers_and_tool_calls_come_in_order_together_and_apart() {
         "7 prompt and\nthere?",
         "8 answer Done.",
     ];
-    assert_eq!(told(reader.history().unwrap()), expected);
+    assert_eq!(lines(reader.history().unwrap()), expected);
     let prompts: Vec<_> = reader.prompts().unwrap().map(Result::unwrap).collect();
     assert_eq!((prompts[0].seq, prompts[1].seq), (2, 7));
     assert_eq!(prompts[0].text, "what is here?");
@@ -163,7 +163,7 @@ fn b2_messages_without_text_are_shown_as_what_they_are() {
         assistant([call("t1"), ok("t1", "found")]),
     ]);
     let expected = ["1 prompt ", r#"5 t1 Some("5 found") Some(true)"#];
-    assert_eq!(told(session.reader().history().unwrap()), expected);
+    assert_eq!(lines(session.reader().history().unwrap()), expected);
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn b2_output_of_any_shape_has_a_text() {
     assert!(session.reader().stats().unwrap().estimated_tokens > 2_500);
 }
 
-/// Returns a reader of a session with damage at its very end: whoever read that
-/// far has seen it.
+/// Returns a reader of a session with damage at its very end, which is only seen after
+/// reading that far.
 fn damaged_at_the_end(messages: Vec<Message>) -> SessionReader {
     let lab = Lab::new();
     let session = begin(&lab);
@@ -302,7 +302,7 @@ fn b2_a_lost_payload_costs_its_words_and_not_the_message() {
 #[test]
 fn b2_nothing_waits_longer_than_it_must() {
     let on_and_on = || (0..100).map(|_| assistant([Block::text("on and on")]));
-    // What stands before an open call, and an open call before a prompt.
+    // Items before an open call, and an open call before a prompt.
     let mut messages = vec![assistant([Block::text("Let me look."), call("lost")])];
     messages.extend(on_and_on());
     let reader = damaged_at_the_end(messages.clone());
@@ -339,7 +339,7 @@ fn an_error_of_the_disk_is_reported_once_and_ends_the_history() {
     session.append(tool([ok("t1", "done")])).unwrap();
     let reader = session.reader();
     let mut history = reader.history().unwrap();
-    // Far enough for the call to be read, and not its result.
+    // Far enough to read the call, but not its result.
     disk.arm(5, Fault::ErrorFrom(5));
     assert!(history.next().unwrap().is_err());
     assert!(disk.operations() > 5);
@@ -353,7 +353,7 @@ fn an_error_of_the_disk_is_reported_once_and_ends_the_history() {
 }
 
 #[test]
-fn no_error_of_the_disk_makes_a_history_or_statistics_that_lack_something() {
+fn no_error_of_the_disk_makes_a_history_or_statistics_incomplete() {
     let memory = MemoryStorage::new();
     let disk = FaultyStorage::new(memory.clone()).counting(Count::All);
     let store = StoreOptions::new()
@@ -384,7 +384,7 @@ fn no_error_of_the_disk_makes_a_history_or_statistics_that_lack_something() {
     }
 }
 
-/// A4: they have serde.
+/// A4: they implement serde.
 #[test]
 fn a4_items_of_the_history_come_back_from_their_json() {
     let session = session_of([
@@ -399,9 +399,8 @@ fn a4_items_of_the_history_come_back_from_their_json() {
     }
 }
 
-/// What the documentation says, without a thought for memory: each result, in
-/// order, goes to the first call of its id that has none and that no prompt
-/// came after.
+/// The documented rule, without regard for memory: each result, in order, belongs to the
+/// first call of its id that has none and that no prompt came after.
 fn expected_calls(messages: &[Message]) -> Vec<String> {
     struct Made<'a>(u64, &'a ToolUse, Option<(u64, &'a ToolResult)>);
     let mut made: Vec<Made<'_>> = Vec::new();
@@ -412,7 +411,7 @@ fn expected_calls(messages: &[Message]) -> Vec<String> {
                 .blocks
                 .iter()
                 .any(|b| !matches!(b, Block::ToolResult(_)));
-        // Calls in a prompt come after the results in it.
+        // Calls in a prompt come after its results.
         let mut blocks: Vec<&Block> = message.blocks.iter().collect();
         if is_prompt {
             blocks.sort_by_key(|block| matches!(block, Block::ToolUse(_)));
@@ -470,7 +469,7 @@ fn any_message() -> impl Strategy<Value = Message> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// B2: apart and together they are the same, and the statistics count them.
+    /// B2: separate lists and the combined one agree, and the statistics count them.
     #[test]
     fn b2_the_queries_apart_are_the_history_filtered(
         messages in prop::collection::vec(any_message(), 0..30),

@@ -1,5 +1,5 @@
-//! What the tests of crash safety share: a writer that writes down all it
-//! says, and the check that a store holds what the diary says it must.
+//! Shared support for tests of crash safety: a writer that keeps a diary, and the check
+//! that a store contains what the diary says it must.
 
 use std::path::{Path, PathBuf};
 
@@ -9,44 +9,44 @@ use backtrail::{
 };
 use backtrail_testkit::{FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness};
 
-/// Where stores are kept; directories above it are missing at first, too.
+/// Where stores are kept; the directories above it do not exist at first either.
 pub(crate) const ROOT: &str = "/home/u/store";
-/// A trail is full after two or three records of the writer's.
+/// A trail is full after two or three of the writer's records.
 const ROTATION: u64 = 800;
 
 pub(crate) const EVERY_DURABILITY: [Durability; 3] =
     [Durability::Record, Durability::Batch, Durability::Os];
 
-/// What a check found wrong.
+/// The problem that a check found.
 pub(crate) type Checked<T = ()> = std::result::Result<T, String>;
 
-/// Something that was said, and that no other attempt says.
+/// A recorded item that no other attempt records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     Message(String),
     Note(String),
 }
 
-/// One attempt to say something, with the seq it was acknowledged with, if any.
+/// An attempt to record something, with the seq if it was acknowledged.
 #[derive(Debug, Clone)]
 struct Attempt {
     said: Said,
     seq: Option<u64>,
 }
 
-/// All that was attempted in one session, in order.
+/// All attempts in one session, in order.
 #[derive(Debug, Clone)]
 pub(crate) struct Diary {
     pub(crate) id: SessionId,
     attempts: Vec<Attempt>,
 }
 
-/// How much of the diary must be there.
+/// How much of the diary must be present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// All that was acknowledged.
+    /// Everything that was acknowledged.
     Acknowledged,
-    /// Whatever; but nothing that was not said.
+    /// Anything, but nothing that was not attempted.
     Whatever,
 }
 
@@ -54,11 +54,11 @@ pub(crate) enum Kept {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaws {
     None,
-    /// Damage that a repair went around.
+    /// Damage that a repair bypassed.
     Repaired,
-    /// A last line that nobody finished.
+    /// An unfinished last line.
     Unfinished,
-    /// Anything: pages were lost that had not been synced.
+    /// Anything: unsynced pages were lost.
     Any,
 }
 
@@ -75,12 +75,12 @@ impl Diary {
         self.attempts.push(Attempt { said, seq });
     }
 
-    /// Strikes out the record `seq`: the test itself destroyed it.
+    /// Strikes out the record `seq`, which the test itself destroyed.
     pub(crate) fn strike_out(&mut self, seq: u64) {
         self.attempts.retain(|attempt| attempt.seq != Some(seq));
     }
 
-    /// Strikes out what is not there: it must not come back either.
+    /// Strikes out missing records, which must not reappear either.
     pub(crate) fn strike_out_lost(&mut self, reader: &SessionReader) -> Checked {
         let (history, _) = history(reader)?;
         self.attempts
@@ -88,8 +88,8 @@ impl Diary {
         Ok(())
     }
 
-    /// Checks that a session's history is what was attempted, in that order,
-    /// each thing once and under its number, with nothing kept missing.
+    /// Checks that a session's history is what was attempted, in that order, each item
+    /// once and under its number, with nothing missing.
     pub(crate) fn check(&self, reader: &SessionReader, kept: Kept, flaws: Flaws) -> Checked {
         let (history, damaged) = history(reader)?;
         if damaged && !matches!(flaws, Flaws::Any | Flaws::Repaired) {
@@ -150,8 +150,8 @@ fn check_files(reader: &SessionReader, flaws: Flaws) -> Checked {
     }
 }
 
-/// Reads a history through every door and checks that they agree; returns it,
-/// and whether damage was skipped.
+/// Reads a history through every reader and checks that they agree; returns it, and
+/// whether damage was skipped.
 pub(crate) fn history(reader: &SessionReader) -> Checked<(Vec<(u64, Said)>, bool)> {
     let mut history = Vec::new();
     let mut records = reader.records().map_err(|e| told("records", &e))?;
@@ -192,7 +192,7 @@ fn check_single(reader: &SessionReader, history: &[(u64, Said)]) -> Checked {
     Ok(())
 }
 
-/// Checks that each record by its number is the one that reading through gives.
+/// Checks that each record read by its number is the one that sequential reading gives.
 pub(crate) fn check_record_by_record(reader: &SessionReader) -> Checked {
     let (history, _) = history(reader)?;
     for (seq, said) in &history {
@@ -234,7 +234,7 @@ fn read(record: &RecordRef<'_>) -> Checked<(u64, Said)> {
     Ok((record.seq(), said))
 }
 
-/// Returns what a message says and shows.
+/// Returns the text and media of a message.
 fn words(message: &Message) -> String {
     let shown = message.blocks.iter().filter_map(|block| match block {
         Block::Media(media) => Some(media.data.as_str()),
@@ -247,8 +247,8 @@ fn told(what: &str, error: &Error) -> String {
     format!("{what}: {error:?}")
 }
 
-/// Checks the sessions of a store against their diaries. Sessions that were
-/// never acknowledged may be there, but must not stand in the way.
+/// Checks the sessions of a store against their diaries. Unacknowledged sessions may
+/// exist, but must not cause problems.
 pub(crate) fn check_store(store: &Store, diaries: &[Diary], kept: Kept, flaws: Flaws) -> Checked {
     for (id, info) in store.infos().map_err(|e| told("infos", &e))? {
         let info = info.map_err(|e| told("info", &e))?;
@@ -266,10 +266,9 @@ pub(crate) fn check_store(store: &Store, diaries: &[Diary], kept: Kept, flaws: F
     Ok(())
 }
 
-/// Somebody who is writing to a store, comes back after errors as an agent would,
-/// and keeps a diary.
+/// A writer that continues after errors as an agent would, and keeps a diary.
 #[derive(Debug)]
-pub(crate) struct Speaker {
+pub(crate) struct DiaryWriter {
     pub(crate) memory: MemoryStorage,
     pub(crate) disk: FaultyStorage,
     pub(crate) diaries: Vec<Diary>,
@@ -283,7 +282,7 @@ pub(crate) struct Speaker {
     words: u32,
 }
 
-impl Speaker {
+impl DiaryWriter {
     pub(crate) fn new(durability: Durability) -> Self {
         Self::on(MemoryStorage::new(), durability, SeededRandomness::new(1))
     }
@@ -304,12 +303,12 @@ impl Speaker {
         }
     }
 
-    /// Sets the length past which trails are rotated.
+    /// Sets the length at which trails are rotated.
     pub(crate) fn rotating_at(self, rotation: u64) -> Self {
         Self { rotation, ..self }
     }
 
-    /// Returns a writer who continues with the same diaries on another disk.
+    /// Returns a writer that continues with the same diaries on another disk.
     pub(crate) fn moved_to(&self, memory: MemoryStorage) -> Self {
         Self {
             diaries: self.diaries.clone(),
@@ -319,7 +318,7 @@ impl Speaker {
         }
     }
 
-    /// Opens the store, making it if need be.
+    /// Opens the store, creating it if necessary.
     pub(crate) fn store(&mut self) -> Option<Store> {
         if self.store.is_none() {
             let opened = self.options().open_or_create(ROOT);
@@ -337,7 +336,7 @@ impl Speaker {
             .rotation(self.rotation)
     }
 
-    /// Speaks in the last session from now on, or in a new one.
+    /// Opens the last session for writing, or creates one.
     pub(crate) fn session(&mut self) -> Option<Session> {
         if self.session.is_none() {
             let store = self.store()?;
@@ -354,7 +353,7 @@ impl Speaker {
         self.session.clone()
     }
 
-    /// Begins a new session in place of the last.
+    /// Creates a new session in place of the last.
     pub(crate) fn begin(&mut self) {
         self.leave();
         let Some(store) = self.store() else { return };
@@ -365,7 +364,7 @@ impl Speaker {
         }
     }
 
-    /// Says one more thing. After a second failure the session is opened again.
+    /// Appends a text. After a second failure the session is opened again.
     pub(crate) fn say(&mut self) {
         let Some(session) = self.session() else {
             return;
@@ -375,7 +374,7 @@ impl Speaker {
         self.write(Said::Message(text), outcome);
     }
 
-    /// Shows a message that [`picture`](Self::picture) made.
+    /// Appends a message with a [`picture`](Self::picture).
     pub(crate) fn show(&mut self) {
         let Some(session) = self.session() else {
             return;
@@ -385,7 +384,7 @@ impl Speaker {
         self.write(Said::Message(words(&message)), outcome);
     }
 
-    /// Says several things at once.
+    /// Appends several texts at once.
     pub(crate) fn say_batch(&mut self, count: usize) {
         let Some(session) = self.session() else {
             return;
@@ -434,8 +433,8 @@ impl Speaker {
         self.or_note_error(repaired);
     }
 
-    /// Leaves half a line at the end of the last session's head trail, as a
-    /// process does that is killed while it writes.
+    /// Leaves half a line at the end of the last session's head trail, as a process does
+    /// that is killed while it writes.
     pub(crate) fn tear(&mut self) {
         if self.disk.crashed() {
             return;
@@ -467,7 +466,7 @@ impl Speaker {
         files
     }
 
-    /// Returns the next thing to say.
+    /// Returns the next text.
     pub(crate) fn text(&mut self) -> String {
         self.words += 1;
         format!("said as number {}, \"quoted\" and\nbroken", self.words)
@@ -505,9 +504,9 @@ impl Speaker {
 /// How a machine or a process ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End {
-    /// The process is killed; what it wrote is in the page cache.
+    /// The process is killed; its writes are in the page cache.
     Kill,
-    /// The power goes.
+    /// The power is cut.
     Power(Loss),
 }
 
@@ -519,7 +518,7 @@ impl End {
         }
     }
 
-    /// Returns how much must be there afterwards.
+    /// Returns how much must be present afterwards.
     pub(crate) fn keeps(self, durability: Durability) -> Kept {
         match (durability, self) {
             (Durability::Os, Self::Power(loss)) if loss != Loss::Nothing => Kept::Whatever,
@@ -527,7 +526,7 @@ impl End {
         }
     }
 
-    /// Returns what may be wrong with the files before anybody mends them.
+    /// Returns what may be wrong with the files before a repair.
     pub(crate) fn leaves(self) -> Flaws {
         match self {
             Self::Power(Loss::Shuffled { .. }) => Flaws::Any,
@@ -536,15 +535,15 @@ impl End {
     }
 }
 
-/// Checks what the next process finds after the machine stopped, lets it speak,
-/// and takes its power away as well.
-pub(crate) fn check_after(speaker: &Speaker, end: End, durability: Durability) -> Checked {
+/// Checks what the next process finds after the machine stopped, lets it write, and cuts
+/// its power as well.
+pub(crate) fn check_after(writer: &DiaryWriter, end: End, durability: Durability) -> Checked {
     let kept = end.keeps(durability);
-    let mut next = speaker.moved_to(end.of(&speaker.memory));
+    let mut next = writer.moved_to(end.of(&writer.memory));
     let store = next.store().ok_or_else(|| next.last_error())?;
     check_store(&store, &next.diaries, kept, end.leaves())?;
     if let End::Power(_) = end {
-        // All that is there is durable now, and what is not is gone for good.
+        // Everything present is durable now, and everything else is lost.
         next.strike_out_lost()?;
     }
     let flaws = match end.leaves() {
@@ -554,10 +553,9 @@ pub(crate) fn check_after(speaker: &Speaker, end: End, durability: Durability) -
     check_goes_on(&mut next, flaws)
 }
 
-/// Checks that a store which was found in order can be used: every session
-/// takes another record, a new one can be begun, and all of it outlives a power
-/// cut that takes whatever is not synced.
-pub(crate) fn check_goes_on(next: &mut Speaker, flaws: Flaws) -> Checked {
+/// Checks that an intact store can be used: every session accepts another record, a new
+/// one can be created, and all of it survives a power cut that loses unsynced data.
+pub(crate) fn check_goes_on(next: &mut DiaryWriter, flaws: Flaws) -> Checked {
     next.say();
     next.say();
     next.close();
@@ -577,8 +575,8 @@ pub(crate) fn check_goes_on(next: &mut Speaker, flaws: Flaws) -> Checked {
         .map_err(|wrong| format!("after a second power cut: {wrong}"))
 }
 
-impl Speaker {
-    /// Strikes out what is not there, in all diaries.
+impl DiaryWriter {
+    /// Strikes out missing records in all diaries.
     pub(crate) fn strike_out_lost(&mut self) -> Checked {
         let store = self.store().ok_or_else(|| self.last_error())?;
         let mut diaries = Vec::new();
@@ -592,7 +590,7 @@ impl Speaker {
         Ok(())
     }
 
-    /// Repairs every session, and checks that nothing is wrong with it then.
+    /// Repairs every session and checks that nothing is wrong afterwards.
     pub(crate) fn repair_all(&mut self) -> Checked {
         let store = self.store().ok_or_else(|| self.last_error())?;
         for diary in &self.diaries {

@@ -5,6 +5,7 @@
 mod basics;
 mod compaction;
 mod concurrency;
+mod conversation;
 mod cost;
 mod damage;
 mod embedding;

@@ -1,10 +1,10 @@
-//! Random lives of several sessions in one store against a plain model, which
-//! keeps whole lines of history to go back and forth to as a text editor would.
+//! Random lives of several sessions in one store, compared with a plain model that keeps
+//! whole lines of history, as a text editor's undo does.
 //!
-//! After every operation the engine must agree with it: the history in every
-//! direction, the numbers, the steps, what each move and compaction answers, and
-//! what is known of the session (A11, A12, A13, B2, F1, F3, F5, F6, F22). A life
-//! is identified by its seed; a failing test makes it shorter first.
+//! After every operation the engine must agree with it: the history in every direction,
+//! the numbers, the steps, the results of each move and compaction, and the session's
+//! metadata (A11, A12, A13, B2, F1, F3, F5, F6, F22). A life is identified by its seed; a
+//! failing test makes it shorter first.
 
 mod boundary;
 mod chance;
@@ -26,7 +26,7 @@ use world::World;
 /// How many operations a life has.
 const OPERATIONS: usize = 2_000;
 
-/// A way to live: how durable, and whether things go wrong meanwhile.
+/// A kind of life: how durable, and whether faults occur.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     durability: Durability,
@@ -46,7 +46,7 @@ fn live_all(way: Way, seeds: Range<u64>) {
         hit += world.hit;
         happened += world.happened;
     }
-    // Trouble must have come, and have come too late at times.
+    // Faults must have occurred, some of them too late.
     let enough = hit > 200 * lives && happened > 2 * lives;
     assert!(enough || !way.troubled, "{hit} hit, {happened} happened");
 }
@@ -58,11 +58,11 @@ fn live(seed: u64, way: Way, ops: &[Op]) -> (World, Checked) {
     (world, lived)
 }
 
-/// How often a life that fails is lived again to make it shorter.
+/// How often a failing life is repeated to make it shorter.
 const TRIES: usize = 500;
 
-/// Leaves out operations as long as the life still fails, and returns what is
-/// left with what is wrong.
+/// Removes operations as long as the life still fails, and returns the rest with the
+/// problem.
 fn shorten(seed: u64, way: Way, mut ops: Vec<Op>) -> (String, String) {
     let fails = |ops: &mut Vec<Op>| {
         let (world, lived) = live(seed, way, ops);

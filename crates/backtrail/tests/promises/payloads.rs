@@ -1,6 +1,6 @@
-//! Payloads: media and long parts of a message stand in a file of their own, once
-//! a session, and every door to the history gives them back byte for byte (F9,
-//! F20). No record is ever acknowledged whose payloads could still be lost.
+//! Payloads: media and long parts of a message are in a file of their own, once per
+//! session, and every reader returns them byte for byte (F9, F20). No record is
+//! acknowledged whose payloads could still be lost.
 
 mod disk;
 mod exact;
@@ -16,7 +16,7 @@ use backtrail_testkit::MemoryStorage;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// A store on a disk that can be looked at.
+/// A store on a disk that can be inspected.
 struct Lab {
     memory: MemoryStorage,
     store: Store,
@@ -40,7 +40,7 @@ impl Lab {
         self.store.create_session(SessionOptions::new()).unwrap()
     }
 
-    /// Returns the payload file of a session; none if there is none.
+    /// Returns the payload file of a session; empty if there is none.
     fn payloads(&self, reader: &SessionReader) -> Vec<u8> {
         self.memory.read(&payload_file(reader)).unwrap_or_default()
     }
@@ -62,7 +62,7 @@ fn payload_file(reader: &SessionReader) -> PathBuf {
     reader.dir().join("payloads")
 }
 
-/// Returns bytes that no other number gives.
+/// Returns bytes that differ for each number.
 fn picture(n: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 32);
     for count in 0_u64.. {
@@ -80,13 +80,13 @@ fn image(bytes: &[u8]) -> Block {
     Block::image("image/png", STANDARD.encode(bytes)).unwrap()
 }
 
-/// Returns a message of the user's with a picture.
+/// Returns a user message with a picture.
 fn shown(text: &str, bytes: &[u8]) -> Message {
     Message::new(Role::User, [Block::text(text), image(bytes)])
 }
 
-/// Returns every message of the line with the bytes it came with, read forwards;
-/// backwards, one by one and by following they must be the same.
+/// Returns every message of the line with its original bytes, read forwards; backwards,
+/// one by one and by following they must be the same.
 fn said(reader: &SessionReader) -> Vec<String> {
     let mut forwards = Vec::new();
     let mut records = reader.records().unwrap();
@@ -122,7 +122,7 @@ fn said(reader: &SessionReader) -> Vec<String> {
     forwards.into_iter().map(|(_, json)| json).collect()
 }
 
-/// Writes a message as an append does.
+/// Encodes a message as an append does.
 fn json(message: &Message) -> String {
     serde_json::to_string(message).unwrap()
 }

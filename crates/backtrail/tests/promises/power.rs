@@ -1,14 +1,13 @@
-//! Random lives against a plain model: whatever is said, noted, torn, killed and
-//! cut off in whatever order, the diary of what was acknowledged and what was
-//! attempted tells what may be read (F1, F3, F5, F22).
+//! Random lives compared with a plain model: appends, notes, torn lines, kills and power
+//! cuts in any order, and the diary says what may be read (F1, F3, F5, F22).
 //!
-//! The model is the writer's diary: a list of texts, each with the number it
-//! was acknowledged with. A failing life is identified by its seed.
+//! The model is the writer's diary: a list of texts, each with the number it was
+//! acknowledged with. A failing life is identified by its seed.
 
 use backtrail::{Durability, Randomness};
 use backtrail_testkit::{Fault, Loss, SeededRandomness, When};
 
-use crate::kit::{Checked, End, Flaws, Kept, Speaker, check_record_by_record, check_store};
+use crate::kit::{Checked, DiaryWriter, End, Flaws, Kept, check_record_by_record, check_store};
 
 const LIVES: u64 = 300;
 const STEPS: usize = 20;
@@ -42,13 +41,13 @@ fn live_all(durability: Durability, first_seed: u64) {
 }
 
 struct Life {
-    speaker: Speaker,
+    writer: DiaryWriter,
     durability: Durability,
     dice: Dice,
-    /// Whether pages were lost that had not been synced, and not repaired.
+    /// Whether unsynced pages were lost and not repaired.
     shuffled: bool,
     cuts: u64,
-    /// What happened, for a failing test to tell.
+    /// What happened, to be shown by a failing test.
     steps: Vec<String>,
 }
 
@@ -57,7 +56,7 @@ impl Life {
         let mut dice = Dice(SeededRandomness::new(seed));
         let rotation = dice.pick([1, 300, 800, 2_000, 100_000]);
         Self {
-            speaker: Speaker::new(durability).rotating_at(rotation),
+            writer: DiaryWriter::new(durability).rotating_at(rotation),
             durability,
             dice,
             shuffled: false,
@@ -77,74 +76,74 @@ impl Life {
                 6 => self.check(Kept::Acknowledged)?,
                 _ => self.speak(),
             }
-            if let Some(error) = self.speaker.errors.first() {
+            if let Some(error) = self.writer.errors.first() {
                 return Err(format!("an error for no reason: {error:?}"));
             }
         }
         self.check(Kept::Acknowledged)?;
-        let store = self.speaker.store().ok_or("the store cannot be opened")?;
-        for diary in &self.speaker.diaries {
+        let store = self.writer.store().ok_or("the store cannot be opened")?;
+        for diary in &self.writer.diaries {
             let reader = store.read_session(&diary.id).map_err(|e| e.to_string())?;
             check_record_by_record(&reader)?;
         }
         Ok(())
     }
 
-    /// Does something that needs no luck.
+    /// Performs an operation without a fault.
     fn speak(&mut self) {
         let what = match self.dice.below(13) {
             0 => {
-                self.speaker.close();
+                self.writer.close();
                 "close"
             }
             1 => {
-                self.speaker.leave();
+                self.writer.leave();
                 "leave"
             }
-            2 if self.speaker.diaries.len() < 3 => {
-                self.speaker.begin();
+            2 if self.writer.diaries.len() < 3 => {
+                self.writer.begin();
                 "begin"
             }
             3 | 4 => {
-                self.speaker.note();
+                self.writer.note();
                 "note"
             }
             5 | 6 => {
                 let count = self.dice.below(5);
-                self.speaker.say_batch(count);
+                self.writer.say_batch(count);
                 "say several things"
             }
             7 => {
-                self.speaker.tear();
+                self.writer.tear();
                 "tear"
             }
             8 | 9 => {
-                self.speaker.show();
+                self.writer.show();
                 "show"
             }
             _ => {
-                self.speaker.say();
+                self.writer.say();
                 "say"
             }
         };
         self.steps.push(what.to_owned());
     }
 
-    /// Has one operation fail soon, or all from then on for a while.
+    /// Makes one operation fail soon, or all from then on for a while.
     fn fail_once(&mut self) -> Checked {
         let number = self.dice.pick([5, 13, 28]);
         let fault = self
             .dice
             .pick([Fault::Error(number), Fault::ErrorFrom(number)]);
         self.speak_with(fault);
-        self.speaker.disk.disarm();
-        // A sync that failed stops the handle, and with it what comes after.
-        self.speaker.leave();
-        self.speaker.errors.clear();
+        self.writer.disk.disarm();
+        // A failed sync stops the handle, and everything after it.
+        self.writer.leave();
+        self.writer.errors.clear();
         self.check(Kept::Acknowledged)
     }
 
-    /// Has the machine stop soon.
+    /// Makes the machine stop soon.
     fn stop_suddenly(&mut self) -> Checked {
         let thirds = self.dice.below(4) as u32;
         let fault = match self.dice.below(3) {
@@ -162,7 +161,7 @@ impl Life {
     fn speak_with(&mut self, fault: Fault) {
         let n = self.dice.below(30) as u64;
         self.steps.push(format!("{fault:?} at {n}"));
-        self.speaker.disk.arm(n, fault);
+        self.writer.disk.arm(n, fault);
         for _ in 0..6 {
             self.speak();
         }
@@ -171,16 +170,16 @@ impl Life {
     fn run_out_of_space(&mut self) -> Checked {
         let space = self.dice.below(2_000) as u64;
         self.steps.push(format!("space for {space}"));
-        self.speaker.memory.set_space(Some(space));
+        self.writer.memory.set_space(Some(space));
         for _ in 0..6 {
             self.speak();
         }
-        self.speaker.memory.set_space(None);
-        self.speaker.errors.clear();
+        self.writer.memory.set_space(None);
+        self.writer.errors.clear();
         self.check(Kept::Acknowledged)
     }
 
-    /// Kills the process or cuts the power, and looks at what is left.
+    /// Kills the process or cuts the power, and checks what is left.
     fn end(&mut self) -> Checked {
         let keep_bytes = self.dice.below(600);
         let seed = self.dice.below(usize::MAX) as u64;
@@ -196,18 +195,18 @@ impl Life {
         self.steps.push(format!("{end:?}"));
         self.cuts += 1;
         self.shuffled |= end.leaves() == Flaws::Any;
-        self.speaker = self.speaker.moved_to(end.of(&self.speaker.memory));
+        self.writer = self.writer.moved_to(end.of(&self.writer.memory));
         self.check(end.keeps(self.durability))?;
         if let End::Power(_) = end {
-            self.speaker.strike_out_lost()?;
+            self.writer.strike_out_lost()?;
         }
         Ok(())
     }
 
     fn repair(&mut self) -> Checked {
         self.steps.push("repair".to_owned());
-        self.speaker.leave();
-        self.speaker.repair_all()
+        self.writer.leave();
+        self.writer.repair_all()
     }
 
     fn check(&mut self, kept: Kept) -> Checked {
@@ -216,8 +215,8 @@ impl Life {
         } else {
             Flaws::Unfinished
         };
-        let store = self.speaker.store().ok_or("the store cannot be opened")?;
-        check_store(&store, &self.speaker.diaries, kept, flaws)
+        let store = self.writer.store().ok_or("the store cannot be opened")?;
+        check_store(&store, &self.writer.diaries, kept, flaws)
     }
 }
 

@@ -1,5 +1,5 @@
-//! B1: statistics say how much was said and done, how long it took, what it used
-//! and what it cost; each thing once, and what is estimated is marked so.
+//! B1: statistics count messages, tool calls, time, tokens and cost, each thing once, and
+//! estimates apart.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn say(session: &Session, drafts: impl IntoIterator<Item = Draft>) {
     }
 }
 
-/// Returns the statistics of a session in which this is said.
+/// Returns the statistics of a session with these messages.
 fn stats_of(drafts: impl IntoIterator<Item = Draft>) -> Stats {
     let session = begin(&Lab::new());
     say(&session, drafts);
@@ -432,7 +432,7 @@ fn b1_statistics_are_the_same_over_many_trails() {
     assert_eq!(one.0.time_spent_ms, 150);
 }
 
-/// A4: they have serde, for whoever keeps them.
+/// A4: they have serde.
 #[test]
 fn a4_statistics_come_back_from_their_json() {
     let stats = stats_of([

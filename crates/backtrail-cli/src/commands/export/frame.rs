@@ -1,19 +1,19 @@
-//! What stands around the conversation on a page: its head with style and script, and the
-//! list of prompts.
+//! The frame of a page: its head with style and script, and the list of prompts.
 
 use std::io::{self, Write};
 
-use backtrail::{SessionInfo, Stats, Timestamp};
+use backtrail::{SessionInfo, Timestamp};
 
 use super::html::write_when;
 use super::markup::Html;
 use super::{sha256, title_of};
-use crate::text::{count, one_line, short_number};
+use crate::commands::conversation::{Survey, spending_words};
+use crate::text::{count, one_line};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A prompt, to be jumped to.
+/// A prompt in the list.
 pub(super) struct Prompt {
     pub(super) seq: u64,
     pub(super) words: String,
@@ -21,9 +21,13 @@ pub(super) struct Prompt {
 
 /// Writes the page up to its first record.
 ///
-/// It may load nothing and run nothing but the one style and the one script that are
-/// named by their digests: even text that was taken for markup could do nothing.
-pub(super) fn write_head(out: &mut dyn Write, info: &SessionInfo, stats: &Stats) -> io::Result<()> {
+/// It loads nothing, and runs only the one script that is named by its digest: even text
+/// that was taken for markup could do nothing.
+pub(super) fn write_head(
+    out: &mut dyn Write,
+    info: &SessionInfo,
+    survey: &Survey,
+) -> io::Result<()> {
     let title = title_of(info);
     let title = one_line(title.as_deref().unwrap_or("untitled"), 300);
     let policy = format!(
@@ -46,7 +50,7 @@ pub(super) fn write_head(out: &mut dyn Write, info: &SessionInfo, stats: &Stats)
     html.raw("<div id=\"page\">\n<main>\n<header class=\"head\"><h1>")
         .text(&title)
         .raw("</h1>\n");
-    write_facts(&mut html, info, stats);
+    write_facts(&mut html, info, survey);
     html.raw("</header>\n");
     out.write_all(html.as_str().as_bytes())
 }
@@ -67,7 +71,8 @@ fn write_bar(html: &mut Html) {
     );
 }
 
-fn write_facts(html: &mut Html, info: &SessionInfo, stats: &Stats) {
+fn write_facts(html: &mut Html, info: &SessionInfo, survey: &Survey) {
+    let stats = &survey.stats;
     let mut facts: Vec<String> = Vec::new();
     facts.extend(info.agent.as_deref().map(|agent| one_line(agent, 60)));
     let mut models: Vec<String> = stats
@@ -99,10 +104,7 @@ fn write_facts(html: &mut Html, info: &SessionInfo, stats: &Stats) {
     if stats.tool_calls > 0 {
         facts.push(count(stats.tool_calls, "tool call"));
     }
-    if stats.usage.total() > 0 {
-        facts.push(format!("{} tokens", short_number(stats.usage.total())));
-    }
-    facts.extend(stats.cost_usd.map(|cost| format!("${cost:.2}")));
+    facts.extend(spending_words(&survey.spending));
     facts.extend(
         info.tags
             .iter()
@@ -118,7 +120,7 @@ fn write_facts(html: &mut Html, info: &SessionInfo, stats: &Stats) {
             .raw("</code>");
     }
     if let Some(by) = &info.spawned_by {
-        html.raw(" · begun by a call of <code>")
+        html.raw(" · started by a call of <code>")
             .text(by.session_id.as_ref())
             .raw("</code>");
     }

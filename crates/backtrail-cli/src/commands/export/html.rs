@@ -1,26 +1,29 @@
-//! A session as one page of HTML that needs nothing else: to be read, searched and handed
-//! on. It is written as the records come; what is held back waits for the result of a
-//! tool call, within bounds.
+//! Writes a session as one page of HTML that needs nothing else: to be read, searched and
+//! shared.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
-use std::time::Duration;
 
-use backtrail::{
-    Block, Message, RecordKind, RecordRef, Role, Run, SessionInfo, Spawned, Store, Timestamp,
-    format_duration,
+use backtrail::conversation::{
+    Attachment, CompactionItem, InjectedMessage, Reply, RunItem, SpawnedItem, SpendingItem,
+    ThinkingItem, ToolResultItem,
 };
+use backtrail::{Answer, Block, Item, Store, Timestamp, ToolCall, ToolOutcome};
 
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
 use super::prose;
-use super::queue::Queue;
 use super::tool::{self, Call, MOST, Outcome};
 use super::{Export, title_of};
+use crate::commands::conversation::changes::Changes;
+use crate::commands::conversation::{
+    self, HIDDEN_THINKING, LOST_SUMMARY, Survey, TurnSpending, compaction_words, run_words,
+    session_prices, spending_words,
+};
 use crate::commands::short;
-use crate::commands::show::changes::Changes;
 use crate::error::Result;
 use crate::shell::command_line;
-use crate::text::{count, grouped, one_line, short_number};
+use crate::text::{grouped, one_line};
 use crate::ui::unwritable;
 
 /// No more prompts are listed beside the page.
@@ -30,151 +33,89 @@ const MOST_PROMPTS: usize = 5000;
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let broken = |error: io::Error| unwritable(&error);
     let info = export.info()?;
-    let mut stats = export.reader.stats()?;
-    for model in &mut stats.models {
+    let prices = session_prices(export.store, &info)?;
+    let mut survey = Survey::of(export.reader, &prices)?;
+    for model in &mut survey.stats.models {
         *model = export.text(model);
     }
-    frame::write_head(out, &info, &stats).map_err(broken)?;
+    frame::write_head(out, &info, &survey).map_err(broken)?;
     let changes = Changes::find(export.store, export.reader, &info);
-    let mut page = Page::new(out, export.store, changes, &info);
-    for gap in export.reader.gaps()? {
-        page.note(&gap.to_string()).map_err(broken)?;
+    let mut page = Page {
+        out,
+        store: export.store,
+        changes,
+        spending: TurnSpending::new(prices),
+        name: short(&info.id).to_owned(),
+        anchored: HashSet::new(),
+        prompts: Vec::new(),
+        prompts_left: 0,
+    };
+    let mut conversation = export.reader.conversation()?;
+    while let Some(item) = conversation.next().transpose()? {
+        let item = export.redacted(item);
+        page.item(&item, export).map_err(broken)?;
     }
-    let mut unreadable = 0;
-    let mut damaged = 0;
-    let mut records = export.reader.records()?;
-    while let Some(record) = records.next()? {
-        let (message, whole) = export.message(&record);
-        unreadable += u64::from(!whole);
-        page.record(&record, message, export).map_err(broken)?;
-        let so_far = records.damage().count();
-        if so_far > damaged {
-            let words = count(so_far - damaged, "damaged place");
-            page.note(&format!("{words} passed over")).map_err(broken)?;
-            damaged = so_far;
-        }
-    }
-    page.end_turn(export).map_err(broken)?;
-    let (prompts, left_out) = (page.prompts, page.prompts_left);
-    frame::write_foot(out, &prompts, left_out).map_err(broken)?;
-    let places = unreadable + records.damage().count();
-    let told = || format!("{} could not be read, or not whole", count(places, "place"));
-    Ok((places > 0).then(told).into_iter().collect())
-}
-
-/// Who spoke last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Voice {
-    Nobody,
-    User,
-    Assistant,
+    let (prompts, left) = (page.prompts, page.prompts_left);
+    frame::write_foot(out, &prompts, left).map_err(broken)?;
+    Ok(export.losses(conversation.damaged()))
 }
 
 struct Page<'a> {
-    queue: Queue<'a>,
+    out: &'a mut dyn Write,
     store: &'a Store,
     changes: Changes,
+    spending: TurnSpending,
     /// The session, as commands name it.
     name: String,
-    voice: Voice,
-    /// The first record of the turn, and the last so far.
-    begun: Option<u64>,
-    last: u64,
-    turn: u64,
-    /// The response that was last seen: what it used is told once.
-    response: Option<String>,
+    /// The records of this turn that have a place to link to.
+    anchored: HashSet<u64>,
     prompts: Vec<Prompt>,
     prompts_left: u64,
 }
 
-impl<'a> Page<'a> {
-    fn new(out: &'a mut dyn Write, store: &'a Store, changes: Changes, info: &SessionInfo) -> Self {
-        Self {
-            queue: Queue::new(out),
-            store,
-            changes,
-            name: short(&info.id).to_owned(),
-            voice: Voice::Nobody,
-            begun: None,
-            last: 0,
-            turn: 0,
-            response: None,
-            prompts: Vec::new(),
-            prompts_left: 0,
+impl Page<'_> {
+    fn item(&mut self, item: &Item, export: &mut Export<'_>) -> io::Result<()> {
+        match item {
+            Item::Gap(gap) => self.note(&gap.to_string()),
+            Item::Prompt(prompt) => self.prompt(prompt),
+            Item::Injected(message) => self.injected(message),
+            Item::Reply(reply) => self.reply(reply),
+            Item::Answer(answer) => self.answer(answer),
+            Item::Thinking(thinking) => self.thinking(thinking),
+            Item::ToolCall(call) => self.call(call),
+            Item::ToolResult(result) => self.result(result),
+            Item::Attachment(attachment) => self.attachment(attachment),
+            Item::Spending(spending) => self.used(spending),
+            Item::TurnEnd(turn) => match self.changes.of_turn(turn.first, turn.last).as_str() {
+                "" => Ok(()),
+                changed => self.note(&export.text(changed)),
+            },
+            Item::Compaction(compaction) => self.compaction(compaction),
+            Item::Run(run) => self.run(run, export),
+            Item::Note(note) => self.note(&conversation::note_words(&note.changes)),
+            Item::Spawned(spawned) => self.spawned(spawned, export),
+            Item::Fork(fork) => self.note(&conversation::fork_words(fork)),
+            Item::Damage(damage) => self.note(&conversation::damage_words(damage)),
+            Item::Unreadable(record) => self.note(&conversation::unreadable_words(record)),
+            Item::Other(other) => self.note(&conversation::other_words(other.seq, &other.kind)),
+            _ => Ok(()),
         }
     }
 
-    /// Returns the command that shows a record whole.
+    /// Returns the command that shows a record in full.
     fn more(&self, seq: u64) -> String {
         format!("backtrail show {}:{seq} --full", self.name)
     }
 
-    fn record(
-        &mut self,
-        record: &RecordRef<'_>,
-        message: Option<Message>,
-        export: &mut Export<'_>,
-    ) -> io::Result<()> {
-        let seq = record.seq();
-        match (record.kind(), message) {
-            (RecordKind::Message, Some(message)) => self.message(record, &message, export)?,
-            (RecordKind::Message, None) => self.note(&format!("record {seq} cannot be read"))?,
-            (RecordKind::Compaction, _) => self.compaction(record, export)?,
-            (RecordKind::Run, _) => match record.run() {
-                Ok(Some(run)) => self.run(&run, seq, export)?,
-                _ => self.note(&format!("run {seq} cannot be read"))?,
-            },
-            (RecordKind::Spawned, _) => self.spawned(record, export)?,
-            // The head tells what a session is called in the end.
-            (RecordKind::Note, _) => {}
-            (kind, _) => {
-                let kind = one_line(kind.as_str(), 40);
-                self.note(&format!("record {seq} is of another kind: {kind}"))?;
-            }
-        }
-        self.last = seq;
-        Ok(())
-    }
-
-    fn message(
-        &mut self,
-        record: &RecordRef<'_>,
-        message: &Message,
-        export: &mut Export<'_>,
-    ) -> io::Result<()> {
-        let is_prompt = message.is_prompt();
-        let mut anchored = false;
-        if is_prompt {
-            self.results(record, message, &mut anchored)?;
-            self.end_turn(export)?;
-            return self.prompt(record, message);
-        }
-        match &message.role {
-            Role::User if message.is_meta() => self.aside(record, message, "added by the agent")?,
-            Role::User => {}
-            Role::System => self.aside(record, message, "instructions")?,
-            Role::Tool => {}
-            Role::Assistant => self.speak(record, export)?,
-            Role::Other(role) => self.aside(record, message, &one_line(role, 40))?,
-            _ => {}
-        }
-        if message.role == Role::Assistant {
-            return self.answer(record, message, &mut anchored);
-        }
-        self.results(record, message, &mut anchored)
-    }
-
     /// Writes a prompt: it begins a turn.
-    fn prompt(&mut self, record: &RecordRef<'_>, message: &Message) -> io::Result<()> {
-        let seq = record.seq();
-        self.turn += 1;
-        self.begun = Some(seq);
-        self.voice = Voice::User;
-        let text = message.text();
+    fn prompt(&mut self, prompt: &backtrail::Prompt) -> io::Result<()> {
+        let seq = prompt.seq;
+        self.anchored.clear();
+        self.anchored.insert(seq);
         match self.prompts.len() < MOST_PROMPTS {
             true => self.prompts.push(Prompt {
                 seq,
-                words: one_line(cut(&text, 4000).0, 120),
+                words: one_line(cut(&prompt.text, 4000).0, 120),
             }),
             false => self.prompts_left += 1,
         }
@@ -182,232 +123,169 @@ impl<'a> Page<'a> {
         html.raw("<article class=\"prompt\" id=\"r")
             .number(seq)
             .raw("\"><header><b>User</b>");
-        write_when(&mut html, record.at());
+        write_when(&mut html, prompt.at);
         write_link(&mut html, seq);
         html.raw("</header>");
-        for block in &message.blocks {
-            match block {
-                Block::ToolResult(_) => {}
-                Block::Text(block) => {
-                    let (shown, left) = cut(block.text.trim(), MOST);
-                    html.raw("<div class=\"typed\">").text(shown).raw("</div>");
-                    tool::write_left(&mut html, left, &self.more(seq));
-                }
-                block => self.write_block(&mut html, block, seq),
-            }
+        self.write_typed(&mut html, &prompt.text, seq);
+        for block in &prompt.attachments {
+            self.write_block(&mut html, block, seq);
         }
         html.raw("</article>\n");
-        self.put(html)
+        self.put(&html)
     }
 
-    /// Says who answers, once for each time that somebody else spoke before.
-    fn speak(&mut self, record: &RecordRef<'_>, export: &mut Export<'_>) -> io::Result<()> {
-        if self.voice == Voice::Assistant {
-            return Ok(());
-        }
-        self.voice = Voice::Assistant;
+    fn reply(&mut self, reply: &Reply) -> io::Result<()> {
         let mut html = Html::new();
         html.raw("<header class=\"voice\"><b>Assistant</b>");
-        if let Some(model) = record.details().model {
-            html.raw("<span>")
-                .text(&one_line(&export.text(&model), 60))
-                .raw("</span>");
+        if let Some(model) = &reply.model {
+            html.raw("<span>").text(&one_line(model, 60)).raw("</span>");
         }
-        write_when(&mut html, record.at());
+        write_when(&mut html, reply.at);
         html.raw("</header>\n");
-        self.put(html)
+        self.put(&html)
     }
 
-    fn answer(
-        &mut self,
-        record: &RecordRef<'_>,
-        message: &Message,
-        anchored: &mut bool,
-    ) -> io::Result<()> {
-        let seq = record.seq();
-        let more = self.more(seq);
-        for block in &message.blocks {
-            match block {
-                Block::ToolUse(call) => {
-                    let call = Call::new(call, &more);
-                    self.anchor(seq, anchored)?;
-                    self.queue.wait(call)?;
-                }
-                Block::ToolResult(result) => {
-                    let anchor = (!std::mem::replace(anchored, true)).then_some(seq);
-                    self.result(result, anchor, &more)?;
-                }
-                Block::Text(block) if block.text.trim().is_empty() => {}
-                Block::Text(block) => {
-                    let mut html = Html::new();
-                    html.raw("<article class=\"answer\"");
-                    self.begin(&mut html, seq, anchored);
-                    let (shown, left) = cut(&block.text, MOST);
-                    prose::write(&mut html, shown);
-                    tool::write_left(&mut html, left, &more);
-                    html.raw("</article>\n");
-                    self.put(html)?;
-                }
-                block => {
-                    let mut html = Html::new();
-                    self.write_block(&mut html, block, seq);
-                    if !html.is_empty() {
-                        self.anchor(seq, anchored)?;
-                        self.put(html)?;
-                    }
-                }
-            }
-        }
-        self.anchor(seq, anchored)?;
-        self.used(record, message)
-    }
-
-    /// Ends the opening tag of an article, with its anchor if it is the first of its record.
-    fn begin(&self, html: &mut Html, seq: u64, anchored: &mut bool) {
-        match std::mem::replace(anchored, true) {
-            true => drop(html.raw(">")),
-            false => {
-                html.raw(" id=\"r").number(seq).raw("\">");
-                write_link(html, seq);
-            }
-        }
-    }
-
-    /// Writes the place that a link to a record leads to, unless there is one.
-    fn anchor(&mut self, seq: u64, anchored: &mut bool) -> io::Result<()> {
-        if std::mem::replace(anchored, true) {
-            return Ok(());
-        }
+    fn answer(&mut self, answer: &Answer) -> io::Result<()> {
+        let seq = answer.seq;
         let mut html = Html::new();
-        html.raw("<div class=\"anchor\" id=\"r")
-            .number(seq)
-            .raw("\"></div>\n");
-        self.put(html)
+        html.raw("<article class=\"answer\"");
+        match self.anchored.insert(seq) {
+            true => {
+                html.raw(" id=\"r").number(seq).raw("\">");
+                write_link(&mut html, seq);
+            }
+            false => drop(html.raw(">")),
+        }
+        let (shown, left) = cut(&answer.text, MOST);
+        prose::write(&mut html, shown);
+        tool::write_left(&mut html, left, &self.more(seq));
+        html.raw("</article>\n");
+        self.put(&html)
     }
 
-    /// Says what a response used, once.
-    fn used(&mut self, record: &RecordRef<'_>, message: &Message) -> io::Result<()> {
-        let Some(usage) = &message.usage else {
-            return Ok(());
-        };
-        let details = record.details();
-        if details.response_id.is_some() && details.response_id == self.response {
+    fn thinking(&mut self, thinking: &ThinkingItem) -> io::Result<()> {
+        let mut html = self.anchor(thinking.seq);
+        self.write_thinking(&mut html, &thinking.text, thinking.seq);
+        self.put(&html)
+    }
+
+    fn attachment(&mut self, attachment: &Attachment) -> io::Result<()> {
+        let mut html = self.anchor(attachment.seq);
+        self.write_block(&mut html, &attachment.block, attachment.seq);
+        self.put(&html)
+    }
+
+    fn call(&mut self, call: &ToolCall) -> io::Result<()> {
+        let mut html = self.anchor(call.seq);
+        let success = call.success != Some(false);
+        let outcome = call.result.as_ref();
+        let outcome = outcome.map(|result| self.outcome(result, success));
+        Call::new(call, &self.more(call.seq)).write(&mut html, outcome.as_ref());
+        self.put(&html)
+    }
+
+    fn result(&mut self, item: &ToolResultItem) -> io::Result<()> {
+        let mut html = Html::new();
+        let outcome = self.outcome(&item.result, item.success);
+        outcome.write_alone(&mut html, item.name.as_deref().unwrap_or("tool"));
+        self.put(&html)
+    }
+
+    fn outcome(&mut self, result: &ToolOutcome, success: bool) -> Outcome {
+        let is_first = result.is_alone && self.anchored.insert(result.seq);
+        let anchor = is_first.then_some(result.seq);
+        Outcome::new(result, success, anchor, &self.more(result.seq))
+    }
+
+    /// Returns the place that a link to a record leads to, unless there is one.
+    fn anchor(&mut self, seq: u64) -> Html {
+        let mut html = Html::new();
+        if self.anchored.insert(seq) {
+            html.raw("<div class=\"anchor\" id=\"r")
+                .number(seq)
+                .raw("\"></div>\n");
+        }
+        html
+    }
+
+    /// Writes what a response used.
+    fn used(&mut self, item: &SpendingItem) -> io::Result<()> {
+        let spending = self.spending.of(item);
+        let words = spending_words(&spending);
+        if words.is_empty() {
             return Ok(());
         }
-        self.response = details.response_id;
         let all = format!(
-            "{} read anew, {} from the cache, {} written to it, {} written",
-            grouped(usage.input_tokens),
-            grouped(usage.cache_read_input_tokens),
-            grouped(usage.cache_creation_input_tokens),
-            grouped(usage.output_tokens),
+            "{} input, {} read from the cache, {} written to it, {} output",
+            grouped(spending.input_tokens),
+            grouped(spending.cache_read_tokens),
+            grouped(spending.cache_write_tokens),
+            grouped(spending.output_tokens),
         );
         let mut html = Html::new();
         html.raw("<p class=\"used\"").attr("title", &all).raw(">");
-        html.text(&short_number(usage.total())).raw(" tokens");
-        if let Some(cost) = details.cost_usd.filter(|cost| *cost > 0.0) {
-            html.text(&format!(" · ${cost:.4}"));
-        }
-        html.raw("</p>\n");
-        self.put(html)
+        html.text(&words.join(" · ")).raw("</p>\n");
+        self.put(&html)
     }
 
-    /// Writes what is not of the conversation as one reads it, folded: instructions,
-    /// reminders.
-    fn aside(&mut self, record: &RecordRef<'_>, message: &Message, name: &str) -> io::Result<()> {
-        let text = message.text();
-        let seq = record.seq();
+    /// Writes a message that is not part of the dialogue, folded.
+    fn injected(&mut self, message: &InjectedMessage) -> io::Result<()> {
+        let seq = message.seq;
+        let name = conversation::injected_name(&message.role);
         let mut html = Html::new();
-        html.raw("<details class=\"aside\" id=\"r")
-            .number(seq)
-            .raw("\"><summary><b>");
-        html.text(name)
+        html.raw("<details class=\"aside\"");
+        if self.anchored.insert(seq) {
+            html.raw(" id=\"r").number(seq).raw("\"");
+        }
+        html.raw("><summary><b>");
+        html.text(&name)
             .raw("</b> <span>")
-            .text(&one_line(cut(&text, 4000).0, 100));
+            .text(&one_line(cut(&message.text, 4000).0, 100));
         html.raw("</span></summary><div class=\"body\">");
-        let (shown, left) = cut(&text, MOST);
-        html.raw("<div class=\"typed\">").text(shown).raw("</div>");
-        tool::write_left(&mut html, left, &self.more(seq));
-        for block in &message.blocks {
-            if !matches!(block, Block::Text(_) | Block::ToolResult(_)) {
-                self.write_block(&mut html, block, seq);
-            }
+        self.write_typed(&mut html, &message.text, seq);
+        for block in &message.attachments {
+            self.write_block(&mut html, block, seq);
         }
         html.raw("</div></details>\n");
-        self.put(html)
+        self.put(&html)
     }
 
-    /// Takes in the results that a message has.
-    fn results(
-        &mut self,
-        record: &RecordRef<'_>,
-        message: &Message,
-        anchored: &mut bool,
-    ) -> io::Result<()> {
-        let seq = record.seq();
-        // A prompt and what stands aside have places of their own.
-        *anchored |= message.is_prompt() || message.is_meta();
-        let more = self.more(seq);
-        for block in &message.blocks {
-            match block {
-                Block::ToolResult(result) => {
-                    let anchor = (!std::mem::replace(anchored, true)).then_some(seq);
-                    self.result(result, anchor, &more)?;
-                }
-                Block::Text(_) if message.role != Role::Tool => {}
-                block if message.role == Role::Tool => {
-                    let mut html = Html::new();
-                    self.write_block(&mut html, block, seq);
-                    self.put(html)?;
-                }
-                _ => {}
-            }
+    /// Writes a text as it was typed.
+    fn write_typed(&self, html: &mut Html, text: &str, seq: u64) {
+        let text = text.trim();
+        if !text.is_empty() {
+            let (shown, left) = cut(text, MOST);
+            html.raw("<div class=\"typed\">").text(shown).raw("</div>");
+            tool::write_left(html, left, &self.more(seq));
         }
-        Ok(())
     }
 
-    fn result(
-        &mut self,
-        result: &backtrail::ToolResult,
-        anchor: Option<u64>,
-        more: &str,
-    ) -> io::Result<()> {
-        let outcome = Outcome::new(result, anchor, more);
-        let Some(outcome) = self.queue.answer(&result.tool_use_id, outcome)? else {
-            return Ok(());
-        };
-        let mut html = Html::new();
-        let name = result.tool_name.as_deref().unwrap_or("tool");
-        outcome.write_alone(&mut html, name);
-        self.put(html)
+    fn write_thinking(&self, html: &mut Html, text: &str, seq: u64) {
+        let text = text.trim();
+        if text.is_empty() {
+            html.raw("<p class=\"note\">")
+                .text(HIDDEN_THINKING)
+                .raw("</p>\n");
+            return;
+        }
+        html.raw("<details class=\"thinking\"><summary><b>thinking</b> <span>");
+        html.text(&one_line(cut(text, 4000).0, 100))
+            .raw("</span></summary><div class=\"body\">");
+        let (shown, left) = cut(text, MOST);
+        prose::write(html, shown);
+        tool::write_left(html, left, &self.more(seq));
+        html.raw("</div></details>\n");
     }
 
-    /// Writes a block of any kind.
     fn write_block(&self, html: &mut Html, block: &Block, seq: u64) {
         match block {
-            Block::Text(block) => drop(
-                html.raw("<div class=\"typed\">")
-                    .text(&block.text)
-                    .raw("</div>"),
-            ),
-            Block::Thinking(block) => match block.thinking.trim() {
-                "" => drop(html.raw("<p class=\"note\">thinking, not shown by its provider</p>\n")),
-                text => {
-                    html.raw("<details class=\"thinking\"><summary><b>thinking</b> <span>");
-                    html.text(&one_line(cut(text, 4000).0, 100))
-                        .raw("</span></summary><div class=\"body\">");
-                    let (shown, left) = cut(text, MOST);
-                    prose::write(html, shown);
-                    tool::write_left(html, left, &self.more(seq));
-                    html.raw("</div></details>\n");
-                }
-            },
+            Block::Text(block) => self.write_typed(html, &block.text, seq),
+            Block::Thinking(block) => self.write_thinking(html, &block.thinking, seq),
             Block::Media(media) => tool::write_media(html, media),
-            Block::ToolUse(call) => Call::new(call, &self.more(seq)).write(html, None),
             Block::Other(json) => match tool::media_of(json) {
                 Some(media) => tool::write_media(html, &media),
                 None => {
-                    html.raw("<details class=\"aside\"><summary><b>a block of another kind</b></summary><div class=\"body\">");
+                    html.raw("<details class=\"aside\"><summary><b>a block of an unknown type</b></summary><div class=\"body\">");
                     tool::write_text(html, json.as_str(), &self.more(seq));
                     html.raw("</div></details>\n");
                 }
@@ -416,37 +294,33 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn compaction(&mut self, record: &RecordRef<'_>, export: &mut Export<'_>) -> io::Result<()> {
-        self.end_turn(export)?;
-        let seq = record.seq();
+    fn compaction(&mut self, item: &CompactionItem) -> io::Result<()> {
+        let seq = item.seq;
+        self.anchored.insert(seq);
         let mut html = Html::new();
         html.raw("<section class=\"compaction\" id=\"r")
             .number(seq)
-            .raw("\"><p class=\"rule\"><span>");
-        match record.compaction() {
-            Ok(Some(stored)) => {
-                let covered = count(stored.removed_message_count, "message");
-                html.text(&format!("compacted: a summary in place of {covered}"));
-                html.raw("</span></p><details class=\"aside\"><summary><b>the summary</b></summary><div class=\"body\">");
-                let summary = export.text(&stored.summary);
-                let (shown, left) = cut(&summary, MOST);
+            .raw("\"><p class=\"rule\"><span>compaction");
+        match &item.stored {
+            Some(stored) => {
+                html.raw("</span></p><details class=\"aside\"><summary><b>summary</b> <span>")
+                    .text(compaction_words(stored).trim_end_matches(':'))
+                    .raw("</span></summary><div class=\"body\">");
+                let (shown, left) = cut(&stored.summary, MOST);
                 prose::write(&mut html, shown);
                 tool::write_left(&mut html, left, &self.more(seq));
                 html.raw("</div></details>");
             }
-            _ => drop(html.raw("compacted: a summary that cannot be read</span></p>")),
+            None => drop(html.raw(": ").text(LOST_SUMMARY).raw("</span></p>")),
         }
         html.raw("</section>\n");
-        self.put(html)
+        self.put(&html)
     }
 
-    fn run(&mut self, run: &Run, seq: u64, export: &mut Export<'_>) -> io::Result<()> {
-        let words = match (run.exit_code, run.signal) {
-            (Some(code), _) => format!("exit {code}"),
-            (None, Some(signal)) => format!("ended by signal {signal}"),
-            (None, None) => "how it ended is not known".to_owned(),
+    fn run(&mut self, item: &RunItem, export: &mut Export<'_>) -> io::Result<()> {
+        let Some(run) = &item.run else {
+            return self.note(&format!("run {} cannot be read", item.seq));
         };
-        let took = format_duration(Duration::from_millis(run.duration_ms));
         let mut body = Html::new();
         let directory = export.text(&run.directory.to_string_lossy());
         body.raw("<dl><div><dt>in</dt><dd><code>")
@@ -458,64 +332,43 @@ impl<'a> Page<'a> {
         }
         let outcome = Outcome {
             failed: run.exit_code != Some(0),
-            words: format!("{words}, {took}"),
+            words: run_words(run),
             body: Html::new(),
         };
-        let mut html = Html::new();
-        html.raw("<div class=\"anchor\" id=\"r")
-            .number(seq)
-            .raw("\"></div>");
+        let mut html = self.anchor(item.seq);
         let command = export.text(&command_line(&run.argv));
         Call::run(&command, body).write(&mut html, Some(&outcome));
-        self.put(html)
+        self.put(&html)
     }
 
-    fn spawned(&mut self, record: &RecordRef<'_>, export: &mut Export<'_>) -> io::Result<()> {
-        let Ok(spawned) = serde_json::from_slice::<Spawned>(record.bytes()) else {
-            return self.note("a sub-agent began a session");
-        };
-        let id = short(&spawned.session_id);
-        let info = self
-            .store
-            .read_session(&spawned.session_id)
-            .and_then(|reader| reader.info());
-        let title = info
-            .ok()
-            .and_then(|info| title_of(&info).map(|title| export.text(&title)));
-        let mut html = Html::new();
-        html.raw("<p class=\"note\" id=\"r")
-            .number(record.seq())
-            .raw("\">a sub-agent began session <code>");
-        html.text(id).raw("</code>");
-        if let Some(title) = title {
-            html.raw(": ").text(&one_line(&title, 120));
+    fn spawned(&mut self, item: &SpawnedItem, export: &mut Export<'_>) -> io::Result<()> {
+        let mut words = conversation::spawned_words(item);
+        if let Some(spawned) = &item.spawned {
+            let reader = self.store.read_session(&spawned.session_id);
+            let info = reader.and_then(|reader| reader.info()).ok();
+            if let Some(title) = info.as_ref().and_then(title_of) {
+                words += &format!(": {}", one_line(&export.text(&title), 120));
+            }
         }
-        html.raw("</p>\n");
-        self.put(html)
+        let mut html = self.anchor(item.seq);
+        write_note(&mut html, &words);
+        self.put(&html)
     }
 
-    /// Says something that is not of the conversation.
+    /// Writes a line that is not of the conversation.
     fn note(&mut self, words: &str) -> io::Result<()> {
         let mut html = Html::new();
-        html.raw("<p class=\"note\">").text(words).raw("</p>\n");
-        self.put(html)
+        write_note(&mut html, words);
+        self.put(&html)
     }
 
-    fn end_turn(&mut self, export: &mut Export<'_>) -> io::Result<()> {
-        self.queue.release_all()?;
-        self.voice = Voice::Nobody;
-        let Some(from) = self.begun.take() else {
-            return Ok(());
-        };
-        match self.changes.of_turn(from, self.last).as_str() {
-            "" => Ok(()),
-            changed => self.note(&export.text(changed)),
-        }
+    fn put(&mut self, html: &Html) -> io::Result<()> {
+        self.out.write_all(html.as_str().as_bytes())
     }
+}
 
-    fn put(&mut self, html: Html) -> io::Result<()> {
-        self.queue.put(html)
-    }
+fn write_note(html: &mut Html, words: &str) {
+    html.raw("<p class=\"note\">").text(words).raw("</p>\n");
 }
 
 /// Writes a time; the page shows it in the reader's zone.

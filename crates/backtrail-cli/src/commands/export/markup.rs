@@ -23,7 +23,7 @@ impl Html {
         self
     }
 
-    /// Writes text. What could command a terminal is left out, as a page is copied from.
+    /// Writes text, without control characters: a page is copied from.
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
         escape(&mut self.0, &clean(text));
         self

@@ -38,7 +38,7 @@ struct Writer<'a> {
     drawn: usize,
     /// The text of a block of code, and its language.
     code: Option<(String, String)>,
-    /// Where links lead that a browser shall not follow.
+    /// The targets of links that a browser must not follow.
     unsafe_links: Vec<String>,
     alignments: Vec<Alignment>,
     cell: usize,

@@ -1,4 +1,4 @@
-//! What `--redact` removed, and where.
+//! Reports what `--redact` removed, and where.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::error::Result;
 use crate::text::count;
 use crate::ui::Ui;
 
-/// So many places are named at most.
+/// How many places are named at most.
 const NAMED: usize = 8;
 
 /// What was removed.
 pub(super) struct Removed {
-    /// What the places are.
+    /// What a place is: a record or a line.
     unit: &'static str,
     kinds: Vec<Kind>,
 }
@@ -23,12 +23,12 @@ pub(super) struct Removed {
 struct Kind {
     name: &'static str,
     count: u64,
-    /// In order; 0 is what is known of the session beside its records.
+    /// In order; 0 is the session's own title, tags and the like.
     places: BTreeSet<u64>,
 }
 
 impl Removed {
-    /// The places are those of records.
+    /// The places are records.
     pub(super) fn in_records(redactor: &Redactor) -> Self {
         Self::new(redactor, "record")
     }
@@ -38,7 +38,7 @@ impl Removed {
         Self::new(redactor, "line")
     }
 
-    /// The places are messages, counted from 1 on: their records are looked up.
+    /// The places are messages, counted from 1: their records are looked up.
     pub(super) fn in_messages(redactor: &Redactor, reader: &SessionReader) -> Result<Self> {
         let mut removed = Self::new(redactor, "record");
         let mut wanted: BTreeSet<u64> = removed
@@ -78,9 +78,9 @@ impl Removed {
         }
     }
 
-    pub(super) fn tell(&self, ui: &Ui) {
+    pub(super) fn report(&self, ui: &Ui) {
         if self.kinds.is_empty() {
-            ui.status("removed: nothing; no secret was found");
+            ui.status("no secrets found");
         }
         for kind in &self.kinds {
             let places = self.places(&kind.places);

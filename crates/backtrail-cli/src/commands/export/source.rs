@@ -1,4 +1,4 @@
-//! The files that a session was taken in from, byte for byte.
+//! Writes the file that a session was imported from, byte for byte.
 
 use std::io::Write;
 
@@ -8,8 +8,8 @@ use super::super::short;
 use crate::error::{CommandError, Result};
 use crate::text::clean;
 
-/// Writes the file of `agent` that a session was taken in from; where there were several,
-/// the longest. Returns what there is to be said about it.
+/// Writes the file of `agent` that a session was imported from; the longest, if there are
+/// several. Returns remarks about it.
 pub(super) fn write(
     store: &Store,
     reader: &SessionReader,
@@ -18,41 +18,41 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> Result<Vec<String>> {
     let sources = reader.sources()?;
-    let mut told = Vec::new();
+    let mut remarks = Vec::new();
     if let Some(source) = longest(&sources, agent) {
         let others = sources.iter().filter(|other| other.agent == agent).count() - 1;
         if others > 0 {
-            told.push(format!(
-                "the session was taken in from {others} other {} too; this is the longest, {}",
+            remarks.push(format!(
+                "the session was imported from {others} other {} too; this is the longest, {}",
                 if others == 1 { "file" } else { "files" },
                 clean(&source.path.to_string_lossy())
             ));
         }
         refuse_packed(source, redacting)?;
         reader.write_source(source, out)?;
-        return Ok(told);
+        return Ok(remarks);
     }
-    // A branch or a sub-agent, told in the file of another session.
+    // A branch or a sub-agent, whose records are in the file of another session.
     let holder = sources.iter().filter(|source| source.agent == agent).rev();
     let holder = holder.filter_map(|source| Some((source, source.held_by.as_ref()?)));
     for (source, id) in holder {
         let holder = store.read_session(id)?;
         let held = holder.sources()?;
         if let Some(held) = held.iter().find(|held| held.path == source.path) {
-            told.push(format!(
-                "session {} is a part of this file, which is that of session {}",
+            remarks.push(format!(
+                "session {} is part of this file, which belongs to session {}",
                 short(reader.id()),
                 short(id)
             ));
             refuse_packed(held, redacting)?;
             holder.write_source(held, out)?;
-            return Ok(told);
+            return Ok(remarks);
         }
     }
     Err(none(reader, &sources, agent))
 }
 
-/// Refuses to look for secrets in a file that is packed.
+/// Refuses to remove secrets from a compressed file.
 fn refuse_packed(source: &KeptSource, redacting: bool) -> Result<()> {
     if redacting
         && source
@@ -60,9 +60,9 @@ fn refuse_packed(source: &KeptSource, redacting: bool) -> Result<()> {
             .extension()
             .is_some_and(|extension| extension == "zst")
     {
-        let what = "this session's file is packed, and nothing can be removed from it";
+        let what = "the file of this session is compressed, so nothing can be removed from it";
         let error = CommandError::invalid(what).at_path(&source.path);
-        return Err(error.hint("write it as html, markdown or json"));
+        return Err(error.hint("export it as html, markdown or json"));
     }
     Ok(())
 }
@@ -77,20 +77,20 @@ fn longest<'s>(sources: &'s [KeptSource], agent: &str) -> Option<&'s KeptSource>
 
 fn none(reader: &SessionReader, sources: &[KeptSource], agent: &str) -> CommandError {
     let id = short(reader.id());
-    let what = format!("session {id} was not taken in from {agent}");
+    let what = format!("session {id} was not imported from {agent}");
     let error = CommandError::invalid(what);
     if let Some(source) = sources.first() {
         return error.hint(format!(
-            "it came from {}: use --to {}",
+            "it was imported from {}: use --to {}",
             source.agent, source.agent
         ));
     }
     let parent = reader.info().ok().and_then(|info| info.forked_from);
     match parent {
         Some(parent) => error.hint(format!(
-            "it is a fork of {}, which may have been; or write it as html, markdown or json",
+            "it is a fork of {}, which may have been; or export it as html, markdown or json",
             clean(&parent.parent_session_id)
         )),
-        None => error.hint("write it as html, markdown or json"),
+        None => error.hint("export it as html, markdown or json"),
     }
 }

@@ -1,11 +1,11 @@
-//! Calls of tools and what came of them, on a page.
+//! Calls of tools and their results, on a page.
 
-use backtrail::{Block, Fields, Json, Media, Text, ToolResult, ToolUse};
+use backtrail::{Block, Fields, Json, Media, Text, ToolCall, ToolOutcome};
 
 use super::diff;
 use super::markup::{Html, cut};
 use super::text_of;
-use crate::commands::show::tools::telling;
+use crate::commands::show::tools::summary_of;
 use crate::text::{count, grouped, medium, size};
 
 /// More of one text does not go into a page.
@@ -13,9 +13,8 @@ pub(super) const MOST: usize = 200 << 10;
 /// No larger image is shown.
 const LARGEST_IMAGE: usize = 12 << 20;
 
-/// A call as it is written: what stands in its line, and what is folded below it.
+/// A call as it is written: its line, and what is folded below it.
 pub(super) struct Call {
-    pub(super) id: String,
     /// The name and what it was called with.
     pub(super) line: Html,
     pub(super) body: Html,
@@ -23,7 +22,7 @@ pub(super) struct Call {
     changes: Option<(u64, u64)>,
 }
 
-/// What came of a call.
+/// The result of a call.
 pub(super) struct Outcome {
     pub(super) failed: bool,
     pub(super) words: String,
@@ -32,39 +31,33 @@ pub(super) struct Outcome {
 
 impl Call {
     /// `more` is the command that shows what a page has no room for.
-    pub(super) fn new(call: &ToolUse, more: &str) -> Self {
+    pub(super) fn new(call: &ToolCall, more: &str) -> Self {
         let mut line = Html::new();
         line.raw("<b>").text(&call.name).raw("</b> ");
         line.raw("<code>")
-            .text(&telling(call.input.as_str()))
+            .text(&summary_of(call.arguments.as_str()))
             .raw("</code>");
         let mut body = Html::new();
-        let changes = write_input(&mut body, &call.input, more);
+        let changes = write_input(&mut body, &call.arguments, more);
         Self {
-            id: call.id.to_string(),
             line,
             body,
             changes,
         }
     }
 
-    /// Makes one of something that was run without a model.
+    /// Makes the call of a command that ran without a model.
     pub(super) fn run(command: &str, body: Html) -> Self {
         let mut line = Html::new();
         line.raw("<b>run</b> <code>").text(command).raw("</code>");
         Self {
-            id: String::new(),
             line,
             body,
             changes: None,
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.line.len() + self.body.len()
-    }
-
-    /// Writes the call with what came of it, folded. `anchor` is its record.
+    /// Writes the call with its result, folded.
     pub(super) fn write(&self, out: &mut Html, outcome: Option<&Outcome>) {
         let failed = outcome.is_some_and(|outcome| outcome.failed);
         out.raw(match failed {
@@ -105,8 +98,13 @@ impl Call {
 }
 
 impl Outcome {
-    /// `anchor` is the record that it stands in, where nothing else stands for that.
-    pub(super) fn new(result: &ToolResult, anchor: Option<u64>, more: &str) -> Self {
+    /// `anchor` is the record of the result, if nothing else on the page links to it.
+    pub(super) fn new(
+        result: &ToolOutcome,
+        success: bool,
+        anchor: Option<u64>,
+        more: &str,
+    ) -> Self {
         let mut body = Html::new();
         body.raw("<div class=\"out\"");
         if let Some(seq) = anchor {
@@ -116,19 +114,18 @@ impl Outcome {
         let words = write_output(&mut body, &result.output, more);
         body.raw("</div>");
         Self {
-            failed: result.is_error,
-            words: match result.is_error {
-                true => "failed".to_owned(),
-                false => words,
+            failed: !success,
+            words: match success {
+                true => words,
+                false => "failed".to_owned(),
             },
             body,
         }
     }
 
-    /// Writes it where its call is not in sight.
+    /// Writes it apart from its call.
     pub(super) fn write_alone(&self, out: &mut Html, tool: &str) {
         let call = Call {
-            id: String::new(),
             line: {
                 let mut line = Html::new();
                 line.raw("<b>").text(tool).raw("</b> <code>result</code>");
@@ -161,8 +158,7 @@ pub(super) fn write_left(out: &mut Html, left: usize, more: &str) {
     }
 }
 
-/// Writes what a tool was called with; returns how many lines it adds and removes where
-/// it edits.
+/// Writes the input of a tool; returns how many lines it adds and removes if it edits.
 fn write_input(out: &mut Html, input: &Json, more: &str) -> Option<(u64, u64)> {
     if let Some(text) = text_of(input) {
         // Some agents write the input as a text of JSON.
@@ -197,7 +193,7 @@ const CONTENTS: [&str; 3] = ["content", "file_text", "contents"];
 const PATHS: [&str; 5] = ["file_path", "path", "filePath", "filename", "notebook_path"];
 
 fn write_fields(out: &mut Html, fields: &Fields, more: &str) -> Option<(u64, u64)> {
-    let mut told: Vec<&str> = Vec::new();
+    let mut written: Vec<&str> = Vec::new();
     let mut edit = Html::new();
     let has_path = PATHS
         .iter()
@@ -207,17 +203,17 @@ fn write_fields(out: &mut Html, fields: &Fields, more: &str) -> Option<(u64, u64
         .find(|name| fields.get(name).and_then(text_of).is_some());
     let mut changes = write_edits(&mut edit, fields, more);
     if changes.is_some() {
-        told.extend(EDITS.iter().flat_map(|(old, new)| [*old, *new]));
-        told.push("edits");
+        written.extend(EDITS.iter().flat_map(|(old, new)| [*old, *new]));
+        written.push("edits");
     } else if let Some(name) = content.filter(|_| has_path) {
         let content = fields.get(name).and_then(text_of).unwrap_or_default();
         let (shown, left) = cut(&content, MOST);
         diff::write_change(&mut edit, "", shown);
         write_left(&mut edit, left, more);
         changes = Some((content.lines().count() as u64, 0));
-        told.push(name);
+        written.push(name);
     }
-    let rest = fields.iter().filter(|(name, _)| !told.contains(name));
+    let rest = fields.iter().filter(|(name, _)| !written.contains(name));
     let mut list = Html::new();
     for (name, value) in rest {
         let patch = write_field(&mut list, name, value, more);
@@ -267,7 +263,7 @@ fn edit_of(fields: &Fields) -> Option<(Text, Text)> {
 
 /// Writes a field; returns the lines that it adds and removes where it is a patch.
 fn write_field(out: &mut Html, name: &str, value: &Json, more: &str) -> Option<(u64, u64)> {
-    /// What is shorter stands beside its name.
+    /// A value up to this length is beside its name.
     const SHORT: usize = 200;
     // No more than this is kept of one call.
     if out.len() > 4 * MOST {
@@ -293,7 +289,7 @@ fn write_field(out: &mut Html, name: &str, value: &Json, more: &str) -> Option<(
     is_patch.then(|| diff::count_patch(&shown))
 }
 
-/// Writes what a tool gave back, and returns it in a few words.
+/// Writes the output of a tool, and returns it in a few words.
 fn write_output(out: &mut Html, output: &Json, more: &str) -> String {
     if let Some(text) = text_of(output) {
         return match text.trim_end() {
@@ -352,7 +348,7 @@ fn in_words(text: &str) -> String {
     count(text.trim_end().lines().count() as u64, "line")
 }
 
-/// Reads an image as Anthropic writes it: its data stands in a `source`.
+/// Reads an image as Anthropic writes it: its data is in a `source`.
 pub(super) fn media_of(json: &Json) -> Option<Media> {
     let mut fields = serde_json::from_str::<Fields>(json.as_str()).ok()?;
     let kind = fields.get("type").and_then(text_of)?;

@@ -12,7 +12,7 @@ use super::super::moves::{moment_words, workspace_of};
 use super::super::recovery::Finish;
 use super::super::rewind::{as_session, record_of};
 use super::super::{open_files_store, require_files_store, resolve, short};
-use super::{Answer, Args};
+use super::{Answer, ForkArgs};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
@@ -23,13 +23,13 @@ use crate::ui::Ui;
 
 /// What was asked for.
 pub(super) struct Into<'a> {
-    args: &'a Args,
+    args: &'a ForkArgs,
     dir: &'a Path,
     ui: &'a Ui,
 }
 
 impl<'a> Into<'a> {
-    pub(super) fn new(args: &'a Args, dir: &'a Path, ui: &'a Ui) -> Self {
+    pub(super) fn new(args: &'a ForkArgs, dir: &'a Path, ui: &'a Ui) -> Self {
         Self { args, dir, ui }
     }
 

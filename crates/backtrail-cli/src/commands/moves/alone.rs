@@ -1,8 +1,6 @@
 //! Conversations that have no files beside them.
 
-use backtrail::{
-    Block, Message, Move, Role, Session, SessionId, SessionReader, Steps, Store, Verb,
-};
+use backtrail::{Move, Session, SessionId, SessionReader, Steps, Store, Verb};
 
 use super::outcome::{Chat, Outcome, Stage, ToldStep};
 use super::words::Manner;
@@ -188,15 +186,10 @@ fn prompt_after(reader: &SessionReader, seq: u64) -> backtrail::Result<Option<St
     while let Some(record) = records.next()? {
         // What cannot be read is no prompt to send again.
         if let Ok(Some(message)) = record.message()
-            && is_prompt(&message)
+            && message.is_prompt()
         {
             return Ok(Some(message.text().into_owned()).filter(|text| !text.trim().is_empty()));
         }
     }
     Ok(None)
-}
-
-fn is_prompt(message: &Message) -> bool {
-    let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
-    message.role == Role::User && !message.blocks.iter().all(is_result)
 }

@@ -3,8 +3,8 @@
 use backtrail::{SessionId, Store, Workspace};
 
 use crate::args::Global;
-use crate::commands::here::Here;
 use crate::commands::recovery::Finish;
+use crate::commands::workspace::WorkspaceArgs;
 use crate::commands::{require_files_store, resolve, short};
 use crate::error::{CommandError, Result};
 use crate::home::{tilde, workspace_root};
@@ -29,7 +29,7 @@ impl Scope {
     /// the newest session.
     pub(in crate::commands) fn find(
         reference: Option<&str>,
-        here: &Here,
+        here: &WorkspaceArgs,
         global: &Global,
         ui: &Ui,
         finish: Finish,
@@ -65,7 +65,7 @@ impl Scope {
 
     fn of_session(
         reference: &str,
-        here: &Here,
+        here: &WorkspaceArgs,
         global: &Global,
         ui: &Ui,
         finish: Finish,

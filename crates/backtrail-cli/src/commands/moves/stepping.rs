@@ -9,8 +9,8 @@ use super::scope::Scope;
 use super::{Asked, Doing, How, What, verb_name};
 use crate::args::Global;
 use crate::commands::cat::within;
-use crate::commands::here::Here;
 use crate::commands::recovery::Finish;
+use crate::commands::workspace::WorkspaceArgs;
 use crate::commands::{Answer, short};
 use crate::error::Result;
 use crate::shell::arguments;
@@ -22,7 +22,7 @@ pub(in crate::commands) struct Stepping<'a> {
     pub(in crate::commands) reference: Option<&'a str>,
     pub(in crate::commands) what: &'a What,
     pub(in crate::commands) how: &'a How,
-    pub(in crate::commands) here: &'a Here,
+    pub(in crate::commands) here: &'a WorkspaceArgs,
     /// The files and directories of the step, if any are named.
     pub(in crate::commands) paths: &'a [PathBuf],
 }

@@ -5,8 +5,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use backtrail::{Checkpoint, ErrorKind, LogEntry, LogKind, Point, Workspace};
 use serde_json::{Value, json};
 
-use crate::commands::here::Here;
 use crate::commands::log::{Row, about, change, kind, print_rows};
+use crate::commands::workspace::WorkspaceArgs;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::ui::{Ui, unwritable};
@@ -17,7 +17,11 @@ const LISTED: usize = 10;
 
 /// Lists the last turns and runs, and on a terminal asks which. `None` where nobody
 /// is there to ask, or nothing was chosen.
-pub(super) fn choose(workspace: &Workspace, here: &Here, ui: &Ui) -> Result<Option<Point>> {
+pub(super) fn choose(
+    workspace: &Workspace,
+    here: &WorkspaceArgs,
+    ui: &Ui,
+) -> Result<Option<Point>> {
     let entries = last_turns(workspace)?;
     if ui.json() {
         ui.print_json(&Value::Array(numbered(&entries).map(to_json).collect()))?;

@@ -2,7 +2,7 @@
 
 use backtrail_index::{Index, Result, SearchQuery};
 
-use super::Args;
+use super::SearchArgs;
 use crate::shell::quote;
 use crate::text::{count, one_line};
 
@@ -10,7 +10,11 @@ use crate::text::{count, one_line};
 const WORDS: usize = 6;
 
 /// Returns that nothing was found, and what a wider search would find.
-pub(super) fn nothing(args: &Args, query: &SearchQuery, index: &Index) -> Result<Vec<String>> {
+pub(super) fn nothing(
+    args: &SearchArgs,
+    query: &SearchQuery,
+    index: &Index,
+) -> Result<Vec<String>> {
     let shown = one_line(&query.words, 60);
     let mut hints = vec![format!("nothing found: {shown}")];
     let filters = args.filter_words();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::text::path_json;
 use crate::ui::harmless;
 
-/// Writes a compaction with what is known of its record.
+/// Returns a compaction and its record.
 pub(super) fn compaction_json(record: &RecordRef<'_>) -> Option<Value> {
     let stored = record.compaction().ok()??;
     Some(json!({
@@ -23,7 +23,7 @@ pub(super) fn compaction_json(record: &RecordRef<'_>) -> Option<Value> {
     }))
 }
 
-/// Writes a run with what is known of its record.
+/// Returns a run and its record.
 pub(super) fn run_json(record: &RecordRef<'_>) -> Option<Value> {
     let run = record.run().ok()??;
     let argv: Vec<_> = run.argv.iter().map(|arg| arg.to_string_lossy()).collect();
@@ -41,7 +41,7 @@ pub(super) fn run_json(record: &RecordRef<'_>) -> Option<Value> {
     }))
 }
 
-/// Writes a message with what is known of it, after `separator`; returns whether
+/// Writes a message and what its record says of it, after `separator`; returns whether
 /// there was one.
 pub(super) fn write_json(
     out: &mut impl Write,
@@ -79,7 +79,7 @@ pub(super) fn write_json(
     ];
     for (name, value) in parts {
         let value = value.map_or("null", RawValue::get);
-        // In a pipe it goes out with the bytes that it came with.
+        // In a pipe it keeps the bytes that it came with.
         let value = match io::stdout().is_terminal() {
             true => harmless(value),
             false => value.into(),
@@ -90,7 +90,7 @@ pub(super) fn write_json(
     Ok(true)
 }
 
-/// What stands beside a message in its record, as the JSON it is on disk.
+/// The fields beside a message in its record, as JSON.
 #[derive(Deserialize, Default)]
 struct Beside<'a> {
     #[serde(borrow)]

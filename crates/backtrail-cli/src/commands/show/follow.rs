@@ -1,17 +1,17 @@
-//! A session as it grows.
+//! `show --follow`: a session as it grows.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
+use backtrail::Item;
 use serde_json::json;
 
-use super::changes::Changes;
 use super::data::{compaction_json, run_json, write_json};
-use super::notes::Known;
 use super::sheet::Sheet;
-use super::spent::Ledger;
-use super::tell::{Manner, Teller};
+use super::writer::{ShowOptions, ShowWriter};
 use super::{View, head};
+use crate::commands::conversation::changes::Changes;
+use crate::commands::conversation::session_prices;
 use crate::error::Result;
 use crate::ui::unwritable;
 
@@ -19,45 +19,44 @@ use crate::ui::unwritable;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 impl View<'_> {
-    /// Prints records as they come, as text.
+    /// Prints the conversation as it grows, as text.
     pub(super) fn follow_text(&self) -> Result<()> {
         let broken = |error: io::Error| unwritable(&error);
         let mut out = self.ui.out();
         let info = self.reader.info()?;
         let mut sheet = Sheet::new(&mut out, self.ui);
         head::write(&mut sheet, &info, None).map_err(broken)?;
-        let manner = Manner {
+        let options = ShowOptions {
             full: self.full,
             live: true,
+            ..ShowOptions::default()
         };
-        let ledger = Ledger::new(self.prices.clone(), info.model.clone());
-        let teller = Teller::new(sheet, manner, Changes::default(), ledger, &info);
-        let mut teller = teller.knowing(Known::at_first(self.reader));
-        let mut follower = self.reader.follow()?;
+        let prices = session_prices(self.store, &info)?;
+        let mut writer = ShowWriter::new(sheet, options, Changes::default(), prices);
+        let mut conversation = self.reader.follow_conversation()?;
         let mut warned = 0;
         loop {
-            let found = match follower.poll()? {
-                Some(record) => {
-                    teller.record(&record).map_err(broken)?;
-                    true
+            let item = conversation.poll()?;
+            match &item {
+                Some(Item::Moved(moved)) => {
+                    writer.flush().map_err(broken)?;
+                    self.ui.status(&format!(
+                        "the conversation went back to record {} ({})",
+                        moved.seq,
+                        moved.because.as_str()
+                    ));
                 }
-                None => false,
-            };
-            if let Some(moved) = follower.take_moved() {
-                teller.flush().map_err(broken)?;
-                self.ui.status(&format!(
-                    "the conversation went back to record {} ({})",
-                    moved.seq,
-                    moved.because.as_str()
-                ));
+                Some(item) => writer.item(item).map_err(broken)?,
+                None => {}
             }
-            let unreadable = teller.take_unreadable();
-            if follower.damage().count() > warned || !unreadable.is_empty() {
-                warned = follower.damage().count();
-                self.warn(follower.damage(), &unreadable);
+            let unreadable = writer.take_unreadable();
+            let damage = conversation.damage();
+            if damage.count() > warned || !unreadable.is_empty() {
+                warned = damage.count();
+                self.warn(damage, &unreadable);
             }
-            if !found {
-                teller.flush().map_err(broken)?;
+            if item.is_none() {
+                writer.flush().map_err(broken)?;
                 wait(INTERVAL).map_err(broken)?;
             }
         }
@@ -107,8 +106,8 @@ impl View<'_> {
     }
 }
 
-/// Waits a while, or until nobody reads standard output any more: a follower of
-/// a quiet session would find that out only with the next record.
+/// Waits a while, or until standard output is closed: a follower of a quiet session
+/// would notice that only with the next record.
 #[cfg(unix)]
 fn wait(interval: Duration) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

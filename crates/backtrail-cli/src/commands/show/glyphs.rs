@@ -1,11 +1,11 @@
-//! The signs that a page is drawn with.
+//! The signs on a page.
 
 use std::env;
 
-/// The signs, for a terminal that knows all characters or ASCII alone.
+/// The signs, in Unicode or in ASCII.
 #[derive(Debug)]
 pub(super) struct Glyphs {
-    /// Before a call of a tool.
+    /// Before a tool call.
     pub(super) tool: &'static str,
     pub(super) done: &'static str,
     pub(super) failed: &'static str,
@@ -48,11 +48,11 @@ const ASCII: Glyphs = Glyphs {
 };
 
 impl Glyphs {
-    /// Returns those that the locale has. One that says nothing has all.
+    /// Returns the signs for the locale; Unicode if none is set.
     pub(super) fn of_locale() -> &'static Self {
         let names = ["LC_ALL", "LC_CTYPE", "LANG"];
-        let mut said = names.iter().filter_map(env::var_os);
-        let locale = said.find(|value| !value.is_empty()).unwrap_or_default();
+        let mut set = names.iter().filter_map(env::var_os);
+        let locale = set.find(|value| !value.is_empty()).unwrap_or_default();
         let locale = locale.to_string_lossy().to_lowercase();
         match locale.is_empty() || locale.contains("utf-8") || locale.contains("utf8") {
             true => &UNICODE,

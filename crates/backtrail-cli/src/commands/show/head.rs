@@ -1,4 +1,4 @@
-//! What stands above a conversation.
+//! The head of a page: what session it is.
 
 use std::io;
 
@@ -6,15 +6,15 @@ use anstyle::Style;
 use backtrail::SessionInfo;
 
 use super::sheet::Sheet;
-use super::turns::Survey;
+use crate::commands::conversation::{Survey, spending_words};
 use crate::home::tilde;
 use crate::layout::{Span, wrap};
 use crate::text::{count, one_line};
 use crate::ui::{BOLD, DIM};
 use crate::when;
 
-/// Writes what a session is: its title, where and when it was, and what it came to, where
-/// it was looked over.
+/// Writes what a session is: its title, where and when it was, and its numbers if they are
+/// known.
 pub(super) fn write(
     sheet: &mut Sheet<'_>,
     info: &SessionInfo,
@@ -32,12 +32,11 @@ pub(super) fn write(
     put(sheet, DIM, &facts.join(&dot))?;
     let mut facts: Vec<String> = span(info).into_iter().collect();
     if let Some(survey) = survey {
-        facts.push(count(survey.starts.len() as u64, "turn"));
-        if survey.tool_calls > 0 {
-            facts.push(count(survey.tool_calls, "tool call"));
+        facts.push(count(survey.stats.turns, "turn"));
+        if survey.stats.tool_calls > 0 {
+            facts.push(count(survey.stats.tool_calls, "tool call"));
         }
-        let spent = survey.spent.words(sheet.glyphs());
-        facts.extend((!spent.is_empty()).then_some(spent));
+        facts.extend(spending_words(&survey.spending));
     }
     if !info.tags.is_empty() {
         facts.push(format!("tags {}", one_line(&info.tags.join(", "), 200)));
@@ -62,7 +61,7 @@ fn span(info: &SessionInfo) -> Option<String> {
     })
 }
 
-/// Writes what it was forked from or begun by.
+/// Writes what it was forked from or started by.
 fn origin(sheet: &mut Sheet<'_>, info: &SessionInfo) -> io::Result<()> {
     if let Some(origin) = &info.forked_from {
         let at = origin
@@ -79,9 +78,9 @@ fn origin(sheet: &mut Sheet<'_>, info: &SessionInfo) -> io::Result<()> {
         let call = one_line(&by.tool_use_id, 60);
         let (session, seq) = (&by.session_id, by.seq);
         let words = match (call.is_empty(), seq) {
-            (true, _) => format!("begun by session {session}"),
-            (false, 0) => format!("begun by the tool call {call} of {session}"),
-            (false, _) => format!("begun by the tool call {call} of {session} (record {seq})"),
+            (true, _) => format!("started by session {session}"),
+            (false, 0) => format!("started by tool call {call} of {session}"),
+            (false, _) => format!("started by tool call {call} of {session} (record {seq})"),
         };
         put(sheet, DIM, &words)?;
     }

@@ -36,7 +36,7 @@ struct Renderer<'a> {
     /// The text of the block that is being read.
     spans: Line,
     styles: Vec<Style>,
-    /// What stands around the block, the outermost first.
+    /// What surrounds the block, the outermost first.
     around: Vec<Around>,
     /// How many more there are than are drawn.
     undrawn: usize,

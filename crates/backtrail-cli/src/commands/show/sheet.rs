@@ -1,4 +1,4 @@
-//! The page that a conversation is written on.
+//! The page that `show` writes on.
 
 use std::io::{self, Write};
 
@@ -10,9 +10,9 @@ use crate::ui::{BOLD, DIM, Ui};
 
 /// No line of text is wider, however wide the terminal is: it would be hard to read.
 const WIDEST: usize = 100;
-/// How wide lines are where nobody says.
+/// How wide lines are by default.
 const USUAL: usize = 80;
-/// What everything below a heading stands behind.
+/// How far everything below a heading is indented.
 pub(super) const INDENT: usize = 2;
 
 /// A page, and what was last written on it.
@@ -23,12 +23,12 @@ pub(super) struct Sheet<'a> {
     last: Kind,
 }
 
-/// What is written, which says how far it stands from what is before it.
+/// What is written: it decides whether an empty line comes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Start,
     Heading,
-    /// What was said.
+    /// Dialogue.
     Text,
     /// One line, close to others of its kind.
     Small,
@@ -51,7 +51,7 @@ impl<'a> Sheet<'a> {
         self.glyphs
     }
 
-    /// Returns how wide what stands below a heading may be.
+    /// Returns how wide lines below a heading may be.
     pub(super) fn room(&self) -> usize {
         self.width - INDENT
     }
@@ -83,7 +83,7 @@ impl<'a> Sheet<'a> {
         Ok(())
     }
 
-    /// Writes a rule with words in it, at its left and at its right end.
+    /// Writes a rule with words at its left and at its right end.
     pub(super) fn heading(&mut self, words: &[Span], edge: &str) -> io::Result<()> {
         self.space(Kind::Heading)?;
         let rule = |columns: usize| Span::new(DIM, &self.glyphs.rule.repeat(columns));
@@ -104,8 +104,8 @@ impl<'a> Sheet<'a> {
         self.line(0, &line)
     }
 
-    /// Writes words at the left, and others at the right edge: below each other where
-    /// there is no room for both.
+    /// Writes words at the left and at the right edge: below each other if there is no
+    /// room for both.
     pub(super) fn footer(&mut self, left: &str, right: &str) -> io::Result<()> {
         if left.is_empty() && right.is_empty() {
             return Ok(());

@@ -1,7 +1,7 @@
-//! A call of a tool in one line, with what came of it.
+//! A call of a tool in one line, with its result.
 
 use anstyle::Style;
-use backtrail::{ToolResult, ToolUse};
+use backtrail::{ToolCall, ToolOutcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -10,38 +10,36 @@ use crate::layout::{Line, Span, width_of};
 use crate::text::{count, one_line, visible};
 use crate::ui::{BOLD, DIM};
 
-/// A call, as far as a line tells it.
+/// A call, as far as a line shows it.
 #[derive(Debug)]
 pub(super) struct Call {
-    pub(super) id: String,
     pub(super) name: String,
     /// What it was called with, in one line.
     pub(super) with: String,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) failed: bool,
     /// In a few words.
     pub(super) words: String,
-    /// All of it, where that is wanted.
+    /// All of it, if that is wanted.
     pub(super) output: Option<String>,
 }
 
-/// The longest that is kept of one part of a line: no terminal is so wide.
+/// More is not kept of one part of a line: no terminal is so wide.
 const KEPT: usize = 300;
 
 impl Call {
-    pub(super) fn new(call: &ToolUse) -> Self {
+    pub(super) fn new(call: &ToolCall) -> Self {
         Self {
-            id: call.id.to_string(),
             name: one_line(&call.name, 60),
-            with: telling(call.input.as_str()),
+            with: summary_of(call.arguments.as_str()),
         }
     }
 
-    /// Writes the call and what came of it in one line; `None` where nothing did.
+    /// Writes the call and its result in one line.
     pub(super) fn line(&self, outcome: Option<&Outcome>, width: usize, glyphs: &Glyphs) -> Line {
         let sign = vec![
             Span::new(DIM, &format!("{} ", glyphs.tool)),
@@ -70,22 +68,21 @@ impl Call {
 }
 
 impl Outcome {
-    pub(super) fn new(result: &ToolResult, keep: bool) -> Self {
+    pub(super) fn new(result: &ToolOutcome, success: bool, keep: bool) -> Self {
         let text = output(result);
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next().unwrap_or_default();
         let more = lines.next().is_some();
-        let words = match (first, result.is_error) {
-            ("", true) => "no output".to_owned(),
-            ("", false) => "no output".to_owned(),
-            (first, true) => one_line(&visible(first), KEPT),
-            (first, false) if !more && first.chars().count() <= 40 => {
+        let words = match (first, success) {
+            ("", _) => "no output".to_owned(),
+            (first, false) => one_line(&visible(first), KEPT),
+            (first, true) if !more && first.chars().count() <= 40 => {
                 one_line(&visible(first), KEPT)
             }
             _ => count(text.trim_end().lines().count() as u64, "line"),
         };
         Self {
-            failed: result.is_error,
+            failed: !success,
             words,
             output: keep.then_some(text),
         }
@@ -103,7 +100,7 @@ impl Outcome {
         vec![Span::new(style, sign), Span::new(DIM, &format!(" {words}"))]
     }
 
-    /// Writes it in a line of its own, where its call is not in sight.
+    /// Writes it in a line of its own, apart from its call.
     pub(super) fn line(&self, tool: &str, width: usize, glyphs: &Glyphs) -> Line {
         let mut line = vec![Span::new(DIM, &format!("{} {tool}  ", glyphs.tool))];
         let room = width.saturating_sub(width_of(&line));
@@ -112,12 +109,13 @@ impl Outcome {
     }
 }
 
-/// Returns the text of a result: a string, the texts in a list of blocks, or the JSON.
-fn output(result: &ToolResult) -> String {
-    if let Some(text) = result.output_text() {
-        return text.to_string();
-    }
+/// Returns the text of a result: a string, the texts in a list of blocks with the kinds of
+/// the others, or the JSON.
+fn output(result: &ToolOutcome) -> String {
     let json = result.output.as_str();
+    if !json.starts_with('[') {
+        return result.text();
+    }
     let Ok(Value::Array(blocks)) = serde_json::from_str(json) else {
         return json.to_owned();
     };
@@ -129,21 +127,21 @@ fn output(result: &ToolResult) -> String {
     blocks.iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns what tells best what a tool was called with: the command, the path, what was
-/// looked for; else the whole input.
-pub(in crate::commands) fn telling(input: &str) -> String {
-    let told = serde_json::from_str(input)
+/// Returns the part of an input that says most about a call: the command, the path, the
+/// pattern; else the whole input.
+pub(in crate::commands) fn summary_of(input: &str) -> String {
+    let main = serde_json::from_str(input)
         .ok()
-        .and_then(|value| told(&value));
-    match told {
-        Some(told) => one_line(&visible(&told), KEPT),
+        .and_then(|value| main_part(&value));
+    match main {
+        Some(main) => one_line(&visible(&main), KEPT),
         None => one_line(&visible(input), KEPT),
     }
 }
 
-fn told(input: &Value) -> Option<String> {
-    /// Names of inputs that tell what a call is about, the most telling first.
-    const TELLING: [&str; 16] = [
+fn main_part(input: &Value) -> Option<String> {
+    /// The names of inputs that say what a call is about, the best first.
+    const MAIN: [&str; 16] = [
         "command",
         "cmd",
         "pattern",
@@ -164,7 +162,7 @@ fn told(input: &Value) -> Option<String> {
     // Some agents write the input as a text of JSON.
     if let Value::String(text) = input {
         return match serde_json::from_str::<Value>(text) {
-            Ok(inner @ Value::Object(_)) => told(&inner),
+            Ok(inner @ Value::Object(_)) => main_part(&inner),
             _ => Some(patched(text).unwrap_or(text).to_owned()),
         };
     }
@@ -173,7 +171,7 @@ fn told(input: &Value) -> Option<String> {
         return Some(String::new());
     }
     let value = |name: &str| fields.get(name).and_then(words);
-    let found = TELLING
+    let found = MAIN
         .iter()
         .find_map(|name| value(name).map(|text| (*name, text)));
     match found {
@@ -198,7 +196,7 @@ fn words(value: &Value) -> Option<String> {
             let words = words.collect::<Option<Vec<_>>>()?;
             match words.as_slice() {
                 [] => None,
-                // A shell that is given a line: the line is what was called.
+                // A shell that runs a line: the line is what matters.
                 [_, "-c" | "-lc", line] => Some((*line).to_owned()),
                 words => Some(words.join(" ")),
             }
@@ -207,7 +205,7 @@ fn words(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the first file that a patch is about.
+/// Returns the first file of a patch.
 fn patched(patch: &str) -> Option<&str> {
     let named = |line: &str| {
         let kinds = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
@@ -220,10 +218,10 @@ fn patched(patch: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::telling;
+    use super::summary_of;
 
     #[test]
-    fn the_most_telling_part_of_an_input_stands_for_it() {
+    fn the_part_that_says_most_stands_for_the_input() {
         let cases = [
             (r#"{"command":"cargo test","timeout":9}"#, "cargo test"),
             (r#"{"command":["bash","-lc","ls -l"]}"#, "ls -l"),
@@ -238,7 +236,7 @@ mod tests {
             (r#"{"command":"\u001b]0;x\u0007ls"}"#, "^[]0;x^Gls"),
         ];
         for (input, expected) in cases {
-            assert_eq!(telling(input), expected, "{input}");
+            assert_eq!(summary_of(input), expected, "{input}");
         }
     }
 }

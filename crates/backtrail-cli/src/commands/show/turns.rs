@@ -1,83 +1,42 @@
-//! The turns of a session: where each begins, and which are wanted.
+//! Which turns of a session are shown.
 
 use std::str::FromStr;
 
-use backtrail::{Block, RecordKind, SessionInfo, SessionReader};
-use backtrail_index::Prices;
-
-use super::spent::{Ledger, Spent};
+use crate::commands::conversation::Survey;
 use crate::error::{CommandError, Result};
 use crate::text::count;
 
-/// A session looked over once: 8 bytes are kept of each turn.
-#[derive(Debug, Default)]
-pub(super) struct Survey {
-    /// The record that each turn begins with.
-    pub(super) starts: Vec<u64>,
-    pub(super) tool_calls: u64,
-    /// What was spent, in what was forked from another session aside: that counts there.
-    pub(super) spent: Spent,
-}
-
 impl Survey {
-    pub(super) fn of(reader: &SessionReader, info: &SessionInfo, prices: Prices) -> Result<Self> {
-        let mut survey = Self::default();
-        let mut ledger = Ledger::new(prices, info.model.clone());
-        let own = info.forked_from.as_ref().and_then(|origin| origin.seq);
-        let mut records = reader.records()?;
-        while let Some(record) = records.next()? {
-            let is_own = own.is_none_or(|end| record.seq() > end);
-            if record.kind() == RecordKind::Compaction && is_own {
-                ledger.take_compaction(&record);
-            }
-            let Ok(Some(message)) = record.stored_message() else {
-                continue;
-            };
-            if message.is_prompt() {
-                survey.starts.push(record.seq());
-                survey.spent.add(&ledger.close());
-            }
-            let is_call = |block: &&Block| matches!(block, Block::ToolUse(_));
-            survey.tool_calls += message.blocks.iter().filter(is_call).count() as u64;
-            if is_own {
-                ledger.take(&record, message.usage);
-            }
-        }
-        survey.spent.add(&ledger.close());
-        Ok(survey)
-    }
-
-    /// Returns which records the turns `from` to `to` have, both included.
-    pub(super) fn records(&self, turns: &Turns) -> Result<Selection> {
+    /// Returns the records of some turns.
+    pub(super) fn select(&self, turns: &Turns) -> Result<Selection> {
         let from = self.number(turns.from)?;
         let to = self.number(turns.to)?;
         if from > to {
             let what = format!("turn {to} comes before turn {from}");
-            return Err(
-                CommandError::invalid(what).hint("write the earlier one first: --turn 2..4")
-            );
+            let error = CommandError::invalid(what);
+            return Err(error.hint("write the earlier one first: --turn 2..4"));
         }
         Ok(self.selection(from, to))
     }
 
-    /// Returns the turn that a record of the line is of.
+    /// Returns the records of the turn that a record is in.
     pub(super) fn around(&self, seq: u64) -> Selection {
-        let turn = self.starts.partition_point(|start| *start <= seq);
+        let turn = self.turns.partition_point(|start| *start <= seq);
         self.selection(turn, turn)
     }
 
     fn selection(&self, from: usize, to: usize) -> Selection {
         Selection {
             before: from.saturating_sub(1) as u64,
-            first: from.checked_sub(1).map_or(0, |n| self.starts[n]),
-            last: self.starts.get(to).map_or(u64::MAX, |next| next - 1),
+            first: from.checked_sub(1).map_or(0, |n| self.turns[n]),
+            last: self.turns.get(to).map_or(u64::MAX, |next| next - 1),
         }
     }
 
-    /// Returns the number of a turn that is counted from either end; 0 is what stands
+    /// Returns the number of a turn that is counted from either end; 0 is what comes
     /// before the first.
     fn number(&self, turn: i64) -> Result<usize> {
-        let turns = self.starts.len();
+        let turns = self.turns.len();
         let back = |n: u64| (turns + 1).checked_sub(usize::try_from(n).unwrap_or(usize::MAX));
         let number = match turn {
             i64::MAX => Some(turns),
@@ -86,10 +45,10 @@ impl Survey {
         };
         number.ok_or_else(|| {
             let what = format!(
-                "there is no turn {turn}: it has {}",
+                "no turn {turn}: the session has {}",
                 count(turns as u64, "turn")
             );
-            CommandError::not_found(what).hint("the last one: --turn -1")
+            CommandError::not_found(what).hint("the last turn is --turn -1")
         })
     }
 }
@@ -103,7 +62,7 @@ pub(super) struct Selection {
     pub(super) last: u64,
 }
 
-/// Turns as they are named: `5`, `2..4`, `3..`, `-1`.
+/// Turns as they are given: `5`, `2..4`, `3..`, `-1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turns {
     from: i64,
@@ -118,7 +77,7 @@ impl FromStr for Turns {
         let number = |text: &str, default: i64| match text.trim() {
             "" => Ok(default),
             text => text.parse::<i64>().map_err(|_| {
-                "write it as a number, or two: 5, 2..4, 3.., or -1 for the last one".to_owned()
+                "expected a number or a range: 5, 2..4, 3.., or -1 for the last turn".to_owned()
             }),
         };
         match text.split_once("..") {
@@ -126,7 +85,7 @@ impl FromStr for Turns {
                 from: number(from, 1)?,
                 to: number(to, i64::MAX)?,
             }),
-            None if text.trim().is_empty() => Err("which turn? 5, 2..4, or -1".to_owned()),
+            None if text.trim().is_empty() => Err("which turn? 5, 2..4 or -1".to_owned()),
             None => {
                 let turn = number(text, 0)?;
                 Ok(Self {
@@ -145,11 +104,11 @@ mod tests {
     #[test]
     fn turns_are_counted_from_either_end() {
         let survey = Survey {
-            starts: vec![2, 6, 9],
+            turns: vec![2, 6, 9],
             ..Survey::default()
         };
         let records = |text: &str| {
-            let found = survey.records(&text.parse().unwrap());
+            let found = survey.select(&text.parse().unwrap());
             found
                 .map(|it| (it.before, it.first, it.last))
                 .map_err(|error| error.to_string())
@@ -160,7 +119,7 @@ mod tests {
         assert_eq!(records("-2..-1"), Ok((1, 6, u64::MAX)));
         assert_eq!(records("2.."), records("-2..-1"));
         assert_eq!(records("..2"), Ok((0, 2, 8)));
-        assert_eq!(records("0"), Ok((0, 0, 1)), "what stands before the first");
+        assert_eq!(records("0"), Ok((0, 0, 1)), "what comes before the first");
         for wrong in [
             "4",
             "-4",
@@ -175,7 +134,7 @@ mod tests {
             assert!(wrong.parse::<Turns>().is_err(), "{wrong}");
         }
         assert_eq!((survey.around(7).first, survey.around(7).last), (6, 8));
-        assert_eq!(survey.around(6).first, 6, "a prompt is of its own turn");
+        assert_eq!(survey.around(6).first, 6, "a prompt is in its own turn");
         assert_eq!((survey.around(1).first, survey.around(1).last), (0, 1));
     }
 }

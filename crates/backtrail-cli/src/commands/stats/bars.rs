@@ -5,18 +5,18 @@ use backtrail_index::{Spending, SpendingReport, SpendingRow};
 use unicode_width::UnicodeWidthStr;
 
 use crate::layout::{Cell, Column, Table, pad_end, pad_start, styled};
-use crate::text::{cost, count, grouped, money, one_line, short_number, tokens};
+use crate::text::{cost, count, grouped, one_line, short_number, tokens};
 use crate::ui::{BOLD, DIM};
 use crate::when;
 
-/// How wide it is where there is no terminal to fit.
+/// How wide it is without a terminal.
 const WIDTH: usize = 80;
 /// The longest bar.
 const LONGEST: usize = 60;
 /// Bars that are shorter than this compare nothing.
 const SHORTEST: usize = 4;
 
-/// Says when it was, how much of it and what it cost.
+/// Writes when it was, how many calls there were and what they cost.
 pub(super) fn head(report: &SpendingReport) -> String {
     let mut parts = Vec::new();
     parts.extend(report.span.map(|(first, last)| span(first, last)));
@@ -37,7 +37,7 @@ fn span(first: Timestamp, last: Timestamp) -> String {
     }
 }
 
-/// Draws a line for each part: its name, a bar, what it cost and how much of all that is.
+/// Draws a line for each part: its name, a bar, its cost and its share of all.
 pub(super) fn draw(
     names: &[String],
     rows: &[SpendingRow],
@@ -45,7 +45,7 @@ pub(super) fn draw(
     width: Option<usize>,
 ) -> String {
     let width = width.unwrap_or(WIDTH);
-    // Where nothing has a price, tokens are what can be compared.
+    // If nothing has a price, tokens are compared.
     let by_cost = report.by.iter().any(|row| row.spending.cost.0 > 0);
     let weight = |spending: &Spending| match by_cost {
         true => u64::try_from(spending.cost.0).unwrap_or(0),
@@ -74,7 +74,7 @@ pub(super) fn draw(
     lines.iter().map(|line| styled(line) + "\n").collect()
 }
 
-/// Returns what stands behind the bar: cost, share of all, tokens.
+/// Returns the cells behind the bar: cost, share of all, tokens.
 fn cells(spending: &Spending, weight: u64, all: u64) -> [String; 3] {
     if spending.calls == 0 {
         let calls = count_grouped(spending.estimated_calls, "call");
@@ -84,7 +84,7 @@ fn cells(spending: &Spending, weight: u64, all: u64) -> [String; 3] {
     let share = match (weight, all) {
         _ if is_unpriced => count_grouped(spending.calls, "call"),
         (0, _) | (_, 0) => String::new(),
-        // As wide as the widest, so that they stand below each other.
+        // As wide as the widest, so that they line up.
         (weight, all) => pad_start(&percent(weight as f64 / all as f64), 5),
     };
     [cost(spending), share, tokens(spending)]
@@ -177,14 +177,14 @@ pub(super) fn totals(total: &Spending, width: Option<usize>) -> String {
         }
         if total.reasoning_tokens > 0 {
             let reasoning = grouped(total.reasoning_tokens);
-            row("reasoning", format!("{reasoning}, a part of the output"));
+            row("reasoning", format!("{reasoning}, part of the output"));
         }
     }
     row("cost", spent(total, ""));
     out
 }
 
-/// Says what was spent, in how many calls, and who says so.
+/// Says what was spent, in how many calls, and whether providers reported it.
 pub(super) fn spent(total: &Spending, calls: &str) -> String {
     let priced = total.calls.saturating_sub(total.unpriced_calls);
     if priced == 0 {
@@ -192,13 +192,13 @@ pub(super) fn spent(total: &Spending, calls: &str) -> String {
     }
     let by = match total.reported_calls {
         0 => "",
-        reported if reported >= priced => ", as the providers said",
-        _ => ", in part as the providers said",
+        reported if reported >= priced => ", reported by the providers",
+        _ => ", partly reported by the providers",
     };
-    format!("{}{calls}{by}", money(total.cost))
+    format!("{}{calls}{by}", cost(total))
 }
 
-/// Says what is not in the numbers.
+/// Writes what is not in the numbers.
 pub(super) fn remarks(total: &Spending) -> String {
     let mut out = String::new();
     let mut say = |text: String| out += &format!("{DIM}{text}{DIM:#}\n");
@@ -215,12 +215,11 @@ pub(super) fn remarks(total: &Spending) -> String {
         let tokens = short_number(total.estimated_tokens);
         let calls = count_grouped(total.estimated_calls, "call");
         say(format!(
-            "about {tokens} tokens in {calls} were estimated, and are not counted"
+            "plus about {tokens} estimated tokens ({calls}), not included"
         ));
     }
     if total.lower_bound_calls > 0 {
-        let calls = count_grouped(total.lower_bound_calls, "call");
-        say(format!("output tokens of {calls} are a lower bound"));
+        say("Claude Code logs partial output counts: real cost is somewhat higher".to_owned());
     }
     out
 }

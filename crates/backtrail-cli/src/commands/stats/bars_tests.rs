@@ -126,7 +126,7 @@ fn little_is_not_nothing() {
 }
 
 #[test]
-fn what_is_not_in_the_numbers_is_said() {
+fn remarks_say_what_is_not_in_the_numbers() {
     assert_eq!(remarks(&spending(3, 1, 1)), "");
     let mut some = spending(3, 1, 1);
     some.unpriced_calls = 1;
@@ -137,20 +137,22 @@ fn what_is_not_in_the_numbers_is_said() {
         anstream::adapter::strip_str(&remarks(&some)).to_string(),
         "\
 1 call has no price
-about 12 k tokens in 3 calls were estimated, and are not counted
-output tokens of 2,000 calls are a lower bound
+plus about 12 k estimated tokens (3 calls), not included
+Claude Code logs partial output counts: real cost is somewhat higher
 "
     );
 }
 
 #[test]
-fn who_says_what_it_cost_is_told() {
+fn a_cost_says_whether_providers_reported_it() {
     let mut some = spending(3, 1, 184);
     assert_eq!(spent(&some, " in 3 calls"), "$1.84 in 3 calls");
     some.reported_calls = 1;
-    assert_eq!(spent(&some, ""), "$1.84, in part as the providers said");
+    assert_eq!(spent(&some, ""), "$1.84, partly reported by the providers");
     some.reported_calls = 3;
-    assert_eq!(spent(&some, ""), "$1.84, as the providers said");
+    assert_eq!(spent(&some, ""), "$1.84, reported by the providers");
+    some.estimated_calls = 1;
+    assert_eq!(spent(&some, ""), "$1.84+, reported by the providers");
     some.unpriced_calls = 3;
     assert_eq!(spent(&some, ""), "unpriced");
 }

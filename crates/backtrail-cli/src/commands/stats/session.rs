@@ -1,4 +1,4 @@
-//! The statistics of one session, and what was spent on it and its family.
+//! `stats REF`: the statistics of one session, and what was spent on it and its family.
 
 use std::io::Write;
 
@@ -6,7 +6,8 @@ use backtrail::{SessionId, Stats, Store, format_duration};
 use backtrail_index::{Filter, Spending, SpendingReport};
 use serde_json::{Value, json};
 
-use super::{Args, Told, bars, numbers, report_json};
+use super::{NamedReport, StatsArgs, bars, numbers, report_json};
+use crate::commands::conversation::{Survey, session_prices};
 use crate::commands::{Answer, report_gaps, short};
 use crate::derived;
 use crate::error::Result;
@@ -15,32 +16,35 @@ use crate::text::{clean, count, grouped};
 use crate::ui::{DIM, Ui, unwritable};
 use crate::when;
 
-pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
-    let stats = store.read_session(id)?.stats()?;
+pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
+    let reader = store.read_session(id)?;
+    let prices = session_prices(store, &reader.info()?)?;
+    let survey = Survey::of(&reader, &prices)?;
+    let stats = &survey.stats;
     let (spent, family) = derived::ask(store, ui, "looking through sessions:", |index| {
         let mut filter = Filter::default();
         filter.session = Some(id.clone());
-        let spent = Told::ask(index, &filter, args.by)?;
+        let spent = NamedReport::ask(index, &filter, args.by)?;
         filter.session = None;
         filter.family_of = Some(id.clone());
         Ok((spent, index.spending(&filter)?))
     })?;
     if ui.json() {
-        ui.print_json(&stats_json(args, id, &stats, &spent.report, &family))?;
+        ui.print_json(&stats_json(args, id, &survey, &spent.report, &family))?;
     } else {
-        print(&stats, &spent.report, &family, ui).map_err(|error| unwritable(&error))?;
+        print(&survey, &spent.report, &family, ui).map_err(|error| unwritable(&error))?;
         if args.by.is_some() {
             spent.print(args, ui)?;
         }
     }
     if stats.gone > 0 {
         let gone = count(stats.gone, "record");
-        ui.status(&format!("not counted: {gone} of the history"));
-        report_gaps(&store.read_session(id)?.gaps()?, ui);
+        ui.status(&format!("not counted: {gone} that are gone"));
+        report_gaps(&reader.gaps()?, ui);
     }
     if stats.damaged > 0 {
         let text = format!(
-            "{} of the history could not be read, or not whole",
+            "{} could not be read completely",
             count(stats.damaged, "place")
         );
         ui.warning(&text, Some(&format!("backtrail verify {}", short(id))));
@@ -48,17 +52,17 @@ pub(super) fn run(args: &Args, store: &Store, id: &SessionId, ui: &Ui) -> Result
     Ok(Answer::Done)
 }
 
-/// Writes the statistics, and what the ledger says.
+/// Returns the statistics, and what the ledger says.
 fn stats_json(
-    args: &Args,
+    args: &StatsArgs,
     id: &SessionId,
-    stats: &Stats,
+    survey: &Survey,
     spent: &SpendingReport,
     family: &SpendingReport,
 ) -> Value {
     let mut value = json!({"session": id});
     if let (Some(all), Ok(Value::Object(stats))) =
-        (value.as_object_mut(), serde_json::to_value(stats))
+        (value.as_object_mut(), serde_json::to_value(&survey.stats))
     {
         all.extend(stats);
         if let Value::Object(spent) = report_json(spent, args.limit) {
@@ -69,6 +73,8 @@ fn stats_json(
                     .filter(|(name, _)| named.contains(&name.as_str())),
             );
         }
+        let conversation = Value::Object(numbers(&survey.spending));
+        all.insert("conversation".to_owned(), conversation);
         let mut totals = numbers(&family.total);
         totals.insert("sessions".to_owned(), json!(family.sessions));
         all.insert("family".to_owned(), Value::Object(totals));
@@ -77,40 +83,36 @@ fn stats_json(
 }
 
 fn print(
-    stats: &Stats,
+    survey: &Survey,
     spent: &SpendingReport,
     family: &SpendingReport,
     ui: &Ui,
 ) -> std::io::Result<()> {
     let mut out = ui.out();
-    let mut rows = rows(stats);
-    if spent.total.calls > 0 && stats.cost_usd.is_none() {
-        // The ledger knows more of it.
-        rows.retain(|(name, _)| *name != "cost");
-    }
-    for (name, text) in rows.into_iter().chain(ledger_rows(spent, family)) {
+    for (name, text) in rows(survey)
+        .into_iter()
+        .chain(ledger_rows(survey, spent, family))
+    {
         let text = hanging(12, &text, ui.width());
         writeln!(out, "{DIM}{name:<12}{DIM:#}{text}")?;
     }
     out.flush()
 }
 
-fn rows(stats: &Stats) -> Vec<(&'static str, String)> {
+/// Returns the rows about the conversation as it is now.
+fn rows(survey: &Survey) -> Vec<(&'static str, String)> {
+    let stats = &survey.stats;
     let mut rows = Vec::new();
     if let Some(at) = stats.started_at {
         rows.push(("started", when::full(at)));
     }
     rows.push(("messages", messages(stats)));
     rows.push(("tool calls", tool_calls(stats)));
-    let spans = if stats.time_has_spans {
-        " (in part the span of a turn)"
-    } else {
-        ""
-    };
+    let about = if stats.time_has_spans { "about " } else { "" };
     let time = format_duration(stats.time_spent());
-    rows.push(("time spent", format!("{time}{spans}")));
+    rows.push(("active time", format!("{about}{time}")));
     rows.push(("tokens", tokens(stats)));
-    rows.push(("cost", cost(stats)));
+    rows.push(("cost", cost(&survey.spending)));
     if stats.compactions > 0 {
         rows.push(("compactions", stats.compactions.to_string()));
     }
@@ -120,16 +122,33 @@ fn rows(stats: &Stats) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Says what the ledger counts: all calls, those on branches that were taken back, too.
-fn ledger_rows(spent: &SpendingReport, family: &SpendingReport) -> Vec<(&'static str, String)> {
+/// Returns the rows about all that was spent, if that is something else than what the
+/// conversation used: undone turns were paid for, and a fork did not pay for what it
+/// inherited.
+fn ledger_rows(
+    survey: &Survey,
+    spent: &SpendingReport,
+    family: &SpendingReport,
+) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
-    if spent.total.calls > 0 {
+    let is_same = (spent.total.calls, spent.total.tokens(), spent.total.cost)
+        == (
+            survey.spending.calls,
+            survey.spending.tokens(),
+            survey.spending.cost,
+        );
+    if !is_same {
         let calls = format!(
             " in {}{}",
             count(spent.total.calls, "call"),
             unpriced(&spent.total)
         );
-        rows.push(("spent", bars::spent(&spent.total, &calls)));
+        let spent = match spent.total.calls {
+            0 => "nothing".to_owned(),
+            _ => bars::spent(&spent.total, &calls),
+        };
+        let how = "undone turns included, inherited turns not";
+        rows.push(("spent", format!("{spent} ({how})")));
     }
     if family.sessions > 1 && family.total.calls > 0 {
         let calls = count(family.total.calls, "call");
@@ -140,7 +159,7 @@ fn ledger_rows(spent: &SpendingReport, family: &SpendingReport) -> Vec<(&'static
     rows
 }
 
-/// Says how many of the calls have no price, where others have one.
+/// Says how many of the calls have no price, if others have one.
 fn unpriced(spent: &Spending) -> String {
     match spent.unpriced_calls {
         0 => String::new(),
@@ -175,19 +194,17 @@ fn tokens(stats: &Stats) -> String {
     let used = &stats.usage;
     let estimated = match stats.estimated_tokens {
         0 => String::new(),
-        n => format!("about {} (estimated)", grouped(n)),
+        n => format!("about {} estimated", grouped(n)),
     };
     if used.total() == 0 {
-        return if estimated.is_empty() {
-            "0".to_owned()
-        } else {
-            estimated
+        return match estimated.as_str() {
+            "" => "0".to_owned(),
+            _ => estimated,
         };
     }
-    let plus = if estimated.is_empty() {
-        String::new()
-    } else {
-        format!(", and {estimated}")
+    let plus = match estimated.as_str() {
+        "" => String::new(),
+        estimated => format!(", plus {estimated}"),
     };
     format!(
         "{} measured: {} in, {} out, {} read from cache, {} written to it{plus}",
@@ -199,13 +216,14 @@ fn tokens(stats: &Stats) -> String {
     )
 }
 
-fn cost(stats: &Stats) -> String {
-    match stats.cost_usd {
-        None => "unknown: no provider said".to_owned(),
-        Some(cost) if stats.responses_without_cost > 0 => format!(
-            "${cost:.4} reported, and {} without a price",
-            count(stats.responses_without_cost, "response")
-        ),
-        Some(cost) => format!("${cost:.4} reported"),
+fn cost(spending: &Spending) -> String {
+    if spending.calls == 0 {
+        return "unknown".to_owned();
     }
+    let calls = format!(
+        " in {}{}",
+        count(spending.calls, "call"),
+        unpriced(spending)
+    );
+    bars::spent(spending, &calls)
 }

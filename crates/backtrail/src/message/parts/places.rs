@@ -16,7 +16,7 @@ use crate::message::block::MEDIA_KINDS;
 
 /// A value that may be a payload.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'m> {
+pub(super) struct PayloadPlace<'m> {
     /// The value's JSON text, borrowed from the message's.
     pub(super) value: &'m str,
     /// Whether it is the data of media.
@@ -29,18 +29,23 @@ const MAX_LEVEL: usize = 8;
 /// Visits every place of a message in order, inner values first.
 ///
 /// Text that is not a message has no places, or only those before its first error.
-pub(super) fn walk<'m>(message: &'m str, visit: &mut dyn FnMut(Place<'m>)) {
+pub(super) fn walk<'m>(message: &'m str, visit: &mut dyn FnMut(PayloadPlace<'m>)) {
     fields(message, |name, value| match name {
         "role" => {}
         "blocks" => elements(value, |block| walk_block(block, Kind::of(block), 0, visit)),
-        _ => visit(Place {
+        _ => visit(PayloadPlace {
             value,
             is_media: false,
         }),
     });
 }
 
-fn walk_block<'m>(block: &'m str, kind: Kind, level: usize, visit: &mut dyn FnMut(Place<'m>)) {
+fn walk_block<'m>(
+    block: &'m str,
+    kind: Kind,
+    level: usize,
+    visit: &mut dyn FnMut(PayloadPlace<'m>),
+) {
     fields(block, |name, value| {
         let is_media = kind.is_media && name == "data";
         match name {
@@ -56,14 +61,14 @@ fn walk_block<'m>(block: &'m str, kind: Kind, level: usize, visit: &mut dyn FnMu
             }
             _ => {}
         }
-        visit(Place { value, is_media });
+        visit(PayloadPlace { value, is_media });
     });
 }
 
-fn walk_source<'m>(source: &'m str, kind: Kind, visit: &mut dyn FnMut(Place<'m>)) {
+fn walk_source<'m>(source: &'m str, kind: Kind, visit: &mut dyn FnMut(PayloadPlace<'m>)) {
     fields(source, |name, value| {
         if name == "data" {
-            visit(Place {
+            visit(PayloadPlace {
                 value,
                 is_media: kind.is_media,
             });

@@ -143,19 +143,19 @@ impl fmt::Display for TooMuch {
             write!(f, "over the limit of {} files", limits.files)?;
         } else {
             let (free, kept) = (ByteSize(self.free), ByteSize(limits.free));
-            let room = "too little free space for it";
+            let room = "too little free space";
             write!(
                 f,
-                "and there is {room}: {free} are free, of which {kept} must stay"
+                "with {room}: {free} free, of which {kept} must stay free"
             )?;
         }
         if self.lacks_space() {
-            return f.write_str("; free some, or keep the store on another file system");
+            return f.write_str("; free some space, or move the store to another file system");
         }
         self.write_largest(f)?;
-        f.write_str("; what need not be kept goes into `.backtrailignore`")?;
+        f.write_str("; add what need not be kept to `.backtrailignore`")?;
         match self.largest.iter().find_map(LargeDir::ignore_line) {
-            Some(line) => write!(f, ", as the line {}", quoted(&line)),
+            Some(line) => write!(f, ", for example {}", quoted(&line)),
             None => Ok(()),
         }
     }

@@ -6,6 +6,7 @@
 
 mod build;
 mod cache;
+mod capture;
 mod git;
 mod inspect;
 mod limits;
@@ -64,6 +65,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub(crate) use cache::StatCache;
+pub(crate) use capture::capture;
 pub(crate) use inspect::STAGING;
 pub use limits::{LargeDir, SnapshotLimits, TooMuch};
 pub(crate) use read::Counts;

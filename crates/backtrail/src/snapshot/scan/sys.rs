@@ -279,7 +279,7 @@ pub(super) fn fatal(path: &Path, error: Errno) -> Error {
     let doing = match error {
         Errno::MFILE => "cannot open more files; raise the limit (`ulimit -n`), then do it again",
         Errno::NFILE => "cannot open more files: the system has too many open",
-        _ => "cannot look at a file of the workspace",
+        _ => "cannot inspect a file of the workspace",
     };
     Error::io(doing, path, error.into())
 }
@@ -359,14 +359,14 @@ pub(crate) fn root_lost(path: &Path, error: Errno) -> Error {
         Errno::NOTDIR | Errno::LOOP if is_link() => {
             let path_shown = path.display();
             let what = format!(
-                "the workspace {path_shown} is a link now, and was a directory; put the \
-                 directory back, or name the one that is meant"
+                "the workspace {path_shown} was a directory and is a link now; put the \
+                 directory back, or name the one you mean"
             );
             Error::new(ErrorKind::Conflict, what).at_path(path)
         }
         Errno::NOENT | Errno::NOTDIR => Error::new(
             ErrorKind::NotFound,
-            "the workspace is not there any more, or is no directory",
+            "the workspace no longer exists or is not a directory",
         )
         .at_path(path),
         _ => Error::io("cannot read the workspace", path, error.into()),

@@ -1,13 +1,13 @@
-//! The context is the same bytes wherever it is asked from, grows at its end
-//! alone, and comes back as it was when a compaction is undone (A11, A12).
+//! The context has the same bytes wherever it is read, grows only at its end, and is as
+//! before when a compaction is undone (A11, A12).
 
 use backtrail::{Block, ForkOptions, Message, Role, Session, Shape, Store};
 use serde_json::value::RawValue;
 
 use super::{begin, contexts, play, store};
 
-/// Conversations with all that a context has to take care of; a compaction in
-/// the midst of some.
+/// Conversations with everything a context must handle, some with a compaction in the
+/// middle.
 const SCRIPTS: &[&str] = &[
     "u a u a",
     "s s u cA rA a s u",
@@ -62,7 +62,7 @@ fn the_context_is_the_same_bytes_over_trails_forks_and_reopenings_and_to_readers
     }
 }
 
-/// A12: a fork continues with what its parent would have been sent there.
+/// A12: a fork continues with the context its parent had there.
 #[test]
 fn the_context_of_a_fork_is_its_parents_at_that_record_and_so_is_that_of_a_rewind() {
     for script in SCRIPTS {
@@ -87,7 +87,7 @@ fn the_context_of_a_fork_is_its_parents_at_that_record_and_so_is_that_of_a_rewin
     }
 }
 
-/// F6: nothing of what a compaction covers is gone.
+/// F6: nothing that a compaction covers is lost.
 #[test]
 fn f6_undo_gives_the_context_from_before_a_compaction_and_redo_that_after_it() {
     for script in SCRIPTS {
@@ -105,7 +105,7 @@ fn f6_undo_gives_the_context_from_before_a_compaction_and_redo_that_after_it() {
                 session.redo().unwrap().unwrap();
                 assert_eq!(contexts(&session), after, "{script}");
             }
-            // What is said since comes and goes with it.
+            // Later messages are undone and redone with it.
             play_with_pictures(&session, "u a");
             let later = contexts(&session);
             session.undo().unwrap().unwrap();
@@ -129,14 +129,14 @@ fn messages(shape: Shape, json: &str) -> Vec<String> {
     messages.iter().map(|one| one.get().to_owned()).collect()
 }
 
-/// A provider's cache of a prompt stays warm from one call to the next.
+/// A provider's prompt cache stays warm from one call to the next.
 #[test]
 fn the_messages_of_a_shorter_history_are_the_first_of_a_longer_one() {
     for rotation in [u64::MAX, 1] {
         let store = store(rotation);
         let mut session = begin(&store);
         let mut shorter: [Vec<String>; 4] = Default::default();
-        // What is compared ends where a model is called, save after a compaction.
+        // Histories are compared where a model is called, except after a compaction.
         let steps = "s+u|a+u|cA+rA|cB+C+rC+rB|a+u|*3|u|cD+E+rD+rE|a|*0|u|a+u|s+u";
         for step in steps.split('|') {
             let script = step.replace("B+C", "B&C").replace("D+E", "D&E");

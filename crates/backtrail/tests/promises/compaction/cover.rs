@@ -5,10 +5,10 @@ use proptest::prelude::*;
 
 use super::{begin, contexts, message, play, store};
 
-/// A script, and what its last compaction did: how many messages it covers, how
-/// many it leaves, and where those begin.
+/// A script, and what its last compaction did: how many messages it covers, how many it
+/// keeps, and where those begin.
 const TABLE: &[(&str, u64, u64, u64)] = &[
-    // As many as are asked for, as far as there are any.
+    // As many as requested, as far as there are any.
     ("u a u a *0", 4, 0, 5),
     ("u a u a *1", 3, 1, 4),
     ("u a u a *2", 2, 2, 3),
@@ -35,7 +35,7 @@ const TABLE: &[(&str, u64, u64, u64)] = &[
     ("u cA+B rA rB *0", 4, 0, 5),
     ("u cA cB rA rB a *2", 1, 5, 2),
     ("u cA cB rB rA a *2", 1, 5, 2),
-    // What is brought along may need more.
+    // A message that must stay may require others to stay.
     ("u cA u rA cB u rB *1", 4, 3, 5),
     ("u cA u rA+B cB u rB *1", 4, 3, 5),
     ("u cA u cB rA u rB *1", 1, 6, 2),
@@ -50,13 +50,13 @@ const TABLE: &[(&str, u64, u64, u64)] = &[
     ("u cA cB rB *0", 1, 3, 2),
     ("u cA cB rA *0", 1, 3, 2),
     ("u cA+B n rA n *0", 1, 2, 2),
-    // One that was interrupted never will.
+    // An interrupted call never will.
     ("u cA u *0", 3, 0, 4),
     ("u cA u a u *1", 4, 1, 5),
     ("u cA+B rA u a *1", 4, 1, 5),
     ("u cA cB rB cC rC *0", 6, 0, 7),
     ("u cA cB rB u *0", 5, 0, 6),
-    // Results without a call, and second ones, hold nothing.
+    // Results without a call, and second results, require nothing.
     ("u a rX u a *3", 2, 3, 3),
     ("u a u rX *1", 3, 1, 4),
     ("rX *1", 0, 1, 1),
@@ -64,18 +64,18 @@ const TABLE: &[(&str, u64, u64, u64)] = &[
     ("u cA rA rA a *2", 3, 2, 4),
     ("u cA rA rA a *3", 1, 4, 2),
     ("u cA rA+A a *2", 1, 3, 2),
-    // Ids that are used again mean the newest call.
+    // A reused id means the newest call.
     ("u cA rA u cA rA a *2", 4, 3, 5),
     ("u cA rA u cA *0", 4, 1, 5),
     ("u cA u cA rA *1", 3, 2, 4),
-    // Instructions at the beginning are none of it.
+    // Instructions at the beginning are not part of it.
     ("s *0", 0, 0, 2),
     ("s s u a u *1", 2, 1, 5),
     ("s u a *99", 0, 2, 2),
     ("s n s u *0", 1, 0, 5),
     ("u s a *0", 3, 0, 4),
     ("u s a *2", 1, 2, 2),
-    // Later compactions count on from what the last one left.
+    // Later compactions continue where the last one ended.
     ("u a u a *1 u a *1", 2, 1, 7),
     ("u a u a *1 u a *1 *0", 1, 0, 9),
     ("u a u a *1 u a *1 *0 *0", 0, 0, 10),
@@ -88,7 +88,7 @@ const TABLE: &[(&str, u64, u64, u64)] = &[
 
 #[test]
 fn a11_f25_a_compaction_covers_what_the_table_says() {
-    // In one trail, and with one for every record.
+    // In one trail, and with one trail for every record.
     for rotation in [u64::MAX, 1] {
         for (script, removed, kept, keeps_from) in TABLE {
             let session = begin(&store(rotation));
@@ -101,7 +101,7 @@ fn a11_f25_a_compaction_covers_what_the_table_says() {
     }
 }
 
-/// Checks that the record says what the caller was told.
+/// Checks that the record matches what the caller got.
 fn check_record(session: &Session, done: &Compacted) {
     assert_eq!(session.last_seq(), done.seq);
     let record = session.reader().record(done.seq).unwrap().unwrap();
@@ -151,7 +151,8 @@ fn a_blank_summary_is_refused_and_nothing_is_written() {
     assert_eq!(session.reader().steps().unwrap().to_undo.len(), 0);
 }
 
-/// A summary that no line can hold is refused whole, and the session continues.
+/// F9: a summary that does not fit into a line is refused as a whole, and the session
+/// continues.
 #[test]
 fn f9_a_summary_that_is_too_long_is_refused_and_never_cut() {
     let session = begin(&store(u64::MAX));
@@ -172,17 +173,17 @@ fn a_compaction_that_expects_another_end_is_refused_with_the_head() {
         let error = session.compact(&compaction).unwrap_err();
         assert_eq!((error.kind(), error.head()), (ErrorKind::Conflict, Some(3)));
     }
-    // A note in between is not said.
+    // A note in between does not count as a message.
     play(&session, "n");
     let compaction = Compaction::new("sum").expect(3);
     assert_eq!(session.compact(&compaction).unwrap().seq, 5);
-    // A second try learns that the first one is there.
+    // A second attempt learns that the first one succeeded.
     let error = session.compact(&compaction).unwrap_err();
     assert_eq!((error.kind(), error.head()), (ErrorKind::Conflict, Some(5)));
     assert_eq!(session.last_seq(), 5);
 }
 
-/// F6: what was said before still counts, and the summary's own call as well.
+/// F6: earlier messages still count, and the summary's own call as well.
 #[test]
 fn f6_statistics_count_all_that_was_before_and_the_compaction_itself() {
     let session = begin(&store(u64::MAX));
@@ -203,7 +204,7 @@ fn f6_statistics_count_all_that_was_before_and_the_compaction_itself() {
     assert_eq!(after.usage, Usage::new(1_700, 80).cache_read(5));
     assert_eq!(after.models, ["small-1"]);
     assert_eq!(after.compactions, 1);
-    // History has every word of it, too.
+    // The history has all of them, too.
     let prompts = session.reader().prompts().unwrap();
     assert_eq!(
         prompts
@@ -213,8 +214,8 @@ fn f6_statistics_count_all_that_was_before_and_the_compaction_itself() {
     );
 }
 
-/// A piece of a conversation: what the assistant says in one response, one
-/// message for each of its calls or one for all, and which results come.
+/// A part of a conversation: the assistant's response, with one message for each call or
+/// one for all, and which results follow.
 #[derive(Debug, Clone)]
 struct Turn {
     calls: usize,
@@ -242,7 +243,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     prop::collection::vec(turn, 0..6)
 }
 
-/// Says a turn, and returns the calls that have no result.
+/// Appends a turn and returns the calls without a result.
 fn say(session: &Session, number: usize, turn: &Turn) -> Vec<String> {
     let id = |n: usize| format!("t{number}-{n}");
     if turn.prompt {
@@ -274,8 +275,8 @@ fn mends(session: &Session, rule: MendRule) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// F25: wherever a conversation is compacted, also while tools run, no result
-    /// is left without its call, and what is counted adds up.
+    /// F25: wherever a conversation is compacted, even while tools run, no result is left
+    /// without its call, and the counts add up.
     #[test]
     fn f25_no_result_loses_its_call_whatever_is_kept(
         turns in turns(),
@@ -296,7 +297,7 @@ proptest! {
         let total = session.reader().stats().unwrap().messages.total;
         prop_assert_eq!(removed + done.kept, total);
         prop_assert_eq!(mends(&session, MendRule::OrphanResult), 0);
-        // The last turn's calls may have been running: here come their results.
+        // The last turn's calls may still be running: here are their results.
         for id in &open {
             play(&session, &format!("r{id}"));
         }

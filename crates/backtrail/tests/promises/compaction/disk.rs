@@ -1,5 +1,5 @@
-//! Whatever happens to the disk while a session is compacted, the context is
-//! that before or that after it, and nothing between (F5, F6, F22).
+//! Whatever happens to the disk during a compaction, the context is as before or as after
+//! it, and nothing between (F5, F6, F22).
 
 use backtrail::{Compaction, Durability, ErrorKind, Session, SessionId, Shape, Store};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage};
@@ -8,7 +8,7 @@ use super::{begin, contexts, play, store_on};
 use crate::faults::{ERRORS, STOPS, ends};
 use crate::kit::{EVERY_DURABILITY, End, Flaws, Kept};
 
-/// A session on a disk that can go wrong, before it is compacted.
+/// A session on a disk that can fail, before it is compacted.
 struct Case {
     memory: MemoryStorage,
     disk: FaultyStorage,
@@ -40,7 +40,7 @@ fn compaction() -> Compaction {
     Compaction::new("all that was said and done").keep(1)
 }
 
-/// Returns a session that is durable, and its context before and after.
+/// Returns a durable session, and its context before and after.
 fn rehearsed(rotation: u64) -> (MemoryStorage, SessionId, [[String; 4]; 2]) {
     let memory = MemoryStorage::new();
     let store = store_on(memory.clone(), rotation);
@@ -56,21 +56,21 @@ fn rehearsed(rotation: u64) -> (MemoryStorage, SessionId, [[String; 4]; 2]) {
     (memory, id, [before, contexts(&session)])
 }
 
-/// What came of a compaction.
+/// The result of a compaction.
 struct Outcome<'a> {
     case: &'a Case,
-    /// The operation that the fault waited for.
+    /// The operation of the fault.
     n: u64,
     id: &'a SessionId,
-    /// Still open, unless that was what failed.
+    /// Still open, unless opening failed.
     session: Option<Session>,
     /// Whether the compaction was acknowledged.
     done: bool,
     known: &'a [[String; 4]; 2],
 }
 
-/// Compacts with a fault at each operation in turn, from opening the session on,
-/// and lets `check` look at what comes of it.
+/// Compacts with a fault at each operation in turn, from opening the session on, and
+/// checks the result.
 fn at_every_operation(
     rotation: u64,
     fault: Fault,
@@ -125,7 +125,7 @@ fn f5_f6_a_stop_anywhere_leaves_the_context_from_before_or_after() {
     }
 }
 
-/// F22: and a second try says it once.
+/// F22: and a second attempt records it once.
 #[test]
 fn f22_after_an_error_a_second_try_compacts_once() {
     for rotation in [u64::MAX, 1] {

@@ -1,14 +1,14 @@
-//! A trail is cut off at every byte (F1).
+//! A trail is truncated at every byte (F1).
 
 use backtrail::SessionId;
 
 use super::lab::{Lab, Shown, Story, assert_goes_on, assert_shows, lines, trail_path};
 
-/// What a trail that is cut at one byte should become.
+/// The expected result for a trail that is cut at one byte.
 struct Cut {
-    /// How many bytes of it are whole lines, or lines that lack but a newline.
+    /// The bytes of whole lines, including a last one that only lacks its newline.
     whole: usize,
-    /// How many lines those are.
+    /// The number of those lines.
     lines: usize,
 }
 
@@ -55,7 +55,7 @@ fn check_every_cut(story: &Story, trail: u32) {
     }
 }
 
-/// Opens the session to speak, and checks what became of the cut line.
+/// Opens the session for writing and checks the cut line.
 fn check_reopened(
     lab: &Lab,
     id: &SessionId,
@@ -79,7 +79,7 @@ fn check_reopened(
     assert_eq!(report.set_aside.len(), set_aside.len(), "{what}");
     let now = lab.bytes(id, trail);
     assert!(now.starts_with(&bytes[..cut.whole]), "{what}");
-    // A trail that lost its opener gets another; then comes the new record.
+    // A trail without its opener gets a new one; then comes the new record.
     assert_eq!(lines(&now).len(), cut.lines.max(1) + 1, "{what}");
     assert!(now.ends_with(b"}\n"), "{what}");
     let seq = expected.last().map_or(0, |(seq, _)| *seq) + 1;
@@ -97,8 +97,8 @@ fn a_second_trail_cut_at_any_byte_keeps_every_whole_record_and_continues_cleanly
     check_every_cut(&Story::in_two_trails(), 1);
 }
 
-/// The trail that was cut is not the head: nothing of the trails after it is
-/// lost, whoever speaks leaves it as it is, and `verify` sees that it is short.
+/// The cut trail is not the head: nothing of the later trails is lost, writers leave it
+/// unchanged, and `verify` reports that it is short.
 #[test]
 fn an_older_trail_cut_at_any_byte_costs_nothing_of_the_trails_after_it() {
     let story = Story::in_two_trails();
@@ -117,8 +117,8 @@ fn an_older_trail_cut_at_any_byte_costs_nothing_of_the_trails_after_it() {
     }
 }
 
-/// A process that died left half a line, and the next left another half: each
-/// gets a side file of its own.
+/// A dead process left half a line, and the next left another half: each gets its own
+/// side file.
 #[test]
 fn every_torn_line_gets_a_side_file_of_its_own() {
     let story = Story::in_one_trail();
@@ -141,7 +141,7 @@ fn every_torn_line_gets_a_side_file_of_its_own() {
     }
 }
 
-/// A note mends the end as well, under the short lock alone.
+/// A note repairs the end as well, under the short lock alone.
 #[test]
 fn a_note_after_a_torn_line_is_clean_as_well() {
     let story = Story::in_one_trail();

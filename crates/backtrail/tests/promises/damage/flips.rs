@@ -4,17 +4,17 @@ use backtrail::{Damage, Reason};
 
 use super::lab::{Lab, Story, assert_goes_on, assert_shows, lines, starts, trail_path};
 
-/// How much is asked of each damaged trail.
+/// How much is checked for each damaged trail.
 #[derive(Clone, Copy, PartialEq)]
 enum Ask {
     /// What is shown, from both ends and by number.
     Reading,
-    /// That, what `verify` says, and whether the session continues.
+    /// The same, the result of `verify`, and whether the session continues.
     All,
 }
 
-/// Changes every byte of a trail and checks that at most the record it belongs
-/// to is lost; a newline belongs to none.
+/// Changes every byte of a trail and checks that at most the record it belongs to is
+/// lost; a newline belongs to none.
 fn check_every_byte(story: &Story, trail: u32, ask: Ask, change: impl Fn(u8) -> u8) {
     let bytes = story.bytes(trail);
     let all = lines(&bytes);
@@ -37,7 +37,7 @@ fn check_every_byte(story: &Story, trail: u32, ask: Ask, change: impl Fn(u8) -> 
         );
         let lab = story.with(trail, &changed);
         let damage = assert_shows(&lab, &story.id, &expected, &what);
-        // What lies behind the last record of an older trail is nobody's.
+        // Bytes after the last record of an older trail belong to no record.
         let is_beyond = at + 1 == bytes.len() && !all[line].ends_with(last);
         assert!(
             is_beyond || !damage.is_empty(),
@@ -54,7 +54,7 @@ fn check_every_byte(story: &Story, trail: u32, ask: Ask, change: impl Fn(u8) -> 
     }
 }
 
-/// Checks that `verify` names the file, the line and the byte, and no other.
+/// Checks that `verify` names exactly the file, the line and the byte.
 fn check_verify(
     lab: &Lab,
     story: &Story,
@@ -67,9 +67,9 @@ fn check_verify(
     let elsewhere = |damage: &&Damage| {
         let inside = damage.file == trail_path(&story.id, trail)
             && place.contains(&(damage.byte as usize))
-            // A line that was split in two has two numbers.
+            // A split line has two numbers.
             && (line as u64 + 1..=line as u64 + 2).contains(&damage.line.unwrap());
-        // The next trail says that it continues a record that is lost.
+        // The next trail continues a record that is lost.
         !inside && !matches!(damage.reason, Reason::BrokenLink(_))
     };
     let wrong: Vec<&Damage> = report.damage.first().iter().filter(elsewhere).collect();

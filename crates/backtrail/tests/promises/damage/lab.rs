@@ -1,4 +1,4 @@
-//! Sessions on a disk in memory, to be damaged, and eyes to look at them with.
+//! Sessions on a disk in memory, to be damaged and inspected.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ impl Lab {
         Self::on(MemoryStorage::new(), NEVER)
     }
 
-    /// Opens the store of a disk, as a process of its own does.
+    /// Opens the store of a disk, as a new process does.
     pub(crate) fn on(disk: MemoryStorage, rotation: u64) -> Self {
         let store = StoreOptions::new()
             .storage(disk.clone())
@@ -37,7 +37,7 @@ impl Lab {
         Self { disk, store }
     }
 
-    /// Copies the disk, to be damaged without harm to this one.
+    /// Copies the disk, to be damaged without affecting this one.
     pub(crate) fn copy(&self) -> Self {
         Self::on(self.disk.kill(), NEVER)
     }
@@ -54,7 +54,7 @@ impl Lab {
         self.disk.write(&trail_path(id, trail), bytes).unwrap();
     }
 
-    /// Puts a session in place that no engine wrote.
+    /// Writes a session that no engine wrote.
     pub(crate) fn plant(&self, id: &SessionId, trails: &[&[u8]]) {
         let dir = Path::new("/store/sessions").join(id.as_str());
         self.disk.create_dir(&dir).unwrap();
@@ -70,7 +70,7 @@ pub(crate) fn trail_path(id: &SessionId, trail: u32) -> PathBuf {
         .join(format!("{trail:04}.jsonl"))
 }
 
-/// A session that is whole, and what it shows.
+/// An intact session, and what it shows.
 pub(crate) struct Story {
     pub(crate) lab: Lab,
     pub(crate) id: SessionId,
@@ -78,7 +78,7 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// All in one trail.
+    /// Everything in one trail.
     pub(crate) fn in_one_trail() -> Self {
         let lab = Lab::new();
         let session = begin(&lab);
@@ -122,7 +122,7 @@ impl Story {
         lab
     }
 
-    /// Returns what is shown where these lines are lost.
+    /// Returns what is shown if these lines are lost.
     pub(crate) fn without<'a>(&self, lost: impl IntoIterator<Item = &'a [u8]>) -> Vec<Shown> {
         let lost: Vec<&[u8]> = lost.into_iter().map(trim_newline).collect();
         let mut shown = self.shown.clone();
@@ -157,7 +157,7 @@ fn tell_second_half(session: &Session) {
     session.append(Message::user_text("thanks")).unwrap();
 }
 
-/// Splits a trail into its lines, newlines included.
+/// Splits a trail into its lines, including newlines.
 pub(crate) fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n').collect()
 }
@@ -181,7 +181,7 @@ pub(crate) fn forwards(reader: &SessionReader) -> (Vec<Shown>, Vec<Damage>) {
     collect(reader.records().unwrap())
 }
 
-/// Reads backwards, and returns it in the order of [`forwards`].
+/// Reads backwards and returns the result in the order of [`forwards`].
 pub(crate) fn backwards(reader: &SessionReader) -> (Vec<Shown>, Vec<Damage>) {
     let (mut shown, damage) = collect(reader.records_back().unwrap());
     shown.reverse();
@@ -196,8 +196,8 @@ fn collect(mut records: backtrail::Records) -> (Vec<Shown>, Vec<Damage>) {
     (shown, records.damage().first().to_vec())
 }
 
-/// Asserts that a session shows just this, whichever way it is read, and
-/// returns the damage that was seen on the way forwards.
+/// Asserts that a session shows exactly this, whichever way it is read, and returns the
+/// damage seen forwards.
 pub(crate) fn assert_shows(
     lab: &Lab,
     id: &SessionId,
@@ -209,8 +209,8 @@ pub(crate) fn assert_shows(
     assert_same(&shown, expected, &format!("{what}, forwards"));
     let (shown, seen_back) = backwards(&reader);
     assert_same(&shown, expected, &format!("{what}, backwards"));
-    // That a record is gone between two trails shows forwards only; and backwards
-    // alone, that the last record of a part stands twice.
+    // A record missing between two trails only shows forwards; a duplicate of the last
+    // record of a part only shows backwards.
     let is_link = |damage: &Damage| matches!(damage.reason, Reason::BrokenLink(_));
     let is_plain = !damage.iter().all(is_link);
     assert!(
@@ -237,8 +237,8 @@ fn assert_same(shown: &[Shown], expected: &[Shown], what: &str) {
     assert!(shown == expected, "{what}: a record has other bytes");
 }
 
-/// Asserts that the session continues: a new record comes behind all that is
-/// shown, and nothing else changes. Returns the handle's word on what it cut.
+/// Asserts that the session continues: a new record comes after everything that is shown,
+/// and nothing else changes. Returns the handle's report of what it cut.
 pub(crate) fn assert_goes_on(
     lab: &Lab,
     id: &SessionId,
@@ -262,11 +262,11 @@ pub(crate) fn assert_goes_on(
     set_aside
 }
 
-/// Lines with right sums that no engine wrote.
+/// Lines with correct sums that no engine wrote.
 pub(crate) mod forge {
     use backtrail::SessionId;
 
-    /// What `prev` says where there is nothing before.
+    /// The value of `prev` if there is nothing before.
     pub(crate) const NOTHING: &str = "0000000000000000";
 
     /// Ends a line: `front` is a JSON object without its closing brace.
@@ -284,7 +284,7 @@ pub(crate) mod forge {
         String::from_utf8(line[line.len() - 18..line.len() - 2].to_vec()).unwrap()
     }
 
-    /// Gives a line another front, and the sum that belongs to it.
+    /// Changes the front of a line, and its sum accordingly.
     pub(crate) fn change(line: &[u8], from: &str, to: &str) -> Vec<u8> {
         let text = std::str::from_utf8(super::trim_newline(line)).unwrap();
         let (front, rest) = text.rsplit_once(",\"prev\":\"").unwrap();
@@ -299,7 +299,7 @@ pub(crate) mod forge {
         line(front.as_bytes(), prev)
     }
 
-    /// A record of a trail that another continues from.
+    /// A record of a trail that another trail continues.
     pub(crate) struct From<'a> {
         pub(crate) id: &'a SessionId,
         pub(crate) trail: u32,
@@ -308,7 +308,7 @@ pub(crate) mod forge {
     }
 
     impl<'a> From<'a> {
-        /// Points to record `seq` of a trail that holds it.
+        /// Points to record `seq` of a trail that contains it.
         pub(crate) fn new(id: &'a SessionId, trail: u32, seq: u64, bytes: &[u8]) -> Self {
             let key = format!("\"seq\":{seq},");
             let line = super::lines(bytes)
@@ -324,7 +324,7 @@ pub(crate) mod forge {
         }
     }
 
-    /// Makes a trail whose messages say `id/trail/seq`.
+    /// Creates a trail with messages `id/trail/seq`.
     pub(crate) fn trail(
         id: &SessionId,
         trail: u32,

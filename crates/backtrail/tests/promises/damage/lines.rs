@@ -1,4 +1,4 @@
-//! Lines are lost, doubled, moved, overwritten and glued together.
+//! Lines are lost, duplicated, moved, overwritten and joined.
 
 use backtrail::{Damage, Message, Reason, Storage, StoreOptions};
 use backtrail_testkit::{Count, FaultyStorage};
@@ -8,9 +8,8 @@ use super::lab::{
     trail_path, trim_newline,
 };
 
-/// Checks a trail that was put together again: that just these lines are lost,
-/// that the loss is reported, and that the session continues. Returns what `verify`
-/// found.
+/// Checks a reassembled trail: that exactly these lines are lost, that the loss is
+/// reported, and that the session continues. Returns what `verify` found.
 fn check(story: &Story, bytes: &[u8], lost: &[&[u8]], what: &str) -> Vec<Damage> {
     let expected = story.without(lost.iter().copied());
     let lab = story.with(0, bytes);
@@ -134,7 +133,7 @@ fn a_line_of_garbage_costs_only_the_record_it_replaced() {
     }
 }
 
-/// The last record was acknowledged, so others may know it by its number.
+/// The last record was acknowledged, so its number may be known to others.
 #[test]
 fn the_number_of_a_damaged_last_record_is_not_given_to_another() {
     let story = Story::in_one_trail();
@@ -218,7 +217,7 @@ fn nul_blocks_inside_a_line_cost_only_that_record() {
     }
 }
 
-/// F19: bytes that never reached the disk read as NULs, newlines among them.
+/// F19: bytes that never reached the disk read as NULs, including newlines.
 #[test]
 fn lines_overwritten_with_nuls_hide_nothing_after_them() {
     let story = Story::in_one_trail();
@@ -268,7 +267,8 @@ fn replace_newlines(bytes: &[u8], with: &[u8]) -> Vec<u8> {
     ended.collect::<Vec<_>>().concat()
 }
 
-/// F1: what the engines before this one left behind, and F19's glue.
+/// F1: records appended to a torn line, as earlier engines left them, and F19's joined
+/// records.
 #[test]
 fn a_record_glued_onto_a_torn_one_is_shown() {
     let story = Story::in_one_trail();
@@ -276,7 +276,7 @@ fn a_record_glued_onto_a_torn_one_is_shown() {
     let all = lines(&bytes);
     let starts = starts(&bytes);
     for n in 1..all.len() {
-        // The line before is torn at every byte, and this one follows at once.
+        // The line before is torn at every byte, and this one follows directly.
         for torn in 1..all[n - 1].len() - 1 {
             let what = format!("line {} glued onto {torn} bytes", n + 1);
             let changed = [&bytes[..starts[n - 1] + torn], &bytes[starts[n]..]].concat();
@@ -298,8 +298,8 @@ fn records_that_lost_the_newlines_between_them_are_all_shown() {
     }
 }
 
-/// A tool may well be called with a record as its input. Where the line around
-/// it is damaged, that is not a record of this trail.
+/// A tool may be called with a record as its input. If the line around it is damaged, it
+/// is not a record of this trail.
 #[test]
 fn a_record_quoted_inside_a_damaged_one_does_not_count_and_hides_nothing() {
     let story = Story::in_one_trail();
@@ -322,8 +322,8 @@ fn a_record_quoted_inside_a_damaged_one_does_not_count_and_hides_nothing() {
     assert_goes_on(&lab, &story.id, &expected, "a quoted record");
 }
 
-/// After a crash a file system may show blocks of another file, or old ones of
-/// this: records that are whole but out of place.
+/// After a crash a file system may show blocks of another file, or old ones of this:
+/// intact records out of place.
 #[test]
 fn records_of_another_session_in_the_middle_hide_nothing_after_them() {
     let story = Story::in_one_trail();
@@ -369,8 +369,8 @@ fn a_record_out_of_place_at_the_end_hides_neither_what_was_said_nor_what_will_be
     }
 }
 
-/// Checks that every record of the story is shown once, whatever else is. Where
-/// a line stands twice, each direction shows the one that it meets first.
+/// Checks that every record of the story is shown once, whatever else is. If a line
+/// occurs twice, each direction shows the one that it reaches first.
 fn check_out_of_place(lab: &Lab, story: &Story, what: &str) {
     let reader = lab.reader(&story.id);
     for (mut shown, _) in [forwards(&reader), backwards(&reader)] {
@@ -399,7 +399,7 @@ fn a_megabyte_of_garbage_is_skipped_in_a_sweep_or_two() {
     let reader = store.read_session(&story.id).unwrap();
     let (shown, _) = forwards(&reader);
     assert_eq!(shown, story.shown);
-    // "read 0000.jsonl 0+262144": from where, and how much at most.
+    // "read 0000.jsonl 0+262144": the offset, and the most bytes.
     let log = counting.log();
     let asked = log
         .iter()
@@ -408,7 +408,7 @@ fn a_megabyte_of_garbage_is_skipped_in_a_sweep_or_two() {
     assert!(asked < 8 * changed.len(), "{asked} bytes were asked for");
 }
 
-/// What damage there was is reported with its count, even where it is beyond count.
+/// All damage is counted, however much there is.
 #[test]
 fn damage_is_counted_to_the_last_line() {
     let story = Story::in_one_trail();
@@ -421,8 +421,7 @@ fn damage_is_counted_to_the_last_line() {
     assert_eq!(report.records, story.shown.len() as u64 + 1);
 }
 
-/// The newest note says what a session is called; where it is lost, the one
-/// before it does.
+/// The newest note has the title of a session; if it is lost, the one before it counts.
 #[test]
 fn a_damaged_note_gives_way_to_what_was_known_before_it() {
     let story = Story::in_one_trail();
@@ -444,7 +443,7 @@ fn a_damaged_note_gives_way_to_what_was_known_before_it() {
     assert_goes_on(&lab, &story.id, &story.without([all[note]]), "no note");
 }
 
-/// Files that are none of a session's own are left alone.
+/// Files that do not belong to a session are ignored.
 #[test]
 fn strange_files_in_a_sessions_directory_are_not_trails() {
     let story = Story::in_one_trail();

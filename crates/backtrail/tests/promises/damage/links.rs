@@ -1,5 +1,5 @@
-//! Openers say how trails hang together. Where they are wrong, in circles or
-//! lost, everything readable is shown anyway, and nobody hangs.
+//! Openers say how trails are connected. If they are wrong, circular or lost, everything
+//! readable is still shown, and no reader hangs.
 
 use backtrail::{Damage, Reason, SessionId, SessionReader, Storage};
 
@@ -12,7 +12,7 @@ fn id(name: &str) -> SessionId {
     name.parse().unwrap()
 }
 
-/// Returns what the messages say: `session/trail/seq`.
+/// Returns the messages: `session/trail/seq`.
 fn said(reader: &SessionReader) -> Vec<String> {
     let mut records = reader.records().unwrap();
     let mut said = Vec::new();
@@ -22,8 +22,8 @@ fn said(reader: &SessionReader) -> Vec<String> {
     said
 }
 
-/// Asserts what is said, from both ends and by number, and that the session
-/// continues; returns the damage that `verify` finds and that readers tell of.
+/// Asserts the messages, from both ends and by number, and that the session continues;
+/// returns the damage that `verify` finds and that readers report.
 fn check(lab: &Lab, id: &SessionId, expected: &[&str]) -> (Vec<Damage>, Vec<Damage>) {
     let reader = lab.reader(id);
     assert_eq!(said(&reader), expected);
@@ -63,7 +63,7 @@ fn a_trail_may_continue_another_before_that_ones_own_records() {
     let (lab, a) = (Lab::new(), id("twice"));
     let t0 = forge::trail(&a, 0, "start", None, 5);
     let t1 = forge::trail(&a, 1, "rewind", Some(From::new(&a, 0, 3, &t0)), 2);
-    // Record 1 lies in trail 0, which trail 1 inherits it from.
+    // Record 1 is in trail 0, from which trail 1 inherits it.
     let mut from = From::new(&a, 0, 1, &t0);
     from.trail = 1;
     let t2 = forge::trail(&a, 2, "rewind", Some(from), 2);
@@ -117,7 +117,7 @@ fn a_fork_reads_its_parents_records_up_to_where_it_left() {
         ],
     );
     assert_eq!(damage, []);
-    // What the parent says later is its own.
+    // Later records of the parent are its own.
     let before = said(&lab.reader(&child));
     let session = lab.store.open_session(&parent).unwrap();
     session
@@ -261,7 +261,7 @@ fn a_trail_whose_opener_is_lost_continues_the_one_before_up_to_its_first_record(
     assert_shows(&lab, &story.id, &story.without([all[1]]), "two lines lost");
 }
 
-/// Where the trail was a rewind, what it left behind stays behind.
+/// If the trail was a rewind, the records it left stay undone.
 #[test]
 fn a_lost_opener_of_a_rewound_trail_does_not_restore_what_was_undone() {
     let (lab, a) = (Lab::new(), id("rewound"));
@@ -278,7 +278,7 @@ fn a_lost_opener_of_a_rewound_trail_does_not_restore_what_was_undone() {
     assert_eq!(reasons(&seen), [&Reason::BadOpener]);
 }
 
-/// All that is left of the second trail is its name.
+/// Only the name of the second trail is left.
 #[test]
 fn a_trail_without_a_readable_line_hides_nothing_before_it() {
     for content in [&b""[..], b"garbage\nmore\n", b"\0\0\0\0", b"\n\n"] {

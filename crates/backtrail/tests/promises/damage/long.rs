@@ -13,7 +13,7 @@ use backtrail::{Message, Reason, SessionReader, Store};
 use super::lab::{backwards, forwards, lines};
 
 const LONG: u64 = 300_000_000;
-/// What a reader may take at most, whatever it reads.
+/// The most memory a reader may use, whatever it reads.
 const LIMIT: u64 = 256 << 20;
 
 fn said(reader: &SessionReader) -> Vec<u64> {
@@ -76,8 +76,8 @@ fn a_line_of_300_megabytes_is_skipped_and_counted_from_both_ends() {
     check_memory();
 }
 
-/// The most that this process ever took: the line in question, twice over when
-/// read backwards, and whatever the other tests take.
+/// The peak memory of this process: the line in question, twice when read backwards, and
+/// whatever the other tests use.
 #[cfg(target_os = "linux")]
 fn check_memory() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

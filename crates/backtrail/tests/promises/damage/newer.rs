@@ -1,4 +1,4 @@
-//! A trail of a newer version can be read, and is not changed.
+//! A trail of a newer version can be read, but is not changed.
 
 use backtrail::{ErrorKind, Message, Note};
 
@@ -18,12 +18,12 @@ fn assert_read_only(lab: &Lab, story: &Story, trail: u32, what: &str) {
     let note = Note::new().title("not taken");
     let error = lab.store.note(&story.id, &note).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NewerFormat, "{what}: {error:?}");
-    // Nobody holds the session after a refusal.
+    // The refusal releases the lock.
     assert_eq!(lab.reader(&story.id).writer().unwrap(), None, "{what}");
     assert_eq!(trails(lab), before, "{what}: bytes were changed");
 }
 
-/// Returns all files but the locks, with their bytes.
+/// Returns all files except the locks, with their bytes.
 fn trails(lab: &Lab) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let files = lab.disk.files().into_iter();
     files
@@ -41,7 +41,7 @@ fn a_trail_of_a_newer_version_is_read_and_not_changed() {
         let newer = [&[opener.as_slice()], &all[1..]].concat().concat();
         let lab = story.with(trail, &newer);
         assert_read_only(&lab, &story, trail, "version 3");
-        // Not even an unfinished line is mended.
+        // Not even an unfinished line is repaired.
         let lab = story.with(trail, &[&newer[..], b"{\"type\":\"mess"].concat());
         let before = lab.bytes(&story.id, trail);
         let error = lab.store.open_session(&story.id).unwrap_err();
@@ -50,7 +50,7 @@ fn a_trail_of_a_newer_version_is_read_and_not_changed() {
     }
 }
 
-/// A newer version may well say other things in its opener.
+/// A newer version may have other fields in its opener.
 #[test]
 fn a_newer_opener_of_another_shape_is_still_seen_to_be_newer() {
     let story = Story::in_one_trail();

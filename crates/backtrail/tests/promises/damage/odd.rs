@@ -1,5 +1,5 @@
-//! Lines that are whole but hold something nobody expected (F8): the rest is
-//! read anyway, and the bytes stay what they are.
+//! Intact lines with unexpected content (F8): the rest is still read, and the bytes stay
+//! unchanged.
 
 use backtrail::{Block, Draft, Message, RecordKind, Role, SessionId};
 
@@ -7,8 +7,8 @@ use super::lab::{
     Lab, assert_goes_on, assert_shows, forge, forwards, lines, trail_path, trim_newline,
 };
 
-/// Records one odd message between two ordinary ones, and returns it as it is
-/// read back after its bytes were found to be the same, whichever way one reads.
+/// Records one odd message between two ordinary ones and returns it as read back, after
+/// checking its bytes in every direction.
 fn record_between(odd: &str) -> Message {
     let lab = Lab::new();
     let session = lab.store.create_session(Default::default()).unwrap();
@@ -62,7 +62,7 @@ fn a_hundred_thousand_nested_brackets_do_not_kill_the_process() {
             panic!("{:?}", message.role)
         };
         assert_eq!(call.input.as_str(), input);
-        // A reader that wants a tree gets an error.
+        // Parsing it to a tree is an error.
         assert!(call.input.parse::<serde_json::Value>().is_err());
         assert_eq!(message.extra.get("more").unwrap().as_str(), input);
     }
@@ -116,7 +116,7 @@ fn unknown_roles_blocks_fields_and_a_null_usage_are_kept() {
     assert_eq!(message.extra.get("new").unwrap().as_str(), "[1.0]");
 }
 
-/// Forges a session of an opener, then these fronts of lines, then a message.
+/// Writes a session with an opener, these lines, and a message.
 fn forged(fronts: &[&[u8]]) -> (Lab, SessionId) {
     let lab = Lab::new();
     let id: SessionId = "forged".parse().unwrap();
@@ -159,8 +159,7 @@ fn record_types_and_fields_of_a_newer_version_are_shown_as_they_are() {
     assert_goes_on(&lab, &id, &shown, "new records");
 }
 
-/// The sum is right and the bytes are there, so it is shown; that nobody can
-/// parse it costs only itself.
+/// The sum is correct, so the record is shown; that it cannot be parsed affects no other.
 #[test]
 fn a_whole_record_that_cannot_be_parsed_hides_no_other() {
     let fronts: [&[u8]; 4] = [
@@ -222,8 +221,8 @@ fn whole_lines_without_a_type_or_a_usable_seq_cost_only_themselves() {
     }
 }
 
-/// The last number there is: the session can be read, and refuses when asked to
-/// continue instead of beginning again from 0.
+/// The last possible number: the session can be read, and refuses to continue instead of
+/// starting again from 0.
 #[test]
 fn a_session_whose_numbers_are_used_up_reports_it() {
     let front = format!(
@@ -242,8 +241,8 @@ fn a_session_whose_numbers_are_used_up_reports_it() {
     assert_eq!(error.kind(), backtrail::ErrorKind::Corrupt);
 }
 
-/// What a newer version adds to an opener must not cost its title, its
-/// workspace or its place in the line.
+/// Fields that a newer version adds to an opener must not hide its title, its workspace
+/// or its place in the line.
 #[test]
 fn an_opener_with_unknown_fields_of_any_shape_is_read() {
     let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
@@ -270,7 +269,7 @@ fn an_opener_with_unknown_fields_of_any_shape_is_read() {
     }
 }
 
-/// The same for a note: what it adds is left alone, what it says counts.
+/// The same for a note: unknown fields are ignored, known ones count.
 #[test]
 fn a_note_with_unknown_fields_of_any_shape_is_read() {
     for new in ["1e400", r#""\ud83d""#, "18446744073709551616"] {

@@ -1,5 +1,4 @@
-//! A repair brings together what is readable, in a new trail, and touches
-//! nothing that is there.
+//! A repair collects everything readable in a new trail, and changes nothing that exists.
 
 use std::path::PathBuf;
 
@@ -8,7 +7,7 @@ use backtrail::{Message, Reason, SessionId, Storage};
 use super::lab::forge::{self, From};
 use super::lab::{Lab, Shown, Story, assert_shows, forwards, lines, starts, trail_path};
 
-/// One way to damage a trail, and the lines that it costs.
+/// A way to damage a trail, and the lines that are lost.
 struct Case {
     what: &'static str,
     bytes: Vec<u8>,
@@ -64,7 +63,7 @@ fn cases(bytes: &[u8]) -> Vec<Case> {
     ]
 }
 
-/// Splits off what binds a record to the one before it.
+/// Splits off the part that links a record to the one before it.
 fn body(bytes: &[u8]) -> &[u8] {
     let at = bytes
         .windows(9)
@@ -88,7 +87,7 @@ fn trails(lab: &Lab) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Repairs a damaged session and checks all that a repair promises.
+/// Repairs a damaged session and checks all promises of a repair.
 fn check_repair(lab: &Lab, id: &SessionId, expected: &[Shown], missing: &[u64], what: &str) {
     let (readable, _) = forwards(&lab.reader(id));
     assert_eq!(
@@ -147,7 +146,8 @@ fn check_cases(story: &Story, trail: u32) {
     for case in cases(&bytes) {
         let what = format!("{} in trail {trail}", case.what);
         let expected = story.without(case.lost.iter().map(|n| all[*n]));
-        // What was lost at the very end cannot be told from what never was.
+        // Records lost at the very end cannot be distinguished from ones that never
+        // existed.
         let last = expected.last().map_or(0, |(seq, _)| *seq);
         let is_missing = |seq: &u64| !expected.iter().any(|(n, _)| n == seq);
         let missing: Vec<u64> = (1..=end)
@@ -176,7 +176,7 @@ fn a_repair_of_a_second_trail_keeps_every_readable_record_and_every_old_byte() {
     check_cases(&Story::in_two_trails(), 1);
 }
 
-/// Nothing is left to go by, so the trail gets an opener behind the garbage.
+/// Nothing is readable, so the trail gets an opener after the garbage.
 #[test]
 fn a_repair_of_a_trail_without_a_readable_line_keeps_the_garbage_and_the_other_trails() {
     for (story, trail) in [(Story::in_one_trail(), 0), (Story::in_two_trails(), 1)] {
@@ -195,7 +195,7 @@ fn a_repair_of_a_trail_without_a_readable_line_keeps_the_garbage_and_the_other_t
     }
 }
 
-/// An older trail ends too early: cleanly, as a lost append does, or torn.
+/// An older trail ends too early: cleanly, as with a lost append, or torn.
 #[test]
 fn a_repair_goes_around_an_older_trail_that_was_cut_off() {
     let story = Story::in_two_trails();
@@ -267,7 +267,7 @@ fn a_second_repair_after_new_damage_works_like_the_first() {
     check_repair(&lab, &story.id, &expected, &[seq, gone], "second");
 }
 
-/// The parent's files are its own: the fork gets what is readable of them.
+/// The parent's files are not changed: the fork gets the readable part of them.
 #[test]
 fn a_repair_of_a_fork_takes_along_what_is_readable_of_its_parent() {
     let lab = Lab::new();
@@ -345,8 +345,8 @@ fn a_repair_does_not_wait_for_a_writer() {
     assert_eq!((&first.reason, first.line), (&Reason::NotARecord, Some(2)));
 }
 
-/// Title, tags and model are those that the session had, not those of the place
-/// that the new trail continues.
+/// Title, tags and model are those that the session had, not those at the place that the
+/// new trail continues.
 #[test]
 fn a_repaired_session_keeps_its_title() {
     let story = Story::in_one_trail();

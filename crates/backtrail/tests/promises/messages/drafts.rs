@@ -1,5 +1,4 @@
-//! JSON that others hand in: what is taken, with the bytes it has, and what is
-//! refused, for which reason (A14).
+//! JSON from callers: accepted with its bytes, or refused with a reason (A14).
 
 use backtrail::{Draft, ErrorKind, Message, Reason, Record, Role};
 
@@ -53,7 +52,7 @@ fn the_short_form_is_a_message_of_one_text() {
     assert!(contains(&record, known), "{record:?}");
 }
 
-/// F9: what goes to disk are the bytes that came in.
+/// F9: the bytes on disk are the bytes that were passed in.
 #[test]
 fn a_native_records_content_goes_to_disk_with_its_bytes() {
     for message in [
@@ -224,7 +223,7 @@ fn names_and_costs_are_checked_before_anything_is_written() {
     assert_eq!(record.as_ref().id().as_deref(), Some("i \"quoted\" 🦀"));
 }
 
-/// One bad message of a batch costs only itself.
+/// One bad message of a batch affects no other.
 #[test]
 fn a_batch_takes_what_can_be_taken() {
     let lab = Lab::new();

@@ -1,5 +1,5 @@
-//! Nothing is cut (F9): what is large comes back the same, and what is too
-//! large is refused whole.
+//! Nothing is truncated (F9): large content comes back unchanged, and content that is too
+//! large is refused as a whole.
 
 use backtrail::{Block, Draft, ErrorKind, Json, Message, Reason, ToolUse};
 
@@ -52,8 +52,8 @@ fn five_megabytes_of_tool_input_keep_their_bytes() {
 
 const LIMIT: usize = 16 << 20;
 
-/// A line of ours is never longer, but what is said may be: large parts stand in
-/// the payload file, and smaller ones too where there are very many.
+/// A line is never longer, but a message may be: large parts are in the payload file, and
+/// smaller ones too if there are very many.
 #[test]
 fn f9_a_message_over_16_mib_is_taken_and_comes_back_whole() {
     let lab = Lab::new();

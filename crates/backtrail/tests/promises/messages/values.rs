@@ -85,7 +85,7 @@ fn a_total_sums_all_four_counters_without_overflow() {
     assert_eq!(sum.cache_creation_1h_input_tokens, None);
 }
 
-/// A4: data can be handed to whatever speaks serde.
+/// A4: data types work with any serde format.
 #[test]
 fn public_data_types_implement_serde() {
     fn is_serde<T: serde::Serialize + serde::de::DeserializeOwned>() {}
@@ -137,7 +137,7 @@ fn each_kind_of_message_has_its_constructor() {
     assert_eq!(result.tool_name.as_ref().map(Text::as_str), Some("bash"));
 }
 
-/// F9: tool input keeps its bytes, signatures and provider caches rely on it.
+/// F9: tool input keeps its bytes; signatures and provider caches rely on it.
 #[test]
 fn tool_input_keeps_its_bytes() {
     for input in [
@@ -165,7 +165,7 @@ fn tool_input_keeps_its_bytes() {
     }
 }
 
-/// Only what would break a line is replaced: breaks between tokens.
+/// Only line breaks between tokens are replaced.
 #[test]
 fn line_breaks_between_tokens_become_spaces_and_those_in_strings_stay() {
     let json = Json::new("{\n  \"a\": \"b\\n\",\r\n\t\"c\": []\n}").unwrap();
@@ -219,7 +219,7 @@ fn a_lone_surrogate_keeps_its_bytes_and_shows_as_a_replacement_character() {
     assert_eq!(pair, "🦀");
 }
 
-/// F8: what cannot be understood is kept, and reading it again gives the same.
+/// F8: unknown content is kept, and reading it again gives the same.
 #[test]
 fn what_was_read_and_written_is_read_again_as_the_same() {
     for block in [
@@ -255,7 +255,7 @@ fn what_was_read_and_written_is_read_again_as_the_same() {
     }
 }
 
-/// Whoever reads our JSON with another parser must find each name once.
+/// Other parsers must find each name once.
 #[test]
 fn no_name_is_written_twice() {
     let line = concat!(
@@ -304,7 +304,7 @@ fn any_json() -> impl Strategy<Value = Json> {
     tree.prop_map(|text| Json::new(text).unwrap())
 }
 
-/// Fields whose names are nobody's.
+/// Fields with unknown names.
 fn any_fields() -> impl Strategy<Value = Fields> {
     prop::collection::vec(("[a-z \"\n]{0,6}", any_json()), 0..3).prop_map(|fields| {
         let mut all = Fields::default();

@@ -1,15 +1,15 @@
-//! What a compaction must keep, by definition rather than by a way to find it.
+//! What a compaction must keep, by definition rather than by an algorithm.
 //!
-//! The context begins at some message. Of all beginnings that leave at least as
-//! many messages as were asked for, part no result from its call, and leave every
-//! call that still waits, the last one is right. All of them are tried.
+//! The context begins at some message. Of all beginnings that leave at least as many
+//! messages as requested, separate no result from its call, and leave every call that
+//! still waits, the last one is right. All of them are tried.
 
 use std::collections::HashMap;
 
 use super::state::{Cover, Line, Talk, What};
 
-/// Returns what a compaction with the number `seq` says at the end of a line, and
-/// how many messages stay.
+/// Returns the expected compaction with the number `seq` at the end of a line, and how
+/// many messages stay.
 pub(crate) fn cover(line: &Line, keep: u64, seq: u64) -> (Cover, u64) {
     let newest = line.iter().rev().find_map(|entry| match entry.what {
         What::Compaction(cover) => Some(cover),
@@ -22,7 +22,7 @@ pub(crate) fn cover(line: &Line, keep: u64, seq: u64) -> (Cover, u64) {
             What::Message(talk) => Some((entry.seq, talk)),
             _ => None,
         })
-        // The instructions are not part of what is compacted.
+        // The instructions are not compacted.
         .skip_while(|(_, talk)| talk.role == "system")
         .filter(|(seq, _)| *seq >= start)
         .collect();
@@ -50,8 +50,8 @@ fn is_allowed(talks: &[&Talk], begin: usize, keep: u64) -> bool {
     enough && whole && waits.is_none_or(|call| *call >= begin)
 }
 
-/// Matches calls and results like brackets: a result answers the newest call of
-/// its id that has none. Returns the pairs, and the calls that have none.
+/// Matches calls and results like brackets: a result answers the newest unanswered call
+/// of its id. Returns the pairs, and the unanswered calls.
 fn matched(talks: &[&Talk]) -> (Vec<(usize, usize)>, Vec<usize>) {
     let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut pairs = Vec::new();
@@ -68,8 +68,8 @@ fn matched(talks: &[&Talk]) -> (Vec<(usize, usize)>, Vec<usize>) {
     (pairs, open.into_values().flatten().collect())
 }
 
-/// Returns where the last stretch begins: what the assistant said last, and only
-/// results behind it.
+/// Returns where the last stretch begins: the assistant's last message, followed only by
+/// results.
 fn last_stretch(talks: &[&Talk]) -> usize {
     let is_result = |talk: &&&Talk| talk.only_answers();
     let results = talks.iter().rev().take_while(is_result).count();

@@ -1,4 +1,4 @@
-//! Chance that repeats: what is done next, and what goes wrong meanwhile.
+//! Repeatable randomness: what is done next, and which faults occur.
 
 use backtrail::Randomness;
 use backtrail_testkit::{Count, Fault, Loss, SeededRandomness, When};
@@ -28,14 +28,14 @@ impl Dice {
         of[self.below(N as u64) as usize].clone()
     }
 
-    /// Is true once in `n` times.
+    /// Returns true once in `n` times on average.
     pub(crate) fn once_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
 
-/// One thing to do. Its details follow from the seed and from how things stand,
-/// so that a list of them can be played again with some skipped.
+/// One operation. Its details follow from the seed and the current state, so that a list
+/// of them can be repeated with some skipped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Op {
     pub(crate) plan: Plan,
@@ -58,7 +58,7 @@ pub(crate) enum Plan {
     Stop,
 }
 
-/// How often each thing is done.
+/// How often each operation occurs.
 const WEIGHTS: [(Plan, u64); 12] = [
     (Plan::Say, 60),
     (Plan::Batch, 14),
@@ -95,7 +95,7 @@ pub(crate) fn ops(seed: u64, count: usize) -> Vec<Op> {
 }
 
 impl Plan {
-    /// Chooses the details of what is done in a session, where it is such a thing.
+    /// Chooses the details of an operation in a session.
     pub(crate) fn deed(self, model: &Model, word: &str, dice: &mut Dice) -> Option<Deed> {
         Some(match self {
             Self::Say => Deed::Say {
@@ -133,7 +133,7 @@ impl Plan {
     }
 }
 
-/// Returns a record to go to: mostly a late one, at times one that is not there.
+/// Returns a record to go to: usually a late one, sometimes one that does not exist.
 fn target(model: &Model, dice: &mut Dice) -> u64 {
     let last = model.last();
     match dice.below(10) {
@@ -160,8 +160,8 @@ fn call_of(model: &Model, dice: &mut Dice) -> String {
     }
 }
 
-/// Makes a message: talk, calls and results of few ids, so that some calls have
-/// no result, some results no call, and some ids come again.
+/// Creates a message: text, calls and results with few ids, so that some calls have no
+/// result, some results no call, and some ids are reused.
 fn talk(dice: &mut Dice) -> Talk {
     let mut ids = |most: u64| -> Vec<String> {
         let count = dice.below(most + 1);
@@ -184,16 +184,16 @@ fn talk(dice: &mut Dice) -> Talk {
     }
 }
 
-/// Something that goes wrong during a deed.
+/// A fault during a deed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trouble {
-    /// The file operation at which it goes wrong.
+    /// The file operation at which it occurs.
     pub(crate) n: u64,
     pub(crate) fault: Fault,
     pub(crate) count: Count,
-    /// How many bytes the disk still takes, if it is full then.
+    /// How many more bytes fit, if the disk is full.
     pub(crate) space: Option<u64>,
-    /// What happens then, if the machine stops.
+    /// What happens if the machine stops.
     pub(crate) end: End,
 }
 

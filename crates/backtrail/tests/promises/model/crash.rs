@@ -1,6 +1,6 @@
-//! The machine stops, or the disk fails, at every single file operation of each
-//! move: afterwards the session is as before it or as after it, its steps
-//! included, and continues (B2, F5, F6, F22).
+//! The machine stops, or the disk fails, at every file operation of each move: afterwards
+//! the session is as before or as after it, including its steps, and continues (B2, F5,
+//! F6, F22).
 
 use backtrail::Durability;
 use backtrail_testkit::{Count, Fault, Loss, When};
@@ -10,11 +10,11 @@ use super::state::{Change, Deed, Talk};
 use super::world::World;
 use crate::kit::{Checked, End};
 
-/// How things stand, and the move that is made then, one word a step.
+/// The initial state, and the move that is then made, one word per step.
 ///
-/// `<N` rewinds to record N, `*N` compacts and keeps N messages, `fork@N` forks
-/// and continues in the fork, `call` calls a tool, `spawn` begins a session by that
-/// call; any other word but `undo`, `redo` and `note` is said.
+/// `<N` rewinds to record N, `*N` compacts and keeps N messages, `fork@N` forks and
+/// continues in the fork, `call` calls a tool, `spawn` starts a session by that call; any
+/// other word but `undo`, `redo` and `note` is a message.
 const MOVES: [(&str, &str); 19] = [
     ("a b c", "fork@3"),
     ("a b c", "fork@2"),
@@ -70,7 +70,7 @@ fn deed(word: &str) -> Deed {
     }
 }
 
-/// Does what the words say, and returns the session that it led to.
+/// Performs the words and returns the resulting session.
 fn play(world: &mut World, mut n: usize, words: &str) -> Checked<usize> {
     for word in words.split_whitespace() {
         world.act(n, &deed(word), None, false)?;
@@ -81,7 +81,7 @@ fn play(world: &mut World, mut n: usize, words: &str) -> Checked<usize> {
     Ok(n)
 }
 
-/// A move, and how things stand before it.
+/// A move and its initial state.
 struct Case {
     base: World,
     session: usize,
@@ -122,7 +122,7 @@ impl Case {
             space: None,
             end,
         };
-        // A rehearsal tells which operations there are.
+        // A rehearsal shows which operations there are.
         let log = self.make(trouble(u64::MAX, End::Kill))?.log;
         let mut outcomes = [0, 0];
         for (n, operation) in log.iter().enumerate() {
@@ -141,7 +141,7 @@ impl Case {
                 go_on(&mut world, self.session).map_err(told)?;
             }
         }
-        // Both ways out must have been taken.
+        // Both outcomes must have occurred.
         match (fault, outcomes) {
             (Fault::Crash { .. }, [0, _] | [_, 0]) => Err(format!("{fault:?}: {outcomes:?}")),
             _ => Ok(()),
@@ -166,7 +166,7 @@ impl Case {
     }
 }
 
-/// Does this and that in the session, as if nothing had been.
+/// Continues in the session as if nothing had happened.
 fn go_on(world: &mut World, session: usize) -> Checked {
     if !world.is_spoiled(session) {
         play(world, session, "x <1 undo redo")?;
@@ -176,7 +176,7 @@ fn go_on(world: &mut World, session: usize) -> Checked {
     world.finish()
 }
 
-/// Some of the ways in which the machine may stop; others for each `n`.
+/// Some ways in which the machine may stop, different for each `n`.
 fn ends(n: u64) -> [End; 3] {
     let keep_bytes = [0, 1, 17, 300][(n % 4) as usize];
     let some = match n % 3 {

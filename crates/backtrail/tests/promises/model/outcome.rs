@@ -1,4 +1,4 @@
-//! A deed, done in a session and in its model: do they agree on what came of it?
+//! A deed, performed in a session and in its model: do they agree on the result?
 
 use backtrail::{Durability, Session, SessionId};
 use backtrail_testkit::{Fault, Loss, When};
@@ -11,8 +11,8 @@ use super::world::{Kept, World};
 use crate::kit::{Checked, End};
 
 impl World {
-    /// Does something in a session, and checks that the model foresaw it. Where
-    /// trouble made it fail, it happened or it did not.
+    /// Performs a deed in a session and checks that the model predicted it. If a fault
+    /// made it fail, it either happened or did not.
     pub(crate) fn act(
         &mut self,
         n: usize,
@@ -86,7 +86,7 @@ impl World {
         deed.perform(session)
     }
 
-    /// Compares answers, and returns whether the deed failed because of trouble.
+    /// Compares answers, and returns whether the deed failed because of a fault.
     fn judge(
         &mut self,
         done: &Performed,
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    /// Looks at the handle after a deed that went well.
+    /// Checks the handle after a successful deed.
     fn look_at_handle(&mut self, n: usize, deed: &Deed, done: &Performed, last: u64) -> Checked {
         self.work_again();
         if let Some(trail) = done.trail {
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// Looks at the handle after a deed that failed on a machine that still runs.
+    /// Checks the handle after a deed that failed on a running machine.
     fn look_after_failure(&mut self, n: usize, deed: &Deed) -> Checked {
         self.work_again();
         let kept = &mut self.sessions[n];
@@ -131,7 +131,7 @@ impl World {
         };
         let unsynced = |line: &String| line.starts_with("sync 0") && line.contains("<- Error");
         if session.stopped().is_some() {
-            // Nothing more is acknowledged until it is opened again.
+            // Nothing is acknowledged until it is opened again.
             refusals(session).ok_or("a handle does something after a failed sync")?;
             kept.handle = None;
         } else if deed.is_spoken() && self.log.iter().any(unsynced) {
@@ -148,8 +148,8 @@ impl World {
         self.memory.set_space(None);
     }
 
-    /// Returns whether an answer says that something is durable now, and so all
-    /// before it.
+    /// Returns whether an answer means that a record, and everything before it, is
+    /// durable now.
     fn is_durable(&self, answer: &Answer, deed: &Deed) -> bool {
         match (answer, deed) {
             (_, Deed::Say { .. } | Deed::Batch(_) | Deed::Compact { .. })
@@ -164,8 +164,8 @@ impl World {
         }
     }
 
-    /// Finds out which of several models a session is as, after a deed and after
-    /// the machine stopped, if it did.
+    /// Finds out which of several models a session matches, after a deed and after the
+    /// machine stopped, if it did.
     pub(super) fn settle(
         &mut self,
         n: usize,
@@ -192,7 +192,7 @@ impl World {
         let verdicts: Vec<Checked> = may.iter().map(|model| seen.check(model)).collect();
         let Some(found) = verdicts.iter().position(Result::is_ok) else {
             if shuffled && self.durability == Durability::Os {
-                // Anything that nobody synced may be gone from among the rest.
+                // Any unsynced data may be missing.
                 self.sessions[n].spoil();
                 return Ok(());
             }
@@ -247,7 +247,7 @@ impl World {
     }
 }
 
-/// Returns what a deed that is done without a sync may leave after a power cut.
+/// Returns what a deed without a sync may leave after a power cut.
 fn halfway(before: &Model, deed: &Deed) -> Vec<Model> {
     let mut all = vec![before.clone()];
     if let Deed::Batch(said) = deed {
@@ -260,8 +260,8 @@ fn halfway(before: &Model, deed: &Deed) -> Vec<Model> {
     all
 }
 
-/// Returns what a session may be like after a deed that failed: as before, or as
-/// after it. Of several messages, any may be there, and those acknowledged are.
+/// Returns what a session may be after a failed deed: as before, or as after it. Of
+/// several messages, any may be there, and the acknowledged ones are.
 fn either(before: &Model, after: &Model, deed: &Deed, acknowledged: &[Option<u64>]) -> Vec<Model> {
     let Deed::Batch(all) = deed else {
         return vec![before.clone(), after.clone()];
@@ -278,7 +278,7 @@ fn either(before: &Model, after: &Model, deed: &Deed, acknowledged: &[Option<u64
         }
         may.extend(with);
     }
-    // One that is acknowledged in all is not told from one that is not.
+    // A fully acknowledged batch looks the same as one that is not.
     may.push(may.last().unwrap_or(before).clone());
     may
 }

@@ -7,15 +7,15 @@ use backtrail::{
 
 use super::state::{Answer, Change, Cover, Deed, Talk, Went};
 
-/// What came of a deed.
+/// The result of a deed.
 #[derive(Debug)]
 pub(crate) struct Performed {
     pub(crate) answer: Result<Answer>,
-    /// The session that it began.
+    /// The session that it created.
     pub(crate) child: Option<Session>,
-    /// The trail that a move began.
+    /// The trail that a move created.
     pub(crate) trail: Option<u32>,
-    /// With several messages: the seq of each that was acknowledged.
+    /// For several messages: the seq of each that was acknowledged.
     pub(crate) acknowledged: Vec<Option<u64>>,
 }
 
@@ -71,12 +71,12 @@ impl Performed {
 }
 
 impl Deed {
-    /// Returns whether only the writer can do it.
+    /// Returns whether only the writer can perform it.
     pub(crate) fn is_spoken(&self) -> bool {
         !matches!(self, Self::Note(_) | Self::Fork { .. } | Self::Spawn(_))
     }
 
-    /// Does it as the writer.
+    /// Performs it as the writer.
     pub(crate) fn perform(&self, session: &Session) -> Performed {
         match self {
             Self::Say { talk, word, expect } => {
@@ -105,7 +105,7 @@ impl Deed {
         }
     }
 
-    /// Does it as somebody who does not speak in the session.
+    /// Performs it as another process that does not write to the session.
     pub(crate) fn perform_outside(&self, store: &Store, id: &SessionId) -> Performed {
         match self {
             Self::Note(change) => Performed::seq(store.note(id, &note(change))),
@@ -124,8 +124,8 @@ impl Deed {
     }
 }
 
-/// Returns what a handle says that acknowledges nothing any more, whatever it is
-/// asked to do; `None` where it does something.
+/// Returns the errors of a handle that acknowledges nothing any more; `None` if an
+/// operation succeeds.
 pub(crate) fn refusals(session: &Session) -> Option<Vec<Error>> {
     let refused = [
         session.append(Message::user_text("no")).err(),
@@ -169,7 +169,7 @@ fn note(change: &Change) -> Note {
     }
 }
 
-/// Makes the message of a talk: each of its blocks says the word.
+/// Creates the message of a talk, with the word in each of its blocks.
 fn message(talk: &Talk, word: &str) -> Message {
     let role = match talk.role.as_str() {
         "system" => Role::System,

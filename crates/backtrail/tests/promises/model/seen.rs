@@ -1,5 +1,4 @@
-//! What a session shows, read through every door, and whether that is what the
-//! model says.
+//! What a session shows, read through every reader, compared with the model.
 
 use std::collections::HashSet;
 
@@ -20,9 +19,9 @@ pub(crate) struct Seen {
     origin: Origin,
     last_seq: u64,
     pub(crate) steps: Steps,
-    /// Whether something had to be skipped.
+    /// Whether damage was skipped.
     pub(crate) damaged: bool,
-    /// Whether the last line is not finished.
+    /// Whether the last line is unfinished.
     pub(crate) unfinished: bool,
 }
 
@@ -60,7 +59,7 @@ impl Seen {
         })
     }
 
-    /// Checks that this is what the model says.
+    /// Checks that this matches the model.
     pub(crate) fn check(&self, model: &Model) -> Checked {
         let same = self.line.iter().eq(model.line.iter().map(AsRef::as_ref));
         if !same {
@@ -100,7 +99,7 @@ fn check_steps<'a>(
     Err(format!("{what}: {seen:#?}, not {expected:#?}"))
 }
 
-/// Checks that parts of the history, by number and by count, are parts of it.
+/// Checks that parts of the history, by number and by count, match.
 pub(crate) fn check_parts(reader: &SessionReader, model: &Model, dice: &mut Dice) -> Checked {
     let seq = dice.below(model.last() + 3);
     let from = all(reader.records_from(seq), "records_from")?.0;
@@ -137,7 +136,7 @@ fn all(records: Result<Records>, door: &str) -> Checked<(Vec<Entry>, bool, bool)
     Ok((line, damaged, records.unfinished_bytes() > 0))
 }
 
-/// Checks that the line's calls began just those of the sessions that exist.
+/// Checks that the line's calls started exactly the existing sessions.
 pub(crate) fn check_spawned(
     reader: &SessionReader,
     model: &Model,
@@ -240,7 +239,7 @@ pub(crate) fn last_spawned(reader: &SessionReader) -> Option<SessionId> {
     fields["session_id"].as_str()?.parse().ok()
 }
 
-/// Writes a line on one line.
+/// Formats a line of history on one line.
 fn short<'a>(line: impl IntoIterator<Item = &'a Entry>) -> String {
     let words = line.into_iter().map(|entry| {
         let sign = match &entry.what {

@@ -1,7 +1,7 @@
-//! What a session should be, kept as a text editor keeps a document: the line as
-//! it stands, and whole earlier lines to go back and forth to.
+//! The expected state of a session, kept as a text editor keeps a document: the current
+//! line, and whole earlier lines for undo and redo.
 //!
-//! Nothing here knows of trails, openers or places.
+//! Nothing here knows of trails, openers or positions.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ pub(crate) type Line = Vec<Rc<Entry>>;
 pub(crate) struct Entry {
     pub(crate) seq: u64,
     pub(crate) what: What,
-    /// What tells it from all others of its kind.
+    /// Identifies it among all others of its kind.
     pub(crate) text: String,
 }
 
@@ -26,21 +26,21 @@ pub(crate) enum What {
     Message(Talk),
     Note,
     Compaction(Cover),
-    /// The session that a call began, once that is known.
+    /// The session that a call started, once known.
     Spawned(Option<SessionId>),
 }
 
-/// A message, as far as a compaction looks at it.
+/// A message, as far as it matters for a compaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Talk {
     pub(crate) role: String,
-    /// Whether it has a block of text.
+    /// Whether it has a text block.
     pub(crate) speaks: bool,
     pub(crate) calls: Vec<String>,
     pub(crate) results: Vec<String>,
 }
 
-/// What a compaction says of itself.
+/// The content of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cover {
     pub(crate) count: u64,
@@ -48,23 +48,23 @@ pub(crate) struct Cover {
     pub(crate) keeps_from: u64,
 }
 
-/// Something that was done, with what stood there before it.
+/// A step that was made, with the line before it.
 #[derive(Debug, Clone)]
 pub(crate) struct Done {
     pub(crate) kind: StepKind,
-    /// When; `None` until the engine said so for the first time.
+    /// The time; `None` until the engine reports it.
     pub(crate) at: Option<Timestamp>,
     before: Line,
 }
 
-/// Something that was undone, with what stood there until then.
+/// A step that was undone, with the line until then.
 #[derive(Debug, Clone)]
 pub(crate) struct Undone {
     pub(crate) done: Done,
     ahead: Line,
 }
 
-/// What is known of a session, whatever is undone.
+/// The metadata of a session, which is not affected by undo.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Known {
     pub(crate) title: Option<String>,
@@ -72,7 +72,7 @@ pub(crate) struct Known {
     pub(crate) pinned: bool,
 }
 
-/// Where a session comes from.
+/// The origin of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Nowhere,
@@ -91,7 +91,7 @@ pub(crate) struct Model {
     pub(crate) origin: Origin,
 }
 
-/// Something to do in a session.
+/// A deed in a session.
 #[derive(Debug, Clone)]
 pub(crate) enum Deed {
     Say {
@@ -123,7 +123,7 @@ pub(crate) enum Change {
     Pinned(bool),
 }
 
-/// What the engine must answer.
+/// The expected answer of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     Seqs(Vec<u64>),
@@ -133,7 +133,7 @@ pub(crate) enum Answer {
         cover: Cover,
         kept: u64,
     },
-    /// A session begins.
+    /// A session is created.
     Begun,
     Refused(ErrorKind),
 }
@@ -165,8 +165,8 @@ impl Model {
         self.line.iter().find(|entry| entry.seq == seq)
     }
 
-    /// Does a deed, and returns what it must answer and the session that it
-    /// begins, if any. A deed that is refused changes nothing.
+    /// Performs a deed, and returns the expected answer and the session that it creates,
+    /// if any. A refused deed changes nothing.
     pub(crate) fn act(&mut self, id: &SessionId, deed: &Deed) -> (Answer, Option<Self>) {
         let answer = match deed {
             Deed::Say { talk, word, expect } => self.say_if(talk, word, *expect),
@@ -233,7 +233,7 @@ impl Model {
         Answer::Moved(Some(Went { from, to, kind }))
     }
 
-    /// Remembers a new step. What was undone before it is gone.
+    /// Records a new step, which drops the undone ones.
     fn did(&mut self, kind: StepKind, before: Line) {
         self.redo.clear();
         self.undo.push(Done {
@@ -310,14 +310,14 @@ impl Model {
         (Answer::Begun, Some(child))
     }
 
-    /// Learns when the newest step was made: only the engine knows.
+    /// Learns when the newest step was made, which only the engine knows.
     pub(crate) fn take_times(&mut self, steps: &Steps) {
         if let (Some(done), Some(step)) = (self.undo.last_mut(), steps.to_undo.first()) {
             done.at = done.at.or(step.at);
         }
     }
 
-    /// Learns which session the last record begins: only the engine knows.
+    /// Learns which session the last record starts, which only the engine knows.
     pub(crate) fn name_spawned(&mut self, id: &SessionId) {
         if let Some(last) = self.line.last_mut()
             && last.what == What::Spawned(None)
@@ -336,7 +336,7 @@ impl Model {
 }
 
 impl Known {
-    /// Writes what is known as one text.
+    /// Formats the metadata as one text.
     pub(crate) fn as_text(&self) -> String {
         let Self {
             title,
@@ -348,7 +348,7 @@ impl Known {
 }
 
 impl Talk {
-    /// Returns whether it is made of results and nothing else.
+    /// Returns whether it consists only of results.
     pub(crate) fn only_answers(&self) -> bool {
         !self.speaks && self.calls.is_empty() && !self.results.is_empty()
     }

@@ -1,4 +1,4 @@
-//! A store and its sessions, each beside what the model says of it.
+//! A store and its sessions, each with its model.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::kit::{Checked, End, ROOT};
 
 /// How many sessions are used at a time.
 const LIVE: usize = 4;
-/// After how many operations the other sessions are looked at.
+/// After how many operations the other sessions are checked.
 const ROUND: usize = 50;
 
 pub(crate) struct World {
@@ -25,17 +25,17 @@ pub(crate) struct World {
     pub(super) rotation: u64,
     random: SeededRandomness,
     clock: ManualClock,
-    /// Whether things go wrong.
+    /// Whether faults occur.
     troubled: bool,
     pub(crate) sessions: Vec<Kept>,
-    /// Decides which parts of a history are looked at.
+    /// Decides which parts of a history are checked.
     pub(super) dice: Dice,
     words: u64,
-    /// What was done, for a failing test to tell.
+    /// What was done, to be shown by a failing test.
     pub(crate) script: Vec<String>,
     /// The file operations of the last deed.
     pub(crate) log: Vec<String>,
-    /// How many deeds were hit by trouble, and how many of those had happened.
+    /// How many deeds were hit by a fault, and how many of those had happened.
     pub(crate) hit: u64,
     pub(crate) happened: u64,
 }
@@ -45,10 +45,10 @@ pub(crate) struct Kept {
     pub(crate) id: SessionId,
     pub(crate) model: Model,
     pub(crate) handle: Option<Session>,
-    /// What a power cut may lead to instead: nobody was told of the difference.
+    /// Other possible states after a power cut that were not acknowledged.
     pub(super) doubts: Vec<Model>,
     rests: bool,
-    /// Damaged by a power cut, behind all that was acknowledged.
+    /// Damaged by a power cut, after everything that was acknowledged.
     pub(super) spoiled: bool,
 }
 
@@ -101,8 +101,8 @@ impl World {
         })
     }
 
-    /// Returns a world of its own on what is on the disk now, with the sessions as
-    /// they are, where trails are full past `rotation`.
+    /// Returns a copy of the world on the current disk, with the sessions as they are and
+    /// trails rotated at `rotation`.
     pub(crate) fn copy(&self, rotation: u64) -> Checked<Self> {
         let parts = (self.random.clone(), self.clock.clone());
         let mut copy = Self::on(self.memory.kill(), parts, self.durability, rotation)?;
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// Chooses a session to do something in, and begins one where there is none.
+    /// Chooses a session, creating one if there is none.
     fn choose(&mut self, dice: &mut Dice) -> Checked<usize> {
         let live = |world: &Self| -> Vec<usize> {
             let all = world.sessions.iter().enumerate();
@@ -153,7 +153,7 @@ impl World {
         while live(self).len() > LIVE {
             let among = live(self);
             let resting = among[dice.below(among.len() as u64) as usize];
-            // Durable as it is, so that no power cut changes it.
+            // Made durable, so that no power cut changes it.
             self.sessions[resting].handle = None;
             self.open(resting)?;
             self.sessions[resting].handle = None;
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// Begins a session and writes to it.
+    /// Creates a session and opens it for writing.
     pub(crate) fn begin(&mut self) -> Checked<usize> {
         let title = format!("title {}", self.words);
         let options = SessionOptions::new().title(title.as_str());
@@ -186,7 +186,7 @@ impl World {
     fn close(&mut self, n: usize, properly: bool) -> Checked {
         self.script.push(format!("session {n}: close"));
         if let Some(session) = self.sessions[n].handle.take() {
-            // What is dropped is left, too.
+            // A dropped session is left, too.
             if properly {
                 session.close().map_err(|e| told("close", &e))?;
             }
@@ -195,7 +195,7 @@ impl World {
         self.check(n)
     }
 
-    /// Speaks in a session from now on.
+    /// Opens a session for writing.
     pub(crate) fn open(&mut self, n: usize) -> Checked {
         let kept = &mut self.sessions[n];
         if kept.handle.is_none() {
@@ -206,13 +206,13 @@ impl World {
         Ok(())
     }
 
-    /// Ends the process or the machine, and looks at what the next one finds.
+    /// Ends the process or the machine, and checks what the next one finds.
     fn stop(&mut self, end: End, rotation: u64) -> Checked {
         self.restart(end, rotation)?;
         self.find_again(end, None)
     }
 
-    /// Looks for the sessions that nothing was done in when the machine stopped.
+    /// Checks the sessions that were unused when the machine stopped.
     pub(super) fn find_again(&mut self, end: End, but: Option<usize>) -> Checked {
         for n in self.some().filter(|n| Some(*n) != but) {
             let model = self.sessions[n].model.clone();
@@ -221,7 +221,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the sessions that are used, and one of those that rest.
+    /// Returns the sessions in use, and one of the others.
     fn some(&mut self) -> impl Iterator<Item = usize> + use<> {
         let resting = self.dice.below(self.sessions.len().max(1) as u64) as usize;
         let mut some: Vec<usize> = (0..self.sessions.len()).collect();
@@ -231,7 +231,7 @@ impl World {
 
     pub(super) fn restart(&mut self, end: End, rotation: u64) -> Checked {
         let parts = (self.random.clone(), self.clock.clone());
-        // What is there is taken before the handles go, which sync it.
+        // The disk is copied before the handles are dropped, which sync it.
         let next = Self::on(end.of(&self.memory), parts, self.durability, rotation)?;
         for kept in &mut self.sessions {
             kept.handle = None;
@@ -241,7 +241,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns how many operations were begun.
+    /// Returns how many operations were started.
     pub(crate) fn steps(&self) -> usize {
         self.words as usize
     }
@@ -261,7 +261,7 @@ impl World {
         Ok(all.into_iter().collect())
     }
 
-    /// Checks that a session is as its model says.
+    /// Checks that a session matches its model.
     pub(crate) fn check(&mut self, n: usize) -> Checked {
         let kept = &self.sessions[n];
         if kept.spoiled {
@@ -269,7 +269,7 @@ impl World {
         }
         let reader = self.reader(n)?;
         let seen = Seen::read(&reader)?;
-        // What is written without a sync can be torn without any other trouble.
+        // Unsynced data can be torn without any other fault.
         let torn = self.troubled || self.durability == Durability::Os;
         if seen.damaged || (seen.unfinished && !torn) {
             return Err("reading passed over damage".to_owned());
@@ -291,7 +291,7 @@ impl World {
         Ok(())
     }
 
-    /// Checks the sessions that nothing was done in lately.
+    /// Checks the sessions that were not used lately.
     fn check_others(&mut self) -> Checked {
         self.some().try_for_each(|n| {
             self.check(n)

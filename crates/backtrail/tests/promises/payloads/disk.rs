@@ -1,31 +1,31 @@
-//! Whatever the disk does, no record is acknowledged, or even readable, whose
-//! payload is missing, and a payload that cannot be stored costs nothing else
-//! (F1, F3, F5, F22).
+//! Whatever the disk does, no record is acknowledged, or even readable, without its
+//! payload, and a payload that cannot be stored affects nothing else (F1, F3, F5, F22).
 
 use backtrail::{Draft, Durability, ErrorKind, Message, Session, SessionOptions};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage};
 
 use super::{Lab, assert_whole, json, payload_file, picture, said, shown, store_on};
 use crate::faults::{EIO, ERRORS, STOPS, at_every_operation, check_after_error, ends};
-use crate::kit::{Checked, EVERY_DURABILITY, End, Flaws, Kept, Speaker, check_after, check_store};
+use crate::kit::{
+    Checked, DiaryWriter, EVERY_DURABILITY, End, Flaws, Kept, check_after, check_store,
+};
 
-/// A session with pictures in several trails, some of them shown twice, and with
-/// a torn tail.
-fn live(speaker: &mut Speaker) {
-    speaker.say();
-    speaker.show();
-    speaker.show();
-    speaker.say();
-    speaker.show();
-    speaker.show();
-    speaker.close();
-    speaker.tear();
-    speaker.show();
-    speaker.say();
+/// A session with pictures in several trails, some of them twice, and with a torn tail.
+fn live(writer: &mut DiaryWriter) {
+    writer.say();
+    writer.show();
+    writer.show();
+    writer.say();
+    writer.show();
+    writer.show();
+    writer.close();
+    writer.tear();
+    writer.show();
+    writer.say();
 }
 
-/// Checks that all three pictures can be shown, and outlive a power cut.
-fn check_shows_on(next: &mut Speaker) -> Checked {
+/// Checks that all three pictures can be read, and survive a power cut.
+fn check_shows_on(next: &mut DiaryWriter) -> Checked {
     for _ in 0..3 {
         next.show();
     }
@@ -48,11 +48,11 @@ fn f22_no_error_at_any_operation_leaves_a_record_without_its_payload() {
         at_every_operation(
             fault,
             Count::Writes,
-            || Speaker::new(durability),
+            || DiaryWriter::new(durability),
             live,
-            |speaker, _| {
-                check_shows_on(&mut speaker.moved_to(speaker.memory.kill()))?;
-                check_after_error(speaker, fault)
+            |writer, _| {
+                check_shows_on(&mut writer.moved_to(writer.memory.kill()))?;
+                check_after_error(writer, fault)
             },
         );
     }
@@ -64,9 +64,9 @@ fn f22_no_failing_read_costs_a_payload() {
     at_every_operation(
         fault,
         Count::All,
-        || Speaker::new(Durability::Record),
+        || DiaryWriter::new(Durability::Record),
         live,
-        |speaker, _| check_after_error(speaker, fault),
+        |writer, _| check_after_error(writer, fault),
     );
 }
 
@@ -75,12 +75,12 @@ fn survives_stops(durability: Durability) {
         at_every_operation(
             fault,
             Count::Writes,
-            || Speaker::new(durability),
+            || DiaryWriter::new(durability),
             live,
-            |speaker, n| {
+            |writer, n| {
                 ends(n).try_for_each(|end| {
-                    check_after(speaker, end, durability)
-                        .and_then(|()| check_shows_on_after(speaker, end))
+                    check_after(writer, end, durability)
+                        .and_then(|()| check_shows_on_after(writer, end))
                         .map_err(|wrong| format!("{end:?}: {wrong}"))
                 })
             },
@@ -88,8 +88,8 @@ fn survives_stops(durability: Durability) {
     }
 }
 
-fn check_shows_on_after(speaker: &Speaker, end: End) -> Checked {
-    let mut next = speaker.moved_to(end.of(&speaker.memory));
+fn check_shows_on_after(writer: &DiaryWriter, end: End) -> Checked {
+    let mut next = writer.moved_to(end.of(&writer.memory));
     if let End::Power(_) = end {
         next.strike_out_lost()?;
     }
@@ -106,30 +106,30 @@ fn f1_f5_a_stop_anywhere_leaves_no_record_without_its_payload_by_group_commit() 
     survives_stops(Durability::Batch);
 }
 
-/// Also of what was left to the OS: a line that is there has its payloads.
+/// The same in OS mode: a line that exists has its payloads.
 #[test]
 fn f1_f5_a_stop_anywhere_leaves_no_line_without_its_payload_left_to_the_os() {
     survives_stops(Durability::Os);
 }
 
-/// The checks above can fail: on a disk whose syncs lie, a power cut does take
-/// the payload of an acknowledged record, and they notice.
+/// The checks above can fail: on a disk whose syncs lie, a power cut does lose the
+/// payload of an acknowledged record, and they notice.
 #[test]
 fn a_sync_that_lies_does_lose_a_payload() {
     for verb in ["sync payloads", "sync_dir "] {
-        let mut speaker = Speaker::new(Durability::Record).rotating_at(1 << 20);
-        speaker.say();
-        let mut rehearsal = speaker.moved_to(speaker.memory.kill());
+        let mut writer = DiaryWriter::new(Durability::Record).rotating_at(1 << 20);
+        writer.say();
+        let mut rehearsal = writer.moved_to(writer.memory.kill());
         rehearsal.session();
         rehearsal.disk.arm(u64::MAX, Fault::LostSync);
         rehearsal.show();
         let log = rehearsal.disk.log();
         let n = log.iter().position(|line| line.starts_with(verb)).unwrap();
-        speaker.disk.arm(n as u64, Fault::LostSync);
-        speaker.show();
-        assert!(speaker.errors.is_empty(), "{:?}", speaker.errors);
+        writer.disk.arm(n as u64, Fault::LostSync);
+        writer.show();
+        assert!(writer.errors.is_empty(), "{:?}", writer.errors);
         let cut = End::Power(Loss::Unsynced);
-        let wrong = check_after(&speaker, cut, Durability::Record).unwrap_err();
+        let wrong = check_after(&writer, cut, Durability::Record).unwrap_err();
         assert!(wrong.contains("payload"), "{wrong}");
     }
 }
@@ -159,7 +159,7 @@ fn f22_a_payload_that_does_not_fit_is_an_error_that_takes_nothing_with_it() {
                 );
                 let after = lab.memory.read(&file).unwrap_or_default();
                 assert!(after == before, "a part of it stayed");
-                // What it took was given back: a small one fits.
+                // Its space was freed: a small one fits.
                 if space >= 500 {
                     let small = Message::user_text(format!("small {n}"));
                     session.append(small.clone()).unwrap();
@@ -208,8 +208,8 @@ fn batches_and_deferred_appends_with_pictures_are_durable_in_their_order() {
     }
 }
 
-/// One that cannot be stored is refused by itself; the others get their
-/// own numbers.
+/// A message that cannot be stored is refused by itself; the others get their own
+/// numbers.
 #[test]
 fn f22_of_a_batch_only_what_cannot_be_stored_fails() {
     for durability in EVERY_DURABILITY {
@@ -232,15 +232,15 @@ fn f22_of_a_batch_only_what_cannot_be_stored_fails() {
         let kept = [0, 1, 3, 4].map(|n: usize| json(&batch[n]));
         assert_eq!(said(&session.reader()), kept);
         assert_whole(&session.reader());
-        // A second try says it once, behind the others.
+        // A second attempt records it once, after the others.
         let draft = Draft::from(batch[2].clone()).expect(4);
         assert_eq!(session.append(draft).unwrap(), 5);
         assert_eq!(said(&session.reader())[4], json(&batch[2]));
     }
 }
 
-/// A payload that could not be made durable is not recorded, and may be tried
-/// again through the same handle.
+/// A payload that could not be made durable is not recorded, and can be tried again
+/// through the same handle.
 #[test]
 fn f22_after_a_failed_sync_of_the_payloads_a_second_try_is_durable() {
     let memory = MemoryStorage::new();

@@ -1,5 +1,5 @@
-//! Whatever moves out of a line comes back with the bytes it came with, and what
-//! only looks like a reference is never taken for one (F9).
+//! Parts that move out of a line come back byte for byte, and content that only looks
+//! like a reference is never mistaken for one (F9).
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use super::{Lab, assert_whole, json, payload_file, picture, said, shown};
 
 const MEBIBYTE: usize = 1 << 20;
-/// A line that holds references and no more.
+/// The longest line that contains only references.
 const SHORT: usize = 4_000;
 
-/// Appends a message as JSON, and checks that it comes back so.
+/// Appends a message as JSON, and checks that it comes back unchanged.
 fn round_trip(session: &Session, message: &str) -> u64 {
     let line = format!("{{\"type\":\"message\", \"message\":{message} }}");
     let seq = session.append(Draft::from_json(&line).unwrap()).unwrap();
@@ -30,7 +30,7 @@ fn start(text: &str) -> String {
     text.chars().take(300).collect()
 }
 
-/// Returns a record's line as it is on disk.
+/// Returns a record's line on disk.
 fn line(reader: &SessionReader, seq: u64) -> String {
     let record = reader.record(seq).unwrap().unwrap();
     String::from_utf8(record.as_ref().bytes().to_vec()).unwrap()
@@ -139,7 +139,7 @@ fn a_line_says_how_a_part_that_left_it_begins() {
     assert_eq!(said(&session.reader()), [json(&message)]);
 }
 
-/// Not all that stands where Base64 should is Base64 in its one spelling.
+/// Data fields may contain things that are not canonical Base64.
 #[test]
 fn data_of_any_spelling_come_back_as_they_were_spelled() {
     let lab = Lab::new();
@@ -171,8 +171,8 @@ fn data_of_any_spelling_come_back_as_they_were_spelled() {
     }
 }
 
-/// Returns objects that look like references: some to what is stored, some to
-/// what is not, and one that is as our own to the byte.
+/// Returns objects that look like references: some to stored payloads, some to missing
+/// ones, and one that equals a real one byte for byte.
 fn lookalikes(session: &Session) -> Vec<String> {
     let seq = session.append(shown("", &picture(1, 100))).unwrap();
     let fields: serde_json::Value = serde_json::from_str(&line(&session.reader(), seq)).unwrap();
@@ -238,7 +238,7 @@ fn f9_a_lookalike_reaches_the_model_as_it_was_said() {
     }
 }
 
-/// Fields beside the message are nobody's references.
+/// Fields beside the message are never references.
 #[test]
 fn f9_a_lookalike_beside_the_message_stays_where_it_is() {
     let lab = Lab::new();
@@ -255,7 +255,7 @@ fn f9_a_lookalike_beside_the_message_stays_where_it_is() {
     }
 }
 
-/// A8: a file of version 1 has no payloads, whatever stands in it.
+/// A8: a file of version 1 has no payloads, whatever it contains.
 #[test]
 fn a8_a_lookalike_in_a_file_of_version_1_is_what_the_user_said() {
     let lab = Lab::new();

@@ -1,5 +1,5 @@
-//! A payload that is lost or damaged costs itself and no more: it is named, the
-//! rest of the history is there, and nothing turns in circles because of it.
+//! A lost or damaged payload affects only itself: it is named, the rest of the history is
+//! there, and nothing loops because of it.
 
 use backtrail::{
     Block, Compaction, ErrorKind, HistoryItem, Message, Reason, Role, Session, SessionId,
@@ -12,8 +12,8 @@ use crate::faults::EIO;
 
 const LEN: usize = 1_000;
 
-/// A session with pictures in records 2 and 4, the second of them in an answer
-/// that also calls a tool.
+/// A session with pictures in records 2 and 4, the second of them in an answer that also
+/// calls a tool.
 fn begin(lab: &Lab) -> Session {
     let session = lab.begin();
     let call = ToolUse::new("t1", "look", &serde_json::json!({"at": "it"})).unwrap();
@@ -36,7 +36,7 @@ fn begin(lab: &Lab) -> Session {
     session
 }
 
-/// The ways in which the second payload can be lost, and the first stay.
+/// The ways in which the second payload can be lost while the first stays.
 fn losses(lab: &Lab, reader: &SessionReader) -> Vec<(&'static str, Option<Vec<u8>>)> {
     let whole = lab.payloads(reader);
     let second = memchr::memmem::find(&whole, &picture(2, LEN)).unwrap();
@@ -53,7 +53,7 @@ fn losses(lab: &Lab, reader: &SessionReader) -> Vec<(&'static str, Option<Vec<u8
     ]
 }
 
-/// Loses the second payload, or with `None` the whole file.
+/// Removes the second payload, or with `None` the whole file.
 fn lose(lab: &Lab, reader: &SessionReader, left: Option<&[u8]>) {
     let file = payload_file(reader);
     match left {
@@ -62,7 +62,7 @@ fn lose(lab: &Lab, reader: &SessionReader, left: Option<&[u8]>) {
     }
 }
 
-/// Does something to a session for every way in which its payload can be lost.
+/// Checks a session for every way in which its payload can be lost.
 fn for_each_loss(check: impl Fn(&str, &Lab, &SessionId)) {
     let lab = Lab::new();
     let session = begin(&lab);
@@ -155,7 +155,7 @@ fn the_context_sends_the_rest_and_says_that_something_is_missing() {
     });
 }
 
-/// B2, F6: what was asked, answered, called and used does not go with a picture.
+/// B2, F6: prompts, answers, calls and usage are not lost with a picture.
 #[test]
 fn history_and_statistics_lose_no_more_than_the_picture() {
     for_each_loss(|how, lab, id| {
@@ -193,7 +193,7 @@ fn a_repair_neither_loses_a_record_for_a_lost_payload_nor_turns_in_circles() {
         assert!(plan.is_empty(), "{how}: {:?}", plan.damage());
         let report = plan.apply().unwrap();
         assert_eq!(report.trail, None, "{how}");
-        // Damage of another kind beside it is gone around as before.
+        // Damage of another kind beside it is bypassed as usual.
         let reader = lab.store.read_session(id).unwrap();
         let trail = reader.dir().join("0000.jsonl");
         let mut bytes = lab.memory.read(&trail).unwrap();
@@ -211,7 +211,7 @@ fn a_repair_neither_loses_a_record_for_a_lost_payload_nor_turns_in_circles() {
     });
 }
 
-/// A copy of the file, or the same picture shown again, heals it.
+/// A copy of the file, or recording the same picture again, restores it.
 #[test]
 fn a_lost_payload_is_back_when_it_is_shown_again() {
     for_each_loss(|how, lab, id| {
@@ -224,8 +224,8 @@ fn a_lost_payload_is_back_when_it_is_shown_again() {
     });
 }
 
-/// The instructions stay in the context for good; where one of them is lost in
-/// part, that is reported, also when all around it was compacted.
+/// The instructions always stay in the context; if a part of them is lost, that is
+/// reported even when everything around it was compacted.
 #[test]
 fn a_lost_part_of_the_instructions_is_reported_after_a_compaction_too() {
     let lab = Lab::new();
@@ -248,8 +248,8 @@ fn a_lost_part_of_the_instructions_is_reported_after_a_compaction_too() {
     assert_eq!(after.skipped(), 1);
 }
 
-/// The same of a line that may have been one of them; what lies in what is sent
-/// and at its beginning is counted once.
+/// The same for a damaged line among the instructions; damage at the beginning of the
+/// context is counted once.
 #[test]
 fn a_ruined_line_among_the_instructions_is_reported_after_a_compaction_too() {
     for keep in [0, 1, 2, 9] {
@@ -275,7 +275,7 @@ fn a_ruined_line_among_the_instructions_is_reported_after_a_compaction_too() {
     }
 }
 
-/// A disk that cannot be read is an error, and never taken for damage.
+/// A disk that cannot be read is an error, and never mistaken for damage.
 #[test]
 fn f22_a_payload_file_that_cannot_be_read_is_an_error_of_the_disk() {
     let lab = Lab::new();

@@ -1,5 +1,5 @@
-//! A payload is stored once a session, and found from wherever the conversation
-//! goes: forks, rewinds, rotations, repairs and compactions refer to it (F20).
+//! A payload is stored once per session, and found by forks, rewinds, rotations, repairs
+//! and compactions (F20).
 
 use backtrail::{Compaction, ForkOptions, Message, Session, SessionReader, Shape};
 use backtrail_testkit::MemoryStorage;
@@ -36,7 +36,7 @@ fn f20_the_same_picture_fifty_times_is_stored_once_also_after_reopening() {
     assert!(stored < 90_200, "{stored} bytes");
 }
 
-/// Says things with pictures, and returns them.
+/// Appends messages with pictures, and returns them.
 fn speak(session: &Session, numbers: std::ops::Range<u64>) -> Vec<String> {
     let mut said = Vec::new();
     for n in numbers {
@@ -68,9 +68,10 @@ fn a_fork_of_a_fork_reads_its_ancestors_payloads_and_its_own() {
     for session in [&parent, &child, &grandchild] {
         assert_whole(&session.reader());
     }
-    // A payload that both have is each session's own: one can be deleted.
+    // Each session has its own copy of a shared payload, so that the other can be
+    // deleted.
     assert!(lab.is_stored(&grandchild.reader(), &picture(0, 5_000)));
-    // The context has them all, too.
+    // The context has all of them, too.
     let context = grandchild.context(Shape::Neutral).unwrap();
     assert_eq!(context.skipped(), 0);
     for n in [0, 1, 10] {
@@ -121,14 +122,14 @@ fn f20_ten_compactions_store_no_picture_again_and_add_a_summary_each() {
     assert!(grown < 10 * (summary.len() + 400), "{grown} bytes");
     assert!(lab.payloads(&session.reader()) == stored);
     assert_eq!(said(&session.reader()), expected, "the originals stay");
-    // The twenty that stay are in the context as they were.
+    // The twenty that stay are in the context unchanged.
     let context = session.context(Shape::Neutral).unwrap();
     let data = |n| serde_json::to_string(&super::image(&picture(n, 5_000))).unwrap();
     assert!(context.as_json().contains(&data(10)));
     assert!(!context.as_json().contains(&data(9)));
 }
 
-/// Ruins the record `seq` in whichever trail of the session holds it.
+/// Damages the record `seq` in whichever trail contains it.
 fn ruin(lab: &Lab, reader: &SessionReader, seq: u64) {
     let line = reader.record(seq).unwrap().unwrap();
     let line = line.as_ref().bytes().to_vec();
@@ -170,7 +171,7 @@ fn a_repair_copies_lines_and_their_payloads_are_found() {
     assert!(lab.payloads(&session.reader()) == stored, "it was there");
 }
 
-/// What a repair of a fork copies may be lines of another session.
+/// A repair of a fork may copy lines of another session.
 #[test]
 fn a_repaired_fork_finds_the_payloads_of_the_lines_that_it_copied() {
     let lab = Lab::new();

@@ -23,13 +23,13 @@ pub(crate) const RUN_VARIABLE: &str = "BACKTRAIL_RUN";
 
 /// The workspace
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Here {
+pub(crate) struct WorkspaceArgs {
     /// Use the workspace in this directory [default: the known workspace around the current directory, else the nearest directory with .git, else the current directory]
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 }
 
-impl Here {
+impl WorkspaceArgs {
     /// Returns whether it was named on the command line.
     pub(crate) fn is_named(&self) -> bool {
         self.workspace.is_some()

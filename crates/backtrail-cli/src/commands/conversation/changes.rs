@@ -1,4 +1,4 @@
-//! What the turns of a session changed, as far as its workspace still knows.
+//! The files that the turns of a session changed, as far as its workspace still knows.
 
 use backtrail::{
     CheckpointId, Diff, ErrorKind, LogEntry, LogKind, SessionInfo, SessionReader, Store, Workspace,
@@ -17,8 +17,8 @@ pub(in crate::commands) struct Changes {
 const NAMED: usize = 4;
 
 impl Changes {
-    /// Looks what is known. A conversation is read without its files, too: what cannot
-    /// be found out is not told.
+    /// Finds what is known. A conversation can be read without its files, so errors are
+    /// ignored.
     pub(in crate::commands) fn find(
         store: &Store,
         reader: &SessionReader,
@@ -47,7 +47,7 @@ impl Changes {
         })
     }
 
-    /// Says what the turn changed that has the records `from` to `to`.
+    /// Says which files the turn changed that has the records `from` to `to`.
     pub(in crate::commands) fn of_turn(&self, from: u64, to: u64) -> String {
         let is_it = |entry: &&LogEntry| {
             let place = entry.after().session();
@@ -63,7 +63,7 @@ impl Changes {
         }
     }
 
-    /// Says what a run changed, by the checkpoint after it.
+    /// Says which files a run changed, by the checkpoint after it.
     pub(in crate::commands) fn of_run(&self, after: Option<CheckpointId>) -> String {
         let (Some(workspace), Some(id)) = (&self.workspace, after) else {
             return String::new();
@@ -78,7 +78,7 @@ impl Changes {
     }
 }
 
-/// Returns the workspace that a session works in, wherever it is now.
+/// Returns the workspace of a session, wherever it is now.
 fn workspace_of(store: &Store, info: &SessionInfo) -> backtrail::Result<Option<Workspace>> {
     if let Some(root) = &info.workspace_root
         && let Ok(Some(found)) = store.find_workspace(root)
@@ -94,8 +94,8 @@ fn workspace_of(store: &Store, info: &SessionInfo) -> backtrail::Result<Option<W
 
 fn unknown(error: &backtrail::Error) -> String {
     match error.kind() {
-        ErrorKind::LetGo => "what it changed was let go".to_owned(),
-        _ => "what it changed cannot be read any more".to_owned(),
+        ErrorKind::LetGo => "the files it changed were dropped".to_owned(),
+        _ => "the files it changed cannot be read any more".to_owned(),
     }
 }
 

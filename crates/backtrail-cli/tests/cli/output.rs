@@ -1,4 +1,4 @@
-//! What a person or a program reads: words, shapes and exit codes.
+//! Output for people and programs: text, JSON and exit codes.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ a \u{fffd}title
 }
 
 #[test]
-fn colours_come_only_where_they_are_wanted() {
+fn colours_only_where_they_are_wanted() {
     let cli = Cli::new();
     cli.new_session("hello");
     let escape = '\u{1b}';
@@ -136,7 +136,7 @@ fn failures_are_json_on_stderr_with_json_and_nothing_is_on_stdout() {
 }
 
 #[test]
-fn verify_names_file_line_byte_and_reason_and_repair_mends_it() {
+fn verify_names_file_line_byte_and_reason_and_repair_fixes_it() {
     let cli = Cli::new();
     let input: String = (1..=4)
         .map(|n| crate::kit::line(&format!("message {n}")))
@@ -239,7 +239,7 @@ fn settings_come_from_the_store_and_a_wrong_name_brings_up_the_nearest() {
 }
 
 #[test]
-fn a_foreign_directory_is_never_made_a_store() {
+fn a_directory_with_other_files_never_becomes_a_store() {
     let cli = Cli::new();
     std::fs::create_dir(cli.store()).unwrap();
     std::fs::write(cli.store().join("thesis.doc"), "mine").unwrap();
@@ -256,7 +256,7 @@ fn a_foreign_directory_is_never_made_a_store() {
 
 #[test]
 #[cfg(unix)]
-fn a_workspace_whose_name_is_not_utf_8_is_kept_exactly() {
+fn a_workspace_with_a_name_that_is_not_utf_8_is_stored_exactly() {
     use std::os::unix::ffi::OsStrExt;
     let cli = Cli::new();
     let odd = cli.work().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
@@ -279,7 +279,7 @@ fn a_workspace_whose_name_is_not_utf_8_is_kept_exactly() {
 
 #[test]
 #[cfg(unix)]
-fn the_store_is_for_its_owner_alone() {
+fn only_the_owner_can_read_the_store() {
     use std::os::unix::fs::PermissionsExt;
     let cli = Cli::new();
     let session = cli.new_session("hello");
@@ -292,7 +292,7 @@ fn the_store_is_for_its_owner_alone() {
 }
 
 #[test]
-fn looking_at_something_else_than_a_store_is_not_all_well() {
+fn a_directory_that_is_not_a_store_is_an_error() {
     let cli = Cli::new();
     cli.new_session("hello");
     std::fs::remove_file(cli.store().join("format")).unwrap();
@@ -316,7 +316,7 @@ fn looking_at_something_else_than_a_store_is_not_all_well() {
 
 #[test]
 #[cfg(unix)]
-fn a_session_of_more_trails_than_files_can_be_open_is_read() {
+fn a_session_may_have_more_trails_than_files_can_be_open() {
     let cli = Cli::new();
     std::fs::create_dir(cli.store()).unwrap();
     std::fs::write(cli.store().join("config.toml"), "rotation = 1024").unwrap();
@@ -367,7 +367,7 @@ fn a_link_or_a_pipe_in_a_session_is_never_followed() {
 }
 
 #[test]
-fn the_answer_of_verify_stands_when_nobody_reads_it() {
+fn verify_keeps_its_exit_code_when_nobody_reads_it() {
     let cli = Cli::new();
     let session = cli.new_session("hello");
     let trail = cli.trail(&session, 0);

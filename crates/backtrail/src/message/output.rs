@@ -1,9 +1,9 @@
-//! What the output of a tool says, as text.
+//! The output of a tool as text.
 
 use std::borrow::Cow;
 
+use super::Block;
 use crate::json::{Fields, Json, Text, decoded_len};
-use crate::message::Block;
 
 /// Returns how long a tool's output is as text.
 pub(crate) fn output_len(output: &Json) -> usize {

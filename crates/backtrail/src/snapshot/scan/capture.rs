@@ -7,13 +7,13 @@ use std::path::Path;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
+use super::sys::{self, Root};
+use super::{STAGING, ScanOptions, scan_all_of, split};
 use crate::error::{Error, Result};
 use crate::objects::ObjectWriter;
 use crate::snapshot::FileKind;
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::names_of;
-use crate::snapshot::scan::sys::{self, Root};
-use crate::snapshot::scan::{STAGING, ScanOptions, scan_all_of, split};
 use crate::time::{Clock, SystemClock};
 
 /// Stores what stands at `path` within the workspace `root`, whatever ignore rules

@@ -1,4 +1,4 @@
-//! `verify` names what damage costs; `repair` brings back what still lies somewhere.
+//! `verify` names what is lost; `repair` saves it again if a workspace still has it.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn kept(cli: &Cli) {
     }
 }
 
-/// Changes a byte of what is stored as it is.
+/// Changes a byte of uncompressed content.
 fn damage(cli: &Cli, text: &[u8]) {
     let pack = cli.packs().remove(0);
     let mut bytes = fs::read(&pack).unwrap();
@@ -34,7 +34,7 @@ fn damage(cli: &Cli, text: &[u8]) {
 }
 
 #[test]
-fn a_damaged_file_is_named_with_its_checkpoints_and_captured_again() {
+fn a_damaged_file_is_named_with_its_checkpoints_and_saved_again() {
     let cli = Cli::new();
     kept(&cli);
     damage(&cli, b"stays yy");
@@ -74,7 +74,7 @@ fn a_damaged_file_is_named_with_its_checkpoints_and_captured_again() {
 }
 
 #[test]
-fn what_lies_nowhere_any_more_is_named_and_the_exit_code_says_so() {
+fn a_lost_file_is_named_and_the_exit_code_is_1() {
     let cli = Cli::new();
     kept(&cli);
     damage(&cli, b"first zz");
@@ -97,7 +97,7 @@ fn what_lies_nowhere_any_more_is_named_and_the_exit_code_says_so() {
 }
 
 #[test]
-fn a_quick_check_says_that_it_is_one() {
+fn a_quick_check_is_marked_as_such() {
     let cli = Cli::new();
     kept(&cli);
     cli.new_session("hello");
@@ -115,10 +115,10 @@ fn a_quick_check_says_that_it_is_one() {
     assert_eq!(cli.run(&["verify", "--quick"]).code, 1);
 }
 
-/// A directory of a labelled checkpoint that is lost stops the clean-up; given up, it
-/// does not any more, and the checkpoint says why it has no files.
+/// A lost directory of a labelled checkpoint stops gc until it is given up; the checkpoint then
+/// shows why it has no files.
 #[test]
-fn what_is_lost_for_good_can_be_given_up_so_that_the_clean_up_goes_on() {
+fn lost_directories_can_be_given_up_so_that_gc_runs() {
     let cli = Cli::new();
     kept(&cli);
     for pack in cli.packs() {
@@ -149,9 +149,9 @@ fn what_is_lost_for_good_can_be_given_up_so_that_the_clean_up_goes_on() {
     assert_eq!(cli.run(&["cat", "three", "stays"]).stdout, "another\n");
 }
 
-/// F21: nothing is deleted because a trail is gone; nothing is lost without a word.
+/// F21: nothing is deleted because a trail is gone; nothing is lost without a report.
 #[test]
-fn f21_a_workspace_without_its_trail_stops_the_clean_up_and_is_named() {
+fn f21_a_workspace_without_its_trail_stops_gc_and_is_named() {
     let cli = Cli::new();
     kept(&cli);
     let workspaces = fs::read_dir(cli.store().join("workspaces")).unwrap();
@@ -182,9 +182,9 @@ fn f21_a_workspace_without_its_trail_stops_the_clean_up_and_is_named() {
     assert!(!cli.packs().is_empty());
 }
 
-/// What stays must be readable before anything is given up.
+/// The rest must be readable before anything is given up.
 #[test]
-fn f21_nothing_is_let_go_where_the_clean_up_would_stop() {
+fn f21_nothing_is_dropped_where_gc_would_stop() {
     let cli = Cli::new();
     fs::create_dir(cli.work().join("dir")).unwrap();
     for n in 0..4 {

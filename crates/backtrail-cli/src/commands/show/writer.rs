@@ -1,0 +1,327 @@
+//! Writes a conversation on a page, item by item.
+
+use std::io;
+
+use anstyle::Style;
+use backtrail::conversation::{
+    Attachment, CompactionItem, InjectedMessage, RunItem, ToolResultItem,
+};
+use backtrail::{Block, Item, Prompt, Timestamp, ToolCall};
+use backtrail_index::SessionPrices;
+
+use super::markdown;
+use super::sheet::{Kind, Sheet};
+use super::tools::{Call, Outcome};
+use crate::commands::conversation::changes::Changes;
+use crate::commands::conversation::{
+    self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words,
+};
+use crate::layout::{Line, Span, wrap, wrap_plain};
+use crate::shell::command_line;
+use crate::text::{clean, medium, one_line, visible};
+use crate::ui::{BOLD, DIM};
+use crate::when;
+
+/// What is shown of a conversation, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ShowOptions {
+    /// The output of tools and thoughts are shown whole.
+    pub(super) full: bool,
+    /// The session is being followed: results come apart from their calls.
+    pub(super) live: bool,
+    /// The turn was undone: it has no number.
+    pub(super) undone: bool,
+    /// How many turns come before the first one that is shown.
+    pub(super) turns_before: u64,
+    /// The record that was asked for.
+    pub(super) wanted: Option<u64>,
+}
+
+/// Writes a conversation.
+pub(super) struct ShowWriter<'a> {
+    sheet: Sheet<'a>,
+    options: ShowOptions,
+    changes: Changes,
+    spending: TurnSpending,
+    turn: u64,
+    /// The day that was written last.
+    day: String,
+    unreadable: Vec<u64>,
+}
+
+impl<'a> ShowWriter<'a> {
+    pub(super) fn new(
+        sheet: Sheet<'a>,
+        options: ShowOptions,
+        changes: Changes,
+        prices: SessionPrices,
+    ) -> Self {
+        Self {
+            sheet,
+            options,
+            changes,
+            spending: TurnSpending::new(prices),
+            turn: options.turns_before,
+            day: String::new(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// Returns the records that could not be read, or not completely, since the last
+    /// call.
+    pub(super) fn take_unreadable(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.unreadable)
+    }
+
+    /// Writes an item.
+    pub(super) fn item(&mut self, item: &Item) -> io::Result<()> {
+        match item {
+            Item::Prompt(prompt) => return self.prompt(prompt),
+            Item::Compaction(compaction) => return self.compaction(compaction),
+            Item::Spending(spending) => {
+                self.spending.add(spending);
+                return Ok(());
+            }
+            Item::TurnEnd(turn) => {
+                let changed = self.changes.of_turn(turn.first, turn.last);
+                return self.footer(&changed);
+            }
+            Item::Fork(fork) => {
+                let words = conversation::fork_words(fork);
+                return self.sheet.heading(&[Span::new(BOLD, &words)], "");
+            }
+            Item::Gap(gap) => return self.remark(&gap.to_string()),
+            _ => {}
+        }
+        self.mark(item)?;
+        match item {
+            Item::Injected(message) => self.injected(message),
+            Item::Answer(answer) => self.answer(&answer.text),
+            Item::Thinking(thinking) => self.thinking(&thinking.text),
+            Item::ToolCall(call) => self.call(call),
+            Item::ToolResult(result) => self.result(result),
+            Item::Attachment(attachment) => self.attachment(attachment),
+            Item::Run(run) => self.run(run),
+            Item::Note(note) => self.remark(&conversation::note_words(&note.changes)),
+            Item::Spawned(spawned) => self.remark(&conversation::spawned_words(spawned)),
+            Item::Damage(damage) => self.remark(&conversation::damage_words(damage)),
+            Item::Unreadable(unreadable) => {
+                self.unreadable.push(unreadable.seq);
+                match unreadable.in_part {
+                    true => Ok(()),
+                    false => self.remark(&conversation::unreadable_words(unreadable)),
+                }
+            }
+            Item::Other(other) => self.remark(&conversation::other_words(other.seq, &other.kind)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a line that is not of the conversation.
+    pub(super) fn remark(&mut self, text: &str) -> io::Result<()> {
+        self.small(text, DIM)
+    }
+
+    /// Writes what is left to be written.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.footer("")?;
+        self.sheet.flush()
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.sheet.flush()
+    }
+
+    /// Points at the record that was asked for, if it is in this item.
+    fn mark(&mut self, item: &Item) -> io::Result<()> {
+        match item {
+            Item::Reply(_) => Ok(()),
+            Item::ToolCall(call) => {
+                let result = call.result.as_ref().map(|result| result.seq);
+                self.mark_record(call.seq, result)
+            }
+            item => self.mark_record(item.seq(), None),
+        }
+    }
+
+    fn mark_record(&mut self, seq: u64, result: Option<u64>) -> io::Result<()> {
+        // A record that shows nothing is pointed at where it would be.
+        let is_here = |wanted: &mut u64| seq >= *wanted || result == Some(*wanted);
+        let Some(wanted) = self.options.wanted.take_if(is_here) else {
+            return Ok(());
+        };
+        let here = format!("{} record {wanted}", self.sheet.glyphs().here);
+        self.small(&here, BOLD)
+    }
+
+    fn prompt(&mut self, prompt: &Prompt) -> io::Result<()> {
+        self.turn += 1;
+        let words = match self.options.undone {
+            true => "undone turn".to_owned(),
+            false => format!("turn {}", self.turn),
+        };
+        self.heading(&words, prompt.seq, prompt.at)?;
+        self.mark_record(prompt.seq, None)?;
+        if !prompt.text.is_empty() {
+            let text = prompt.text.trim_start_matches('\n');
+            let lines = wrap_plain(text, Style::new(), self.sheet.room());
+            self.sheet.prompt(&lines)?;
+        }
+        let mut attachments = prompt.attachments.iter();
+        attachments.try_for_each(|block| self.block(block))
+    }
+
+    fn heading(&mut self, words: &str, seq: u64, at: Option<Timestamp>) -> io::Result<()> {
+        let mut line = vec![Span::new(BOLD, words)];
+        if let Some(at) = at {
+            let dot = self.sheet.glyphs().dot;
+            line.push(Span::new(DIM, &format!(" {dot} {}", self.when(at))));
+        }
+        self.sheet.heading(&line, &format!("record {seq}"))
+    }
+
+    /// Writes a time, and the day if that is another one than before.
+    fn when(&mut self, at: Timestamp) -> String {
+        let day = when::day(at);
+        let time = when::time(at);
+        if day == self.day {
+            return time;
+        }
+        self.day = day;
+        format!("{} {time}", self.day)
+    }
+
+    /// Ends a turn: writes what it changed and what it spent.
+    fn footer(&mut self, changed: &str) -> io::Result<()> {
+        let spent = self.spending.take();
+        let dot = format!(" {} ", self.sheet.glyphs().dot);
+        self.sheet.footer(changed, &spent.join(&dot))
+    }
+
+    fn injected(&mut self, message: &InjectedMessage) -> io::Result<()> {
+        if !message.text.trim().is_empty() {
+            self.folded(&conversation::injected_name(&message.role), &message.text)?;
+        }
+        let mut attachments = message.attachments.iter();
+        attachments.try_for_each(|block| self.block(block))
+    }
+
+    fn attachment(&mut self, attachment: &Attachment) -> io::Result<()> {
+        self.block(&attachment.block)
+    }
+
+    fn block(&mut self, block: &Block) -> io::Result<()> {
+        match block {
+            Block::Media(media) => self.small(&format!("[{}]", medium(media)), Style::new()),
+            Block::Other(json) => self.small(&one_line(json.as_str(), 400), DIM),
+            Block::Thinking(block) => self.thinking(&block.thinking),
+            Block::Text(block) => self.folded("tool", &block.text),
+            _ => Ok(()),
+        }
+    }
+
+    fn answer(&mut self, text: &str) -> io::Result<()> {
+        let lines = markdown::render(text, self.sheet.room(), self.sheet.glyphs());
+        self.sheet.put(Kind::Text, &lines)
+    }
+
+    fn thinking(&mut self, text: &str) -> io::Result<()> {
+        match text.trim() {
+            "" => self.small(HIDDEN_THINKING, DIM),
+            text => self.folded("thinking", text),
+        }
+    }
+
+    /// Writes a text in one line, or whole with `--full`: instructions and thoughts are
+    /// long, and seldom read.
+    fn folded(&mut self, name: &str, text: &str) -> io::Result<()> {
+        if self.options.full {
+            let text = format!("{name}: {}", text.trim());
+            let lines = wrap_plain(&text, DIM, self.sheet.room());
+            return self.sheet.put(Kind::Text, &lines);
+        }
+        let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+        let first = lines.next().unwrap_or_default().trim();
+        let more = if lines.next().is_some() { " …" } else { "" };
+        let room = self.sheet.room().saturating_sub(more.len());
+        let line = one_line(&format!("{name}: {first}"), room);
+        self.small(&format!("{line}{more}"), DIM)
+    }
+
+    fn call(&mut self, call: &ToolCall) -> io::Result<()> {
+        let outcome = call.result.as_ref().map(|result| {
+            let success = call.success.unwrap_or(true);
+            Outcome::new(result, success, self.options.full)
+        });
+        let call = Call::new(call);
+        let mut line = call.line(outcome.as_ref(), self.sheet.room(), self.sheet.glyphs());
+        if self.options.live && outcome.is_none() {
+            // Its result is not known yet.
+            line.truncate(line.len().saturating_sub(2));
+        }
+        self.sheet.put(Kind::Small, &[line])?;
+        match outcome {
+            Some(outcome) => self.output(&outcome),
+            None => Ok(()),
+        }
+    }
+
+    fn result(&mut self, item: &ToolResultItem) -> io::Result<()> {
+        let outcome = Outcome::new(&item.result, item.success, self.options.full);
+        let name = one_line(item.name.as_deref().unwrap_or("tool"), 60);
+        let line = outcome.line(&name, self.sheet.room(), self.sheet.glyphs());
+        self.sheet.put(Kind::Small, &[line])?;
+        self.output(&outcome)
+    }
+
+    /// Writes the output of a tool, if it is shown whole.
+    fn output(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let Some(output) = outcome.output.as_deref().map(str::trim_end) else {
+            return Ok(());
+        };
+        let line = |line: &str| vec![Span::plain("    "), Span::new(DIM, &visible(line))];
+        let lines: Vec<Line> = output.lines().map(line).collect();
+        match lines.is_empty() {
+            true => Ok(()),
+            false => self.sheet.put(Kind::Small, &lines),
+        }
+    }
+
+    fn compaction(&mut self, item: &CompactionItem) -> io::Result<()> {
+        self.footer("")?;
+        self.heading("compaction", item.seq, item.at)?;
+        self.mark_record(item.seq, None)?;
+        let Some(stored) = &item.stored else {
+            return self.remark(LOST_SUMMARY);
+        };
+        self.remark(&compaction_words(stored))?;
+        self.answer(&stored.summary)
+    }
+
+    fn run(&mut self, item: &RunItem) -> io::Result<()> {
+        let Some(run) = &item.run else {
+            return self.remark(&format!("run {} cannot be read", item.seq));
+        };
+        let call = Call {
+            name: "run".to_owned(),
+            with: clean(&command_line(&run.argv)).into_owned(),
+        };
+        let outcome = Outcome {
+            failed: run.exit_code != Some(0),
+            words: run_words(run),
+            output: None,
+        };
+        let line = call.line(Some(&outcome), self.sheet.room(), self.sheet.glyphs());
+        self.sheet.put(Kind::Small, &[line])?;
+        match self.changes.of_run(run.after).as_str() {
+            "" => Ok(()),
+            changed => self.small(&format!("  {changed}"), Style::new()),
+        }
+    }
+
+    /// Writes something in one line or a few.
+    fn small(&mut self, text: &str, style: Style) -> io::Result<()> {
+        let lines = wrap(&[Span::new(style, text)], self.sheet.room());
+        self.sheet.put(Kind::Small, &lines)
+    }
+}

@@ -1,0 +1,30 @@
+//! The conversation of a session: turns, calls with their results, and spending.
+//!
+//! [`Conversation`] reads the records of a session once and yields [`Item`]s. Everything
+//! that shows or counts a conversation is built on what is here, so that all of it
+//! agrees: a turn begins where [`Message::is_prompt`](crate::Message::is_prompt) says,
+//! [`Calls`] decides which result answers which call, and [`ResponseCounter`] counts
+//! each response of a provider once.
+//!
+//! What a provider accepts in a request is another question, which `context` answers
+//! by its own rules.
+
+mod calls;
+mod history;
+mod item;
+mod reader;
+mod record;
+mod responses;
+mod stats;
+
+pub use calls::{CallPlace, CallVisitor, Calls};
+pub use history::{Answers, History, HistoryItem, Prompts, ToolCalls};
+pub use item::{
+    Answer, Attachment, CompactionItem, DamageItem, ForkItem, InjectedMessage, Item, NoteChange,
+    NoteItem, OtherItem, Prompt, Reply, RunItem, SpawnedItem, SpendingItem, ThinkingItem, ToolCall,
+    ToolOutcome, ToolResultItem, TurnEnd, UnreadableItem,
+};
+pub use reader::{Conversation, LiveConversation};
+pub use record::{MessageParts, ReadRecord};
+pub use responses::{Response, ResponseCounter};
+pub use stats::{MessageCounts, SessionSurvey, Stats, format_duration};

@@ -1,0 +1,279 @@
+//! Spending: each response of a provider counts once.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::convert::Infallible;
+
+use serde::{Deserialize, Serialize};
+
+use super::record::ReadRecord;
+use crate::message::{Role, Usage, estimated_tokens};
+use crate::time::Timestamp;
+use crate::trail::sum::Sum;
+use crate::trail::{Details, RecordKind};
+
+/// How many responses stay open for more records of theirs.
+const OPEN: usize = 1_024;
+
+/// What one model call used, took and cost, by all records of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Response {
+    /// The provider's id of it; `None` for a record that is a response by itself.
+    pub id: Option<String>,
+    /// The last record of it.
+    pub seq: u64,
+    /// When the first record of it was made.
+    pub at: Option<Timestamp>,
+    /// The model.
+    pub model: Option<String>,
+    /// Whether it wrote the summary of a compaction.
+    pub is_compaction: bool,
+    /// What it used, by the last record that says so.
+    pub usage: Option<Usage>,
+    /// The tokens of its texts, estimated: they count only if there is no usage.
+    pub estimated_tokens: u64,
+    /// How long it took.
+    pub duration_ms: Option<u64>,
+    /// What the provider says it cost.
+    pub cost_usd: Option<f64>,
+}
+
+impl Response {
+    fn new(record: &ReadRecord<'_>, usage: Option<&Usage>, estimated_tokens: u64) -> Self {
+        let details = &record.details;
+        Self {
+            id: details.response_id.clone(),
+            seq: record.seq,
+            at: record.at,
+            model: details.model.clone(),
+            is_compaction: record.kind == RecordKind::Compaction,
+            // A sum of one usage has no fields that are not ours.
+            usage: usage.map(|usage| {
+                let mut counters = Usage::default();
+                counters.add(usage);
+                counters
+            }),
+            estimated_tokens,
+            duration_ms: details.duration_ms,
+            cost_usd: details.cost_usd,
+        }
+    }
+
+    /// Returns whether a record of it says what it used or cost.
+    pub fn is_measured(&self) -> bool {
+        self.usage.is_some() || self.cost_usd.is_some()
+    }
+
+    /// Adds what a later record of the same response says: the last usage, cost,
+    /// duration and model count, and the texts of all records.
+    fn update(&mut self, later: Self) {
+        self.usage = later.usage.or(self.usage.take());
+        self.duration_ms = later.duration_ms.or(self.duration_ms);
+        self.cost_usd = later.cost_usd.or(self.cost_usd);
+        self.model = later.model.or(self.model.take());
+        self.estimated_tokens = self.estimated_tokens.saturating_add(later.estimated_tokens);
+        self.at = self.at.or(later.at);
+        self.seq = later.seq;
+    }
+}
+
+/// Counts the responses of a conversation, each once, however many records it has.
+///
+/// A provider's response is often recorded in several records, each of which repeats
+/// its usage, or the usage so far: the last one counts. A response stays open until
+/// 1,024 newer ones came. It is finished then: only a hash of its id is kept, and
+/// further records of it count for nothing.
+///
+/// A record without a response id is a response by itself if it is the assistant's, or
+/// if it says what was used or what it cost.
+///
+/// # Estimates
+///
+/// A response whose records have no usage is estimated by its texts and by those of the
+/// messages since the assistant spoke last: one token for every four bytes, rounded up
+/// for each message.
+#[derive(Debug, Default)]
+pub struct ResponseCounter {
+    open: HashMap<Sum, Response>,
+    /// The ids in `open`, oldest first.
+    order: VecDeque<Sum>,
+    closed: HashSet<Sum>,
+    finished: Vec<Response>,
+    unread_tokens: u64,
+    other_ms: u64,
+}
+
+impl ResponseCounter {
+    /// Makes a counter that continues where so many tokens were not read by any call.
+    pub fn with_unread_tokens(unread_tokens: u64) -> Self {
+        Self {
+            unread_tokens,
+            ..Self::default()
+        }
+    }
+
+    /// Counts a record.
+    pub fn add(&mut self, record: &ReadRecord<'_>) {
+        let nothing_before = |_: &str| Ok::<_, Infallible>(None);
+        match self.add_to(record, nothing_before) {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    /// Counts a record where earlier responses may have been counted already: `earlier`
+    /// returns what is known of the one with this id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `earlier` does.
+    pub fn add_to<E>(
+        &mut self,
+        record: &ReadRecord<'_>,
+        earlier: impl FnOnce(&str) -> Result<Option<Response>, E>,
+    ) -> Result<(), E> {
+        match (record.kind, &record.message) {
+            (RecordKind::Message, Some(message)) if message.role == Role::Assistant => {
+                let tokens = message.estimated_tokens();
+                let response = Response::new(record, message.usage.as_ref(), tokens);
+                self.count(response, Reads::Unread, earlier)
+            }
+            (RecordKind::Message, message) => {
+                if let Some(message) = message {
+                    // The next call reads it.
+                    self.add_unread(message.estimated_tokens());
+                }
+                let usage = message.as_ref().and_then(|message| message.usage.as_ref());
+                self.count_aside(Response::new(record, usage, 0), earlier)
+            }
+            (RecordKind::Compaction, _) => {
+                let tokens = record.summary.as_deref().map_or(0, estimated_tokens);
+                if record.usage.is_none() && record.details == Details::default() {
+                    // Nothing says that a model wrote it; but the next call reads it.
+                    self.add_unread(tokens);
+                    return Ok(());
+                }
+                let response = Response::new(record, record.usage.as_ref(), tokens);
+                self.count(response, Reads::Nothing, earlier)
+            }
+            (RecordKind::Usage, _) => {
+                let response = Response::new(record, record.usage.as_ref(), 0);
+                self.count_aside(response, earlier)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns an open response.
+    pub(super) fn get(&self, id: &str) -> Option<&Response> {
+        self.open.get(&key(id))
+    }
+
+    /// Returns the tokens that no call has read yet.
+    pub fn unread_tokens(&self) -> u64 {
+        self.unread_tokens
+    }
+
+    /// Takes the responses that are finished.
+    pub fn take_finished(&mut self) -> Vec<Response> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Finishes all responses, and takes those that were not taken yet.
+    pub fn finish(&mut self) -> Vec<Response> {
+        while !self.order.is_empty() {
+            self.close_oldest();
+        }
+        self.take_finished()
+    }
+
+    /// Returns how long other work took than model calls.
+    pub(super) fn other_ms(&self) -> u64 {
+        self.other_ms
+    }
+
+    fn add_unread(&mut self, tokens: u64) {
+        self.unread_tokens = self.unread_tokens.saturating_add(tokens);
+    }
+
+    /// Counts what a message says was spent that is not the assistant's.
+    fn count_aside<E>(
+        &mut self,
+        response: Response,
+        earlier: impl FnOnce(&str) -> Result<Option<Response>, E>,
+    ) -> Result<(), E> {
+        if !response.is_measured() {
+            let duration_ms = response.duration_ms.unwrap_or(0);
+            self.other_ms = self.other_ms.saturating_add(duration_ms);
+            return Ok(());
+        }
+        self.count(response, Reads::Nothing, earlier)
+    }
+
+    fn count<E>(
+        &mut self,
+        mut response: Response,
+        reads: Reads,
+        earlier: impl FnOnce(&str) -> Result<Option<Response>, E>,
+    ) -> Result<(), E> {
+        let Some(id) = &response.id else {
+            self.read_unread(&mut response, reads);
+            self.finished.push(response);
+            return Ok(());
+        };
+        let key = key(id);
+        if let Some(open) = self.open.get_mut(&key) {
+            open.update(response);
+            return Ok(());
+        }
+        if self.closed.contains(&key) {
+            return Ok(());
+        }
+        match earlier(id)? {
+            Some(mut known) => {
+                known.update(response);
+                self.open.insert(key, known);
+            }
+            None => {
+                self.read_unread(&mut response, reads);
+                self.open.insert(key, response);
+            }
+        }
+        self.order.push_back(key);
+        if self.order.len() > OPEN {
+            self.close_oldest();
+        }
+        Ok(())
+    }
+
+    /// The call behind the first record of an assistant's response read the messages before
+    /// it. Messages that come in the middle of a response are read by the next call.
+    fn read_unread(&mut self, response: &mut Response, reads: Reads) {
+        if reads == Reads::Unread {
+            let read = std::mem::take(&mut self.unread_tokens);
+            response.estimated_tokens = response.estimated_tokens.saturating_add(read);
+        }
+    }
+
+    fn close_oldest(&mut self) {
+        if let Some(id) = self.order.pop_front()
+            && let Some(response) = self.open.remove(&id)
+        {
+            self.finished.push(response);
+            self.closed.insert(id);
+        }
+    }
+}
+
+/// What the call behind a response reads, for estimates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    Nothing,
+    Unread,
+}
+
+/// An id is known by a hash of eight bytes: among a million of them, the chance that any
+/// two collide is one in thirty million.
+fn key(response_id: &str) -> Sum {
+    Sum::of(response_id.as_bytes())
+}
