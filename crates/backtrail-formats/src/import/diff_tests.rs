@@ -131,7 +131,10 @@ proptest! {
             true => prop_assert!(keys(&after).starts_with(&keys(&session(&expected)))),
             false => prop_assert_eq!(keys(&after), expected),
         }
-        prop_assert_eq!(compare(&after, &new, on_difference), Vec::new());
+        // A file that ends with a rewind appends the events again, and rewinds them again.
+        if matches!(new.last(), Some(Change::Add(_))) {
+            prop_assert_eq!(compare(&after, &new, on_difference), Vec::new());
+        }
     }
 
     #[test]
