@@ -193,9 +193,9 @@ pub(crate) fn to_json(value: &str) -> Option<Json> {
 /// Returns the names of the fields of the object at the beginning of a text, or of the first
 /// object of a list there, as far as the text goes.
 pub(crate) fn field_names(head: &[u8]) -> Vec<String> {
-    let head = crate::lines::trim(head);
+    let head = crate::source::trim(head);
     let head = match head.first() {
-        Some(b'[') => crate::lines::trim(&head[1..]),
+        Some(b'[') => crate::source::trim(&head[1..]),
         _ => head,
     };
     if head.first() != Some(&b'{') {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::source::Source;
+use crate::source::{Source, trim};
 
 /// The longest line that is read. A longer one is skipped and reported as damaged.
 pub const MAX_LINE: usize = 256 << 20;
@@ -247,17 +247,6 @@ struct LinePlace {
     nulls: bool,
     too_long: bool,
     ended: bool,
-}
-
-/// Removes blanks and NUL bytes from both ends, and a byte order mark from the beginning.
-pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
-    let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let Some(first) = bytes.iter().position(|byte| !is_blank(byte)) else {
-        return &bytes[..0];
-    };
-    let last = bytes.iter().rposition(|byte| !is_blank(byte));
-    &bytes[first..=last.unwrap_or(first)]
 }
 
 /// Returns the first line that is not blank, as text.

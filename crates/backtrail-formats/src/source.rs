@@ -169,7 +169,7 @@ impl Source {
     /// Returns a line as text. `None` if it cannot be read.
     pub(crate) fn line_at(&self, range: std::ops::Range<u64>) -> Option<String> {
         let bytes = self.read_range(range).ok()?;
-        Some(String::from_utf8_lossy(crate::lines::trim(&bytes)).into_owned())
+        Some(String::from_utf8_lossy(trim(&bytes)).into_owned())
     }
 
     /// Returns all of a file that is one JSON value, without line breaks between its tokens.
@@ -179,7 +179,7 @@ impl Source {
             return Err(Error::invalid(message, &self.path));
         }
         let bytes = self.read_range(0..self.len)?;
-        let text = String::from_utf8_lossy(crate::lines::trim(&bytes));
+        let text = String::from_utf8_lossy(trim(&bytes));
         // JSON strings contain no line breaks, so all of them are between tokens.
         Ok(text.replace(['\n', '\r'], " "))
     }
@@ -239,4 +239,15 @@ fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         }
     }
     Ok(read)
+}
+
+/// Removes blanks and NUL bytes from both ends, and a byte order mark from the beginning.
+pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let Some(first) = bytes.iter().position(|byte| !is_blank(byte)) else {
+        return &bytes[..0];
+    };
+    let last = bytes.iter().rposition(|byte| !is_blank(byte));
+    &bytes[first..=last.unwrap_or(first)]
 }

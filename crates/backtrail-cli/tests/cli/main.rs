@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod agents;
+mod architecture;
 mod checkpoint;
 mod closed;
 mod compact;

@@ -54,7 +54,7 @@ impl Format for CheckpointFiles {
 
     fn recognises(&self, source: &Source) -> bool {
         let head = source.head();
-        if crate::lines::trim(&head).first() != Some(&b'{') {
+        if crate::source::trim(&head).first() != Some(&b'{') {
             return false;
         }
         let fields = field_names(&head);

@@ -240,7 +240,7 @@ fn recognises_value(head: &[u8]) -> bool {
     let is_content = beginning.contains("\"parts\"") && beginning.contains("\"role\"");
     (has(&["sessionId", "messages"]) && (has(&["projectHash"]) || has(&["startTime"])))
         || (has(&["history"]) && is_content)
-        || (has(&["role", "parts"]) && crate::lines::trim(head).first() == Some(&b'['))
+        || (has(&["role", "parts"]) && crate::source::trim(head).first() == Some(&b'['))
         || is_single_message(head)
 }
 
