@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::let_go::LetGo;
-use crate::conversation::Stats;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
@@ -16,7 +15,7 @@ use crate::time::Timestamp;
 /// The state of a workspace at a moment, and why it was kept.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
-    pub(super) workspace: Workspace,
+    pub(crate) workspace: Workspace,
     pub(super) seq: u64,
     pub(super) id: CheckpointId,
     pub(super) at: Timestamp,
@@ -193,16 +192,6 @@ impl Checkpoint {
     /// Returns what was seen and not captured.
     pub fn not_captured(&self) -> &NotCaptured {
         &self.not_captured
-    }
-
-    /// Returns the statistics of its session as they were then; `None` where it
-    /// belongs to none.
-    pub fn stats(&self) -> Result<Option<Stats>> {
-        let Some(place) = &self.session else {
-            return Ok(None);
-        };
-        let reader = self.workspace.store().read_anywhere(&place.id)?;
-        reader.stats_at(place.trail, place.seq).map(Some)
     }
 
     /// Opens the snapshot. Fails with [`LetGo`](crate::ErrorKind::LetGo) where its
