@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_add_up_and_what_is_left_out_does_not_count() {
+    fn lengths_add_up_and_skipped_entries_do_not_count() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["derived", "kept", "kept/derived"] {
             fs::create_dir(dir.path().join(name)).unwrap();

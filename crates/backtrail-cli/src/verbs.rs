@@ -69,12 +69,21 @@ const MEANINGS: &[(&str, &str)] = &[
     ("view", "show"),
 ];
 
-/// Returns what a word that is not a verb means, if another program has a verb of that name.
+/// Returns what a word that is not a verb means, if other programs have such a verb. The word
+/// may be misspelled a little.
 pub(crate) fn by_meaning(word: &str) -> Option<&'static str> {
+    let word = word.to_lowercase();
+    let similarity = |known: &str| match known {
+        // A misspelled `list` is the verb.
+        "list" if word != "list" => 0.0,
+        known => strsim::jaro(known, &word),
+    };
     let known = MEANINGS
         .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(word));
-    known.map(|(_, verb)| *verb)
+        .map(|(known, verb)| (similarity(known), *verb))
+        .filter(|(similarity, _)| *similarity > 0.9)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b));
+    known.map(|(_, verb)| verb)
 }
 
 /// Returns the verb of a command that a wrong word means or is spelled like.
@@ -104,5 +113,11 @@ mod tests {
             assert!(!is_verb || ["list", "steps"].contains(word), "{word}");
         }
         assert!(MEANINGS.is_sorted(), "in alphabetical order");
+        assert_eq!(by_meaning("Histroy"), Some("list"));
+        for verb in [
+            "lsit", "shwo", "serach", "undoo", "resotre", "rewnd", "comapct",
+        ] {
+            assert_eq!(by_meaning(verb), None, "{verb}");
+        }
     }
 }

@@ -29,16 +29,16 @@ pub(crate) struct Wants {
     search: bool,
     /// Whether new records are written to the search index however few they are.
     all: bool,
-    catalogue_anew: bool,
-    search_anew: bool,
+    rebuild_catalogue: bool,
+    rebuild_search: bool,
 }
 
 impl Wants {
     pub(crate) const CATALOGUE: Self = Self {
         search: false,
         all: false,
-        catalogue_anew: false,
-        search_anew: false,
+        rebuild_catalogue: false,
+        rebuild_search: false,
     };
     pub(crate) const SEARCH: Self = Self {
         search: true,
@@ -49,8 +49,8 @@ impl Wants {
         ..Self::SEARCH
     };
     pub(crate) const ANEW: Self = Self {
-        catalogue_anew: true,
-        search_anew: true,
+        rebuild_catalogue: true,
+        rebuild_search: true,
         ..Self::EVERYTHING
     };
 
@@ -58,11 +58,11 @@ impl Wants {
     pub(crate) fn rebuild_if(self, error: &Error) -> Self {
         match error {
             Error::Search { .. } => Self {
-                search_anew: true,
+                rebuild_search: true,
                 ..self
             },
             _ => Self {
-                catalogue_anew: true,
+                rebuild_catalogue: true,
                 ..self
             },
         }
@@ -139,8 +139,8 @@ impl Index {
     }
 
     /// Returns how long to wait for other processes; a rebuild has time.
-    fn patience(&self, anew: bool) -> Duration {
-        match anew {
+    fn patience(&self, rebuild: bool) -> Duration {
+        match rebuild {
             true => REBUILD_PATIENCE,
             false => self.options.patience.unwrap_or(PATIENCE),
         }
@@ -273,7 +273,7 @@ impl Index {
                 Opened::Not(_) => None,
             },
         };
-        if let Some(catalogue) = opened.filter(|_| !wants.catalogue_anew) {
+        if let Some(catalogue) = opened.filter(|_| !wants.rebuild_catalogue) {
             let task = self.task(&catalogue)?;
             if task.is_current {
                 return Ok(CatalogueTarget::Done(catalogue, task));
@@ -296,11 +296,11 @@ impl Index {
         opened: Option<Catalogue>,
     ) -> Result<CatalogueTarget> {
         let paths = self.paths();
-        let Some(lock) = Lock::take(&paths.lock(), self.patience(wants.catalogue_anew))? else {
+        let Some(lock) = Lock::take(&paths.lock(), self.patience(wants.rebuild_catalogue))? else {
             return self.target_in_memory(opened);
         };
         drop(opened);
-        if wants.catalogue_anew {
+        if wants.rebuild_catalogue {
             return self.target_beside(lock);
         }
         match paths.open(true)? {
@@ -372,14 +372,14 @@ impl Index {
         look: &[TrailDir],
     ) -> Result<Option<(SearchWriter, Plan, Lock)>> {
         let dir = self.dir();
-        let mut opened = match wants.search_anew {
+        let mut opened = match wants.rebuild_search {
             true => None,
             false => match SearchDir::open(&dir)? {
                 search::Opened::Ready(found) => Some(found).filter(|found| !found.is_worn()),
                 search::Opened::Missing | search::Opened::Unusable(_) => None,
             },
         };
-        if opened.as_ref().is_some_and(|dir| has_all(dir, look)) && !wants.search_anew {
+        if opened.as_ref().is_some_and(|dir| has_all(dir, look)) && !wants.rebuild_search {
             state.search = opened;
             state.backlog = Plan::default();
             return Ok(None);
@@ -392,14 +392,14 @@ impl Index {
             state.backlog = plan;
             return Ok(None);
         }
-        let patience = self.patience(wants.search_anew);
+        let patience = self.patience(wants.rebuild_search);
         let Some(lock) = Lock::take(&dir.join("search.lock"), patience)? else {
             state.search = opened;
             state.backlog = plan;
             return Ok(None);
         };
         // Another process may have caught up meanwhile.
-        if !wants.search_anew {
+        if !wants.rebuild_search {
             opened = match SearchDir::open(&dir)? {
                 search::Opened::Ready(found) => Some(found).filter(|found| !found.is_worn()),
                 search::Opened::Missing => None,

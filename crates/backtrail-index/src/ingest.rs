@@ -85,13 +85,13 @@ impl<'a> Ingest<'a> {
         };
         let id = &changed.id;
         if let (Some((intake, _)), Some(changed)) = (&mut self.intake, wish.catalogue) {
-            if changed.anew {
+            if changed.from_start {
                 intake.forget(id.as_str())?;
             }
             intake.settle(id, changed.settled)?;
         }
         if let (Some((writer, _)), Some(changed)) = (&mut self.search, wish.search)
-            && changed.anew
+            && changed.from_start
         {
             writer.forget_session(id);
         }

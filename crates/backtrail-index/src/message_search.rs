@@ -70,8 +70,8 @@ impl<'a> MessageSearch<'a> {
         // The index on disk has old records of these.
         let replaced = |trail: &KnownTrail| {
             let id = trail.session.as_str();
-            let anew = |changed: &ChangedSession| changed.anew && changed.id.as_str() == id;
-            backlog.changed.iter().any(anew) || backlog.gone.iter().any(|gone| gone == id)
+            let reread = |changed: &ChangedSession| changed.from_start && changed.id.as_str() == id;
+            backlog.changed.iter().any(reread) || backlog.gone.iter().any(|gone| gone == id)
         };
         let on_disk = state.search.as_ref().map(|dir| {
             let known = dir.known();

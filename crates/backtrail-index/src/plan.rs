@@ -28,7 +28,7 @@ pub(crate) struct Plan {
 pub(crate) struct ChangedSession {
     pub(crate) id: SessionId,
     /// Whether what was read before must be forgotten.
-    pub(crate) anew: bool,
+    pub(crate) from_start: bool,
     /// Where to continue reading, trail by trail.
     pub(crate) places: Vec<TrailPlace>,
     /// When names in its directory last changed.
@@ -102,8 +102,8 @@ fn compare(store: &Store, id: SessionId, known: &[KnownTrail], seen: &TrailDir) 
         };
         *now == known.seen || reader.as_ref().is_some_and(has)
     };
-    let anew = !known.iter().all(still_there);
-    let known = if anew { &[] } else { known };
+    let from_start = !known.iter().all(still_there);
+    let known = if from_start { &[] } else { known };
     let mut places = Vec::new();
     for trail in &seen.trails {
         let before = known.iter().find(|it| it.seen.number == trail.number);
@@ -120,7 +120,7 @@ fn compare(store: &Store, id: SessionId, known: &[KnownTrail], seen: &TrailDir) 
     }
     ChangedSession {
         id,
-        anew,
+        from_start,
         places,
         settled: seen.settled,
     }

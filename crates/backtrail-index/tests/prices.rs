@@ -281,7 +281,7 @@ fn amounts_are_exact_and_never_overflow() {
 }
 
 #[test]
-fn own_prices_that_are_none_are_left_out() {
+fn invalid_own_prices_are_skipped() {
     let bad = [f64::NAN, -1.0, f64::INFINITY, 1e300];
     let own = bad
         .into_iter()

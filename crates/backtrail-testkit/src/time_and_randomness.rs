@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_starts_where_told_and_moves_by_its_step() {
+    fn a_manual_clock_starts_at_its_setting_and_moves_by_its_step() {
         let clock = ManualClock::new(1_000);
         assert_eq!(clock.now().as_millis(), 1_000);
         assert_eq!(clock.now().as_millis(), 1_001);

@@ -31,10 +31,18 @@ pub(crate) fn run(args: &HelpArgs, _global: &Global, ui: &Ui) -> Result<Answer> 
         whole = whole.help_template(template);
     }
     whole.build();
-    let mut command = find(&whole, &args.verb)?;
-    let text = command.render_long_help();
+    find(&whole, &args.verb)?;
+    // Ask clap for exactly what `VERB --help` prints.
+    let line = ["backtrail"].into_iter().map(str::to_owned);
+    let line = line
+        .chain(args.verb.iter().cloned())
+        .chain(["--help".to_owned()]);
+    let text = match whole.try_get_matches_from(line) {
+        Err(help) => help.render().ansi().to_string(),
+        Ok(_) => String::new(),
+    };
     let mut out = ui.out();
-    writeln!(out, "{}", text.ansi().to_string().trim_end())
+    write!(out, "{text}")
         .and_then(|()| out.flush())
         .map_err(|error| unwritable(&error))?;
     Ok(Answer::Done)

@@ -172,7 +172,7 @@ fn report_no_match(args: &ListArgs, found: &Found, ui: &Ui) {
     let all = count(found.ids.len() as u64, "session");
     let program = ui.program();
     ui.status(&format!(
-        "no session{here} matches {words}; all {all}: {program} list --all"
+        "no session{here} matches {words}; to see all {all}: {program} list --all"
     ));
     found.hints.iter().for_each(|hint| ui.status(hint));
 }

@@ -135,10 +135,10 @@ impl Overview {
 
     /// Returns the commands that make sense now, and what each does.
     fn commands(&self) -> Vec<(&'static str, &'static str)> {
-        let import = ("import", "import those sessions");
+        let import = ("import", "import these sessions");
         let mut commands = Vec::new();
         if !self.is_known() {
-            commands.push(("run -- COMMAND", "run a command, undoably"));
+            commands.push(("run -- COMMAND", "run a command that you can undo"));
             if self.agents.is_empty() {
                 commands.push(("import", "import sessions from other agents"));
             } else {
@@ -159,7 +159,7 @@ impl Overview {
             commands.push(("undo", "undo the last step"));
         }
         match self.checkpoints {
-            0 => commands.push(("run -- COMMAND", "run a command, undoably")),
+            0 => commands.push(("run -- COMMAND", "run a command that you can undo")),
             _ => commands.push(("log", "the whole timeline")),
         }
         if self.sessions > 0 {
@@ -229,7 +229,7 @@ impl Overview {
             n => format!("; {} elsewhere", count(n, "session")),
         };
         vec![
-            "Backtrail keeps what AI agents say and do, and undoes what they did to your files."
+            "Backtrail: keep what AI agents say and do, and undo what they did to your files"
                 .to_owned(),
             format!("Nothing is recorded {here} yet{elsewhere}."),
         ]

@@ -23,7 +23,7 @@ use crate::when;
 ///
 /// Without a command it lists the trash, newest first.
 #[derive(Debug, clap::Args)]
-#[command(disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
+#[command(disable_help_subcommand = true)]
 pub(crate) struct TrashArgs {
     #[command(subcommand)]
     verb: Option<Verb>,

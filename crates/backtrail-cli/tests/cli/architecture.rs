@@ -229,7 +229,10 @@ const TOUCHES: [(&str, &[&str]); 7] = [
         "threads",
         &["std::thread", "thread::spawn", "thread::scope"],
     ),
-    ("processes", &["std::process::Command", "std::process::exit"]),
+    (
+        "processes",
+        &["std::process::Command", "std::process::exit"],
+    ),
     ("environment", &["std::env"]),
     (
         "terminal",

@@ -178,7 +178,7 @@ fn no_match_names_what_exists() {
         screen(&ran, &cli, &found.ids()),
         "\
 exit 0
-err: no session matches --agent cluade-code; all 4 sessions: backtrail list --all
+err: no session matches --agent cluade-code; to see all 4 sessions: backtrail list --all
 err: no session has the agent \"cluade-code\"; known: claude-code, codex, mine
 "
     );
@@ -227,7 +227,10 @@ fn wrong_options_are_refused_with_the_right_ones() {
     fill(&cli);
     for (args, told) in [
         (&["--since", "soon"][..], "yesterday, 3d, 2w"),
-        (&["--until", "2026-13-01"], "write it as 2026-11-01"),
+        (
+            &["--until", "2026-13-01"],
+            "must be a time such as 2026-11-01",
+        ),
         (
             &["--sort", "size"],
             "updated, created, cost, tokens, turns, title",

@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod agents;
+mod architecture;
 mod checkpoint;
 mod closed;
 mod compact;
@@ -31,16 +32,17 @@ mod kill;
 mod kit;
 mod list;
 mod man;
-mod mending;
 mod moves;
 mod notes;
 mod old_store;
+mod output;
 mod overview;
 mod prices;
 mod processes;
 mod pty;
 mod record;
 mod relink;
+mod repair;
 mod requirements;
 mod review;
 mod rewind;
@@ -52,5 +54,4 @@ mod show;
 mod snapshots;
 mod stats;
 mod trash;
-mod words;
 mod wrong;

@@ -81,7 +81,7 @@ fn queries_mean_what_they_say() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_name_the_place() {
     let table = [
         ("", "nothing to search for: no letters or digits"),
         ("=> *", "nothing to search for: no letters or digits"),
@@ -111,7 +111,7 @@ fn what_is_wrong_is_said_with_its_place() {
 
 proptest! {
     #[test]
-    fn no_query_is_too_strange(query in "\\PC*|([()\"*|a-c-]| and | or | not | é|中){0,30}") {
+    fn no_query_causes_a_panic(query in "\\PC*|([()\"*|a-c-]| and | or | not | é|中){0,30}") {
         if let Ok(parsed) = ParsedQuery::parse(&query) {
             prop_assert!(is_sound(&parsed.root));
         }

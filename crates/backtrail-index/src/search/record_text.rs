@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_encoded_data_there_is_a_beginning() {
+    fn encoded_data_is_found_by_its_beginning() {
         let blob = "QUJD".repeat(1000);
         let out = strings(&format!(r#"{{"data":"{blob}"}}"#), Keys::Left);
         assert_eq!(out.len(), LONGEST + 1);
@@ -258,7 +258,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_json_is_too_strange(json in "\\PC*|[\"\\\\u0-9d{}:, ]*") {
+        fn no_json_causes_a_panic(json in "\\PC*|[\"\\\\u0-9d{}:, ]*") {
             let mut out = String::new();
             add_strings(&json, Keys::Taken, &mut out);
         }

@@ -201,7 +201,7 @@ fn the_newest_come_first_where_they_are_wanted() {
 }
 
 #[test]
-fn what_was_read_already_is_not_taken_in_twice() {
+fn records_are_not_indexed_twice() {
     let dir = tempfile::tempdir().expect("a directory");
     let trail = TestTrail::of_texts("s", &["apple", "pear"]);
     let index = built(dir.path(), std::slice::from_ref(&trail));

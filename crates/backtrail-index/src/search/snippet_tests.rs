@@ -100,7 +100,7 @@ fn a_call_shows_what_it_was_called_with() {
 
 proptest! {
     #[test]
-    fn no_text_is_too_strange(
+    fn no_text_causes_a_panic(
         text in "(\\PC|[abé中👍\u{301}_ \n]){0,400}",
         query in "[abé中_]{1,3}( [ab]{1,2}){0,2}\\*?",
     ) {

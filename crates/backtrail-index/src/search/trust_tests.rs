@@ -76,7 +76,7 @@ fn every_file_that_is_damaged_is_seen() {
 }
 
 #[test]
-fn a_newer_version_is_built_anew() {
+fn a_newer_version_is_rebuilt() {
     let dir = tempfile::tempdir().expect("a directory");
     drop(built(dir.path(), &[trail()]));
     let commit = dir.path().join("search-1/commit");
@@ -91,7 +91,7 @@ fn a_newer_version_is_built_anew() {
 }
 
 #[test]
-fn something_else_in_its_place_is_built_anew() {
+fn something_else_in_its_place_is_rebuilt() {
     let dir = tempfile::tempdir().expect("a directory");
     assert!(!answers(dir.path()));
     fs::write(dir.path().join("search-1"), "noise").expect("written");
@@ -102,7 +102,7 @@ fn something_else_in_its_place_is_built_anew() {
 /// Files with unchanged lengths and times but changed bytes pass the seal. Their answers
 /// may be wrong, but must not be a panic.
 #[test]
-fn damage_that_no_seal_shows_is_no_panic() {
+fn damage_that_no_seal_shows_causes_no_panic() {
     let dir = tempfile::tempdir().expect("a directory");
     drop(built(dir.path(), &[trail()]));
     for path in files(dir.path()) {
@@ -156,7 +156,7 @@ fn what_a_dead_process_left_is_cleaned_up() {
 }
 
 #[test]
-fn readers_keep_what_they_have_while_it_is_built_anew() {
+fn readers_keep_what_they_have_during_a_rebuild() {
     let dir = tempfile::tempdir().expect("a directory");
     let old = built(dir.path(), &[trail()]);
     let new = built(dir.path(), &[TestTrail::of_texts("s", &["alpha"])]);

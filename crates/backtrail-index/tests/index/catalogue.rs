@@ -6,7 +6,7 @@ use backtrail_index::{Filter, WorkspaceFilter};
 use crate::kit::{Home, call_tool, respond};
 
 #[test]
-fn a_session_is_listed_with_what_was_said_and_spent() {
+fn a_session_is_listed_with_its_messages_and_spending() {
     let home = Home::new();
     let session = home.session();
     session
@@ -47,7 +47,7 @@ fn a_session_is_listed_with_what_was_said_and_spent() {
 }
 
 #[test]
-fn forks_and_rewinds_count_what_is_on_their_line_and_what_they_spent() {
+fn forks_and_rewinds_count_their_line_and_their_own_spending() {
     let home = Home::new();
     let session = home.session();
     session.append(Message::user_text("one")).unwrap();
@@ -158,7 +158,7 @@ fn f26_sessions_are_found_where_their_directory_is_now() {
 }
 
 #[test]
-fn f23_damage_is_told_and_counted_once_and_hides_nothing() {
+fn f23_damage_is_reported_and_counted_once_and_hides_nothing() {
     let home = Home::new();
     let session = home.session();
     session.append(Message::user_text("before")).unwrap();

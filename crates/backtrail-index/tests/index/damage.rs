@@ -121,7 +121,7 @@ fn f23_answers_are_those_of_a_rebuild_whatever_becomes_of_a_file() {
 }
 
 #[test]
-fn a_directory_of_derived_data_that_is_gone_or_in_the_way_costs_only_time() {
+fn a_missing_or_blocked_directory_of_derived_data_costs_only_time() {
     let home = indexed();
     let expected = ask(&home.index());
     let derived = home.store.root().join("derived");
@@ -135,7 +135,7 @@ fn a_directory_of_derived_data_that_is_gone_or_in_the_way_costs_only_time() {
 }
 
 #[test]
-fn what_a_newer_version_wrote_is_left_alone_and_not_read() {
+fn data_of_a_newer_version_is_neither_read_nor_changed() {
     let home = indexed();
     let expected = ask(&home.index());
     let derived = home.store.root().join("derived");
@@ -168,7 +168,7 @@ fn an_index_that_is_open_survives_what_happens_to_its_files() {
 }
 
 #[test]
-fn a_purge_leaves_no_word_in_what_was_derived() {
+fn a_purge_leaves_no_text_in_derived_data() {
     let home = indexed();
     let session = home.session();
     session
@@ -199,7 +199,7 @@ fn a_purge_leaves_no_word_in_what_was_derived() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_may_read_what_was_derived() {
+fn only_the_owner_can_read_derived_data() {
     use std::os::unix::fs::PermissionsExt;
     let home = indexed();
     for path in files(&home.store.root().join("derived")) {
@@ -209,7 +209,7 @@ fn nobody_else_may_read_what_was_derived() {
 }
 
 #[test]
-fn what_somebody_else_wrote_into_the_catalogue_counts_for_nothing() {
+fn changes_to_the_catalogue_by_other_programs_are_ignored() {
     let home = indexed();
     let expected = ask(&home.index());
     let database = home.store.root().join("derived/catalogue-2.db");

@@ -105,7 +105,7 @@ fn eight_processes_catch_up_while_four_write() {
 }
 
 #[test]
-fn a_process_that_is_killed_while_it_catches_up_costs_nothing_but_time() {
+fn a_process_that_is_killed_while_it_catches_up_costs_only_time() {
     let home = Home::new();
     let mut random = Random::new(3);
     for round in 0..12 {

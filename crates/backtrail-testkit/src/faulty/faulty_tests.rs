@@ -165,7 +165,7 @@ fn arming_again_counts_from_zero() {
 }
 
 #[test]
-fn a_crashed_unlock_frees_the_lock_all_the_same() {
+fn a_crashed_unlock_frees_the_lock_anyway() {
     let (memory, disk) = faulty();
     let file = disk.create_new(path()).unwrap();
     let other = memory.open_append(path()).unwrap();

@@ -148,82 +148,98 @@ fn name(path: &Path) -> String {
 
 impl Storage for FaultyStorage {
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
-        let label = format_args!("create {}", name(path));
+        let path_name = name(path);
+        let label = format_args!("create {path_name}");
         let create = |_| self.inner.create_new(path);
         let inner = self.control.pass(Kind::Change, label, create)?;
         Ok(self.wrap(path, inner))
     }
 
     fn open_append(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
-        let label = format_args!("open_append {}", name(path));
+        let path_name = name(path);
+        let label = format_args!("open_append {path_name}");
         let open = |_| self.inner.open_append(path);
         let inner = self.control.pass(Kind::Read, label, open)?;
         Ok(self.wrap(path, inner))
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
-        let label = format_args!("open_read {}", name(path));
+        let path_name = name(path);
+        let label = format_args!("open_read {path_name}");
         let open = |_| self.inner.open_read(path);
         let inner = self.control.pass(Kind::Read, label, open)?;
         Ok(self.wrap(path, inner))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        let label = format_args!("create_dir {}", name(path));
+        let path_name = name(path);
+        let label = format_args!("create_dir {path_name}");
         let create = |_| self.inner.create_dir(path);
         self.control.pass(Kind::Change, label, create)
     }
 
     fn link_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let label = format_args!("link {} {}", name(from), name(to));
+        let from_name = name(from);
+        let to_name = name(to);
+        let label = format_args!("link {from_name} {to_name}");
         let link = |_| self.inner.link_new(from, to);
         self.control.pass(Kind::Change, label, link)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        let label = format_args!("remove {}", name(path));
+        let path_name = name(path);
+        let label = format_args!("remove {path_name}");
         let remove = |_| self.inner.remove_file(path);
         self.control.pass(Kind::Change, label, remove)
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let label = format_args!("rename {} {}", name(from), name(to));
+        let from_name = name(from);
+        let to_name = name(to);
+        let label = format_args!("rename {from_name} {to_name}");
         let rename = |_| self.inner.rename_new(from, to);
         self.control.pass(Kind::Change, label, rename)
     }
 
     fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let label = format_args!("replace {} {}", name(from), name(to));
+        let from_name = name(from);
+        let to_name = name(to);
+        let label = format_args!("replace {from_name} {to_name}");
         let replace = |_| self.inner.replace(from, to);
         self.control.pass(Kind::Change, label, replace)
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        let label = format_args!("remove_dir {}", name(path));
+        let path_name = name(path);
+        let label = format_args!("remove_dir {path_name}");
         let remove = |_| self.inner.remove_dir(path);
         self.control.pass(Kind::Change, label, remove)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        let label = format_args!("list {}", name(dir));
+        let dir_name = name(dir);
+        let label = format_args!("list {dir_name}");
         let list = |_| self.inner.list(dir);
         self.control.pass(Kind::Read, label, list)
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        let label = format_args!("exists {}", name(path));
+        let path_name = name(path);
+        let label = format_args!("exists {path_name}");
         let exists = |_| self.inner.exists(path);
         self.control.pass(Kind::Read, label, exists)
     }
 
     fn is_dir(&self, path: &Path) -> io::Result<bool> {
-        let label = format_args!("is_dir {}", name(path));
+        let path_name = name(path);
+        let label = format_args!("is_dir {path_name}");
         let is_dir = |_| self.inner.is_dir(path);
         self.control.pass(Kind::Read, label, is_dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let label = format_args!("sync_dir {}", name(dir));
+        let dir_name = name(dir);
+        let label = format_args!("sync_dir {dir_name}");
         self.control.pass(Kind::Sync, label, |share| {
             if share.is_some() {
                 self.inner.sync_dir(dir)?;

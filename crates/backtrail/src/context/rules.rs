@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_told_from_what_only_looks_like_it() {
+    fn base64_is_distinguished_from_lookalikes() {
         for good in ["QUJD", "QUI=", "QQ==", "+/+/"] {
             assert!(is_base64(good), "{good}");
         }

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shape_is_found_by_its_name_and_an_unknown_name_is_told_all_four() {
+    fn a_shape_is_found_by_its_name_and_an_error_lists_all_four() {
         for shape in Shape::ALL {
             assert_eq!(shape.as_str().parse::<Shape>().unwrap(), shape);
             assert_eq!(shape.to_string(), shape.as_str());

@@ -115,7 +115,7 @@ fn what_was_finished_survives_an_error_of_any_operation() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_nothing_stored_before_is_lost() {
+fn a_full_disk_is_reported_and_nothing_stored_before_is_lost() {
     for space in (0..4000).step_by(37) {
         let memory = memory();
         memory.set_space(Some(space));
@@ -163,7 +163,7 @@ fn what_was_found_in_the_pack_of_a_writer_that_died_is_durable_after_finish() {
 }
 
 #[test]
-fn what_a_live_writer_may_yet_take_back_is_stored_again() {
+fn objects_that_a_live_writer_may_roll_back_are_stored_again() {
     let contents: Vec<_> = (0..3).map(|n| noise(n, 100)).collect();
     let (memory, before) = with_commit_in_flight(&contents);
     let path = pack_files(&memory).remove(0);

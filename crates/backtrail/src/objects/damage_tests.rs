@@ -113,7 +113,7 @@ fn verify_names_every_damaged_object_and_the_place() {
 }
 
 #[test]
-fn a_damaged_seal_is_said_by_verify_wherever_it_is_hit() {
+fn verify_reports_a_damaged_seal_wherever_it_is_hit() {
     let (pristine, _) = filled();
     let path = pack_files(&pristine)
         .into_iter()

@@ -98,7 +98,7 @@ fn a_short_stream_is_the_same_object_as_its_content() {
 }
 
 #[test]
-fn a_stream_that_fails_says_so_and_spoils_nothing() {
+fn a_failing_stream_is_an_error_and_spoils_nothing() {
     struct Fails;
     impl Read for Fails {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

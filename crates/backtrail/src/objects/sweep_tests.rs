@@ -88,7 +88,7 @@ fn assert_exactly(memory: &MemoryStorage, named: &[Vec<u8>]) {
 }
 
 #[test]
-fn what_nothing_names_goes_and_all_else_is_there_once() {
+fn unreferenced_objects_are_removed_and_all_others_are_stored_once() {
     let (memory, named) = filled();
     let foretold = dry(&open(&memory, 4), &named);
     let before = open(&memory, 4).size().unwrap();
@@ -164,7 +164,7 @@ fn f30_a_sweep_that_is_stopped_at_any_step_loses_nothing_and_the_next_leaves_not
 }
 
 #[test]
-fn what_fails_is_said_and_loses_nothing() {
+fn failures_are_reported_and_lose_nothing() {
     for n in 0.. {
         let (memory, named) = filled();
         let disk = FaultyStorage::new(memory.clone()).counting(Count::All);
@@ -181,7 +181,7 @@ fn what_fails_is_said_and_loses_nothing() {
 }
 
 #[test]
-fn what_comes_to_be_named_meanwhile_stays() {
+fn objects_that_become_referenced_during_a_sweep_stay() {
     // Before the lock is taken, and after.
     for asked in 0..20 {
         let (memory, named) = filled();
@@ -256,7 +256,7 @@ fn of_two_copies_the_damaged_one_goes_and_a_damaged_single_one_stays_with_its_pa
 }
 
 #[test]
-fn who_knows_the_packs_as_they_were_reads_all_that_stays() {
+fn a_reader_with_an_old_list_of_packs_finds_everything_kept() {
     let (memory, named) = filled();
     let old = open(&memory, 4);
     assert_stored(&old, &named);
@@ -300,7 +300,7 @@ fn chunks_stay_with_the_content_that_is_made_of_them() {
 }
 
 #[test]
-fn f21_a_flipped_byte_anywhere_never_makes_the_sweep_lose_more() {
+fn f21_a_flipped_byte_anywhere_never_makes_the_sweep_lose_more_objects() {
     let (shape, named) = filled();
     let packs = pack_files(&shape);
     for pack in &packs {

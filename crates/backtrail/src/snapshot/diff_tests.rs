@@ -353,7 +353,7 @@ fn what_is_outside_the_paths_is_not_read() {
 }
 
 #[test]
-fn every_kind_of_change_is_told_in_words() {
+fn every_kind_of_change_is_described_in_words() {
     let before = named([
         ("edited", file("1")),
         ("gone", dir([("deep", dir([("f", file("gone"))]))])),
@@ -417,7 +417,7 @@ fn ignored() -> Item {
 }
 
 #[test]
-fn what_was_left_out_on_either_side_is_no_change() {
+fn a_path_skipped_on_either_side_is_not_a_change() {
     let large = Item::Skipped(SkippedReason::TooLarge, FileKind::File);
     let before = named([
         ("build", dir([("out", file("x"))])),

@@ -74,7 +74,7 @@ fn changes_that_overlap_or_touch_clash_with_what_each_made_of_it() {
 }
 
 #[test]
-fn every_clash_is_told_with_its_line() {
+fn every_clash_is_reported_with_its_line() {
     let base = "1\n2\n3\n4\n5\n6\n7\n8\n";
     let clashes = merged(
         base,

@@ -329,7 +329,7 @@ deleted directory void
 }
 
 #[test]
-fn every_second_line_of_a_long_text_is_told_by_itself() {
+fn every_second_line_of_a_long_text_is_a_hunk_of_its_own() {
     let text = |word: &str| -> Vec<u8> {
         let line = |n| match n % 2 {
             0 => format!("same {n}\n"),
@@ -359,7 +359,7 @@ fn only_change(diff: &Diff) -> &Change {
 }
 
 #[test]
-fn binary_files_are_said_to_be_binary_and_git_refuses_to_guess() {
+fn binary_files_are_only_named_and_git_refuses_to_guess() {
     let before = named([("f", file("text\n"))]);
     let after = named([("f", file(b"\x00\x01"))]);
     let diff = diff(&before, &after);
@@ -380,7 +380,7 @@ fn binary_files_are_said_to_be_binary_and_git_refuses_to_guess() {
 }
 
 #[test]
-fn files_that_are_too_large_are_said_to_be_and_git_refuses_to_guess() {
+fn files_that_are_too_large_are_only_named_and_git_refuses_to_guess() {
     let before = named([("f", file("text\n"))]);
     let after = named([("f", file(vec![b'\n'; 16 * 1024 * 1024 + 1]))]);
     let diff = diff(&before, &after);
@@ -399,7 +399,7 @@ fn files_that_are_too_large_are_said_to_be_and_git_refuses_to_guess() {
 
 /// Git knows two file modes; other modes must not make it reject the patch.
 #[test]
-fn modes_that_git_has_no_word_for_are_told_in_words() {
+fn modes_that_git_does_not_know_are_described_in_words() {
     let with = |mode, text: &str| match file(text) {
         Item::File { content, .. } => Item::File {
             mode,

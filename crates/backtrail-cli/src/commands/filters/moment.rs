@@ -33,7 +33,7 @@ impl fmt::Display for Moment {
 }
 
 /// The error for a wrong moment.
-const EXAMPLES: &str = "write it as 2026-11-01, 2026-11, \"2026-11-01 14:30\", 14:30, today, \
+const EXAMPLES: &str = "must be a time such as 2026-11-01, 2026-11, \"2026-11-01 14:30\", 14:30, today, \
                         yesterday, 3d, 2w or \"3 days ago\"";
 
 impl FromStr for Moment {

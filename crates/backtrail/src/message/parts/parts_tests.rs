@@ -90,7 +90,7 @@ fn what_is_no_medium_and_short_stays() {
 }
 
 #[test]
-fn a_plain_message_is_told_without_being_parsed() {
+fn a_plain_message_is_recognized_without_parsing() {
     let plain = r#"{"role":"user","blocks":[{"type":"text","text":"a \"payload\" \u001b file"}]}"#;
     assert!(!may_have_parts(plain.as_bytes()));
     let long = format!(
@@ -267,7 +267,7 @@ fn only_the_exact_form_is_a_reference() {
 }
 
 #[test]
-fn content_that_is_not_text_is_told_apart_from_json() {
+fn content_that_is_not_text_is_distinguished_from_json() {
     let message = format!(
         r#"{{"role":"r","blocks":[],"x":{}}}"#,
         written(&reference("1"))

@@ -275,7 +275,7 @@ fn one_change_reads_one_file() {
 
 /// F13: a scan without storing stores nothing and its cache is not kept.
 #[test]
-fn a_look_stores_nothing_and_finds_the_same() {
+fn a_scan_without_storing_finds_the_same() {
     let mut place = TestWorkspace::new();
     place.write("a/b", "content");
     let inspected = place.scan_fresh();

@@ -198,7 +198,7 @@ fn a_kept_directory_that_goes_wrong_is_decided_by_the_rules_later() {
 }
 
 #[test]
-fn a_kept_directory_that_is_left_out_when_it_is_opened_is_ignored_later() {
+fn a_kept_directory_that_is_skipped_when_it_is_opened_is_ignored_later() {
     let mut place = place();
     place.write("src/a", "x");
     place.scan();

@@ -65,7 +65,7 @@ fn pipes_sockets_and_devices_are_noted_and_never_opened() {
 
 /// F18.
 #[test]
-fn a_file_over_the_cap_is_left_out_until_the_cap_is_raised() {
+fn a_file_over_the_cap_is_skipped_until_the_cap_is_raised() {
     let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.options.cap = 100;
@@ -100,7 +100,7 @@ fn the_store_is_never_captured() {
 }
 
 #[test]
-fn what_a_restore_stages_is_passed_over() {
+fn staged_files_of_a_restore_are_ignored() {
     let mut place = TestWorkspace::new();
     place.write(".backtrail-staging-1", "x");
     place.write("d/.backtrail-staging-2/file", "x");
@@ -111,7 +111,7 @@ fn what_a_restore_stages_is_passed_over() {
 
 /// F28: an unreadable directory is named, and everything else is captured.
 #[test]
-fn a_directory_without_permission_is_left_out_and_named() {
+fn a_directory_without_permission_is_skipped_and_named() {
     let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.write("closed/file", "x");
@@ -453,7 +453,7 @@ fn too_many_files_and_too_little_space_stop_as_well() {
 }
 
 #[test]
-fn the_first_few_that_were_left_out_are_told_in_order() {
+fn the_first_few_skipped_entries_are_listed_in_order() {
     let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.options.cap = 1;
@@ -477,7 +477,7 @@ fn the_first_few_that_were_left_out_are_told_in_order() {
 }
 
 #[test]
-fn what_is_ignored_is_told_after_what_is_worth_knowing() {
+fn ignored_entries_are_listed_after_more_important_ones() {
     let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     place.options.cap = 16;
@@ -502,7 +502,7 @@ fn what_is_ignored_is_told_after_what_is_worth_knowing() {
 
 /// Everything captured can be read again, however deep it is.
 #[test]
-fn directories_deeper_than_a_snapshot_is_read_are_left_out() {
+fn directories_deeper_than_a_snapshot_is_read_are_skipped() {
     let mut place = TestWorkspace::new();
     place.later_millis = 3_600_000;
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;

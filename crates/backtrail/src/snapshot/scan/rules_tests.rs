@@ -31,7 +31,7 @@ fn skipped(place: &mut TestWorkspace) -> Vec<String> {
 }
 
 #[test]
-fn ignored_directories_are_left_out_and_small_files_kept() {
+fn ignored_directories_are_skipped_and_small_files_kept() {
     let mut place = place();
     place.options.small_ignored = 10;
     place.write(".gitignore", "target/\n*.log\n.env\n");
@@ -50,7 +50,7 @@ fn ignored_directories_are_left_out_and_small_files_kept() {
 }
 
 #[test]
-fn the_deepest_rule_wins_and_may_take_back() {
+fn the_deepest_rule_wins_and_may_include_again() {
     let mut place = place();
     place.write(".gitignore", "*.log\n/only-here\nbuild/\n");
     place.write("a/.gitignore", "!keep.log\n");
@@ -249,7 +249,7 @@ fn rules_that_cannot_be_read_are_no_rules() {
 }
 
 #[test]
-fn a_link_that_is_ignored_is_captured_unless_we_are_told_not_to() {
+fn an_ignored_link_is_captured_unless_backtrailignore_excludes_it() {
     let mut place = place();
     place.write(".gitignore", "link\n");
     std::os::unix::fs::symlink("nowhere", place.at("link")).unwrap();
