@@ -98,7 +98,7 @@ pub(crate) fn template(command: &Command, shown: Shown) -> String {
         }
     }
     text += &format!("\n{heading}Options:{heading:#}\n{{options}}\n\n");
-    text += &match shown {
+    text += match shown {
         Shown::Usual => {
             "`backtrail help VERB` shows a verb's options and examples,\n\
              `backtrail help --all` every verb."

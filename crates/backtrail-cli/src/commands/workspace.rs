@@ -174,8 +174,9 @@ impl WorkspaceArgs {
             }),
             (ErrorKind::NotFound, false) => {
                 let near: Vec<String> = points.iter().map(|point| quote(point)).collect();
+                let one_of = if near.len() == 1 { "" } else { "one of: " };
                 command.hint(format!(
-                    "did you mean one of: {}? (all: {})",
+                    "did you mean {one_of}{}? (all: {})",
                     near.join(", "),
                     self.list(point, ui)
                 ))

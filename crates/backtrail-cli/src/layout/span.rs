@@ -84,7 +84,9 @@ pub(crate) fn styled(line: &[Span]) -> String {
             false => &span.text,
         };
         let style = span.style;
-        out += &format!("{style}{text}{style:#}");
+        if !text.is_empty() {
+            out += &format!("{style}{text}{style:#}");
+        }
     }
     out
 }

@@ -123,7 +123,7 @@ fn a_diff_has_every_kind_of_change_and_git_applies_it() {
     assert_eq!(names.stdout, "edited\nempty\n");
     let stat = cli.run(&["diff", "before", "--stat", "--", "edited"]);
     assert!(
-        stat.stdout.contains("edited edited      2 +−\n"),
+        stat.stdout.contains("edited edited  2  +−\n"),
         "{}",
         stat.stdout
     );
@@ -174,11 +174,11 @@ fn wrong_points_and_paths_get_a_hint() {
             .stderr
             .contains("hint: make one: backtrail checkpoint")
     );
-    assert!(!cli.store().exists(), "to look for something makes nothing");
+    assert!(!cli.store().exists(), "looking creates nothing");
     checkpoint(&cli, "morning");
     checkpoint(&cli, "evening");
     let cases: [(&[&str], &str); 9] = [
-        (&["cat", "mornin", "a"], "there is: morning"),
+        (&["cat", "mornin", "a"], "did you mean morning? (all: backtrail log)"),
         (&["cat", "~1", "a"], "none begins with ~, # or -"),
         (&["cat", "last~x", "a"], "needs a number behind last~"),
         (&["diff", "last~1"], "no turn or run was made here yet"),
@@ -315,7 +315,7 @@ fn a_workspace_is_named_known_or_the_nearest_git_directory() {
     let project = cli.work().canonicalize().unwrap().join("project");
     let said = root(&["checkpoint"], &deep);
     assert!(
-        said.contains(&format!("of {}", project.display())),
+        said.contains(&format!("in {}", project.display())),
         "{said}"
     );
     // A known workspace around comes before git.

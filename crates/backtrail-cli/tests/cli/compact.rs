@@ -122,7 +122,7 @@ fn a_summary_that_cannot_be_used_is_refused_and_nothing_is_written() {
     let ran = cli.run(&["compact", &id, "--summary-file", "huge.txt"]);
     assert_eq!(
         screen(&ran, &cli, &[&id]),
-        "exit 2\nerr: error: the summary is over 16 MiB long\nerr:   in: huge.txt\n"
+        "exit 2\nerr: error: the summary is longer than 16 MiB\nerr:   in: huge.txt\n"
     );
     for wrong in ["-1", "many"] {
         let keep = format!("--keep={wrong}");
@@ -310,7 +310,7 @@ fn a14_a_bad_compaction_is_answered_with_its_reason_and_the_rest_continues() {
         ),
         (
             r#"{"type":"compaction","summary":"x","summary":"y"}"#,
-            "the field \"summary\" stands twice",
+            "the field \"summary\" occurs twice",
         ),
         (
             r#"{"type":"compaction","summary":"x","usage":7}"#,

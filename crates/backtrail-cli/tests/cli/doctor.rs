@@ -186,8 +186,8 @@ fn agents_that_delete_their_history_get_a_warning() {
             r#"{"cleanupPeriodDays":7}"#,
             "deletes sessions after 7 days (~/.claude/settings.json)",
         ),
-        (r#"{"cleanupPeriodDays":0}"#, "writes no sessions at all"),
-        ("{\u{1b}", "cannot be told from ~/.claude/settings.json"),
+        (r#"{"cleanupPeriodDays":0}"#, "saves no sessions"),
+        ("{\u{1b}", "cannot find out whether Claude Code deletes sessions: ~/.claude/settings.json: "),
         (
             r#"{"cleanupPeriodDays":99999}"#,
             "Claude Code keeps its sessions",

@@ -155,7 +155,7 @@ fn wrong_arguments_are_told_with_the_way_out() {
         assert!(ran.stderr.contains(what), "{}", ran.stderr);
         assert!(!dir.exists());
     };
-    fails(&["fork", "nothing", "--into", &into], "hint: there is: ");
+    fails(&["fork", "nothing", "--into", &into], "hint: did you mean one of: ");
     fails(
         &["fork", "base", "--into", "below"],
         "lies in the workspace",

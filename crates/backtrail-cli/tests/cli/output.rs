@@ -107,7 +107,7 @@ fn a15_references_are_ids_prefixes_and_latest_and_never_paths() {
     let near = cli.run(&["show", &format!("{}zzzz", &first[..6])]);
     assert!(
         near.stderr
-            .contains(&format!("hint: nearest: {}", &first[..8])),
+            .contains(&format!("hint: did you mean {}", &first[..8])),
         "{}",
         near.stderr
     );

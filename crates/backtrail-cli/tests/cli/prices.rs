@@ -71,7 +71,7 @@ fn a_wrong_price_names_the_file_and_the_key_with_a_hint() {
         ),
         (
             "[prices.x]\nthe-whole-thing = 1",
-            "there is no price for \"the-whole-thing\"",
+            "unknown price \"the-whole-thing\"",
             "known prices: input, output, cache_read",
         ),
         (

@@ -41,7 +41,7 @@ fn a14_a_bad_line_is_answered_with_its_reason_and_the_rest_continues() {
         ),
         (
             r#"{"role":"user","text":"x","text":"y"}"#,
-            "the field \"text\" stands twice",
+            "the field \"text\" occurs twice",
         ),
         (r#"{"type":"poem"}"#, "unsupported type \"poem\""),
         (

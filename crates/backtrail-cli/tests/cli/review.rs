@@ -218,7 +218,7 @@ fn what_is_named_works_from_outside_the_workspace() {
     let named = format!("backtrail --store {store} log --workspace '../my ws' -- ");
     assert!(ran.stderr.contains(&named), "{ran:#?}");
     let ran = cli.run(&[&["status"], &with[..]].concat());
-    let named = format!("begin with: backtrail --store {store} run -- COMMAND");
+    let named = format!("start with: backtrail --store {store} run -- COMMAND");
     assert!(ran.stderr.contains(&named), "{ran:#?}");
     let ran = cli.run(&[&["cat", "nope:1", "x"], &there[..]].concat());
     assert!(ran.stderr.contains("backtrail list"), "{ran:#?}");
@@ -235,7 +235,7 @@ fn a_directory_is_told_by_its_files_and_a_link_to_it_leads_there() {
     let ran = cli.run(&["cat", "one", "d"]);
     assert_eq!(ran.code, 2);
     assert!(
-        ran.stderr.contains("hint: in it: 2, 3, 4, 5, 6, …"),
+        ran.stderr.contains("hint: it contains: 2, 3, 4, 5, 6, …"),
         "{ran:#?}"
     );
     fs::remove_dir_all(cli.work().join("d")).unwrap();

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use super::trails::{Kept, Told};
+use super::trails::{KeptCheckpoint, Told};
 use crate::error::{Error, Result};
 use crate::ids::{CheckpointId, SessionId, WorkspaceId};
 use crate::log::is_absent;
@@ -119,7 +119,7 @@ pub(super) fn states(id: &WorkspaceId, told: &Told, around: &Around) -> Vec<Stat
 /// Returns the checkpoints that are never let go, and why.
 fn nevers(told: &Told, around: &Around) -> HashMap<CheckpointId, Never> {
     let mut never = HashMap::new();
-    let mut newest_of: HashMap<&SessionId, &Kept> = HashMap::new();
+    let mut newest_of: HashMap<&SessionId, &KeptCheckpoint> = HashMap::new();
     let kept = || {
         told.kept
             .iter()

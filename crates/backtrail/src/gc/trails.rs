@@ -33,7 +33,7 @@ pub(super) struct Trails {
 
 /// A checkpoint, as far as it matters here.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(super) struct KeptCheckpoint {
     pub(super) id: CheckpointId,
     pub(super) snapshot: ObjectId,
     pub(super) why: Why,
@@ -50,7 +50,7 @@ pub(super) struct Told {
     /// How far each trail was read.
     read: BTreeMap<u32, u64>,
     /// In the order in which they were made.
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<KeptCheckpoint>,
     known: HashSet<CheckpointId>,
     pub(super) let_go: HashSet<CheckpointId>,
     rewinds: HashMap<CheckpointId, Begun>,
@@ -281,7 +281,7 @@ impl Told {
         }
         let at = self.latest.max(Some(stored.at)).unwrap_or(stored.at);
         self.latest = Some(at);
-        self.kept.push(Kept {
+        self.kept.push(KeptCheckpoint {
             id: stored.id,
             snapshot: stored.snapshot,
             why: stored.why,

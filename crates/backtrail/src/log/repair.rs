@@ -138,7 +138,7 @@ struct Survey {
     repaired: Vec<Repaired>,
     /// The last record before the first damage, and what was compacted there.
     continues: Option<(Continues, Option<u64>)>,
-    kept: Vec<Kept>,
+    kept: Vec<ReadableRecord>,
     missing: Vec<RangeInclusive<u64>>,
     unfinished: u64,
 }
@@ -294,7 +294,7 @@ impl Survey {
             let place = examiner.place();
             self.reach(files, segment, &position);
             if !self.damage.is_empty() {
-                self.kept.push(Kept {
+                self.kept.push(ReadableRecord {
                     seq: position.seq,
                     segment: index,
                     place,
@@ -376,14 +376,14 @@ impl Survey {
 
 /// A readable record after the first damage.
 #[derive(Debug)]
-struct Kept {
+struct ReadableRecord {
     seq: u64,
     /// The segment that holds it.
     segment: usize,
     place: Range<u64>,
 }
 
-impl Kept {
+impl ReadableRecord {
     fn read(&self, file: &dyn StorageFile, path: &Path) -> Result<Vec<u8>> {
         let len = self.place.end - self.place.start;
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];

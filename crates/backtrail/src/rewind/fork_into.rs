@@ -185,7 +185,7 @@ impl ForkIntoPlan {
         // From the first look at what is to be written until the new checkpoint names
         // it: nothing is let go.
         let objects = self.workspace.store().keep_objects()?;
-        let (all, skipped) = self.new()?;
+        let (all, skipped) = self.new_entries()?;
         let first = self.first_state(&skipped)?;
         let reflinked = self.write(&all, options)?;
         let begun = self.begin(options, session, first, objects);
@@ -244,7 +244,7 @@ impl ForkIntoPlan {
 
     /// Returns all that is to be written, a directory before what is in it, and what
     /// was left out.
-    fn new(&self) -> Result<(Vec<NewEntry>, BTreeMap<PathBuf, Edit>)> {
+    fn new_entries(&self) -> Result<(Vec<NewEntry>, BTreeMap<PathBuf, Edit>)> {
         let changed = self.changed_since()?;
         let root = NewEntry {
             path: PathBuf::new(),

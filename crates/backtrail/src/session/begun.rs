@@ -112,9 +112,9 @@ pub struct Turn {
 #[derive(Debug)]
 struct Behind {
     /// The snapshots that are under way; the turn's first comes first.
-    pending: Vec<JoinHandle<Result<Kept>>>,
+    pending: Vec<JoinHandle<Result<StoredState>>>,
     /// Set once the first snapshot is there.
-    started: Option<Kept>,
+    started: Option<StoredState>,
     /// Why there is no first snapshot.
     failed: Option<Error>,
     /// Whether the state after the last tool call could not be kept.
@@ -123,7 +123,7 @@ struct Behind {
 
 /// A state that was kept behind the conversation.
 #[derive(Debug)]
-struct Kept {
+struct StoredState {
     id: CheckpointId,
     /// Held, not used: with the first one, it says that the turn is under way.
     _active: Option<Active>,
@@ -157,12 +157,12 @@ impl Behind {
 fn begin_checkpoint(
     workspace: &Workspace,
     options: CheckpointOptions,
-) -> Result<JoinHandle<Result<Kept>>> {
+) -> Result<JoinHandle<Result<StoredState>>> {
     let theirs = workspace.clone();
     let keep = move || {
         let kept = theirs.checkpoint(options)?;
         let begins = *kept.why() == Why::TurnStart;
-        Ok(Kept {
+        Ok(StoredState {
             id: kept.id(),
             // To say that it is under way is only a courtesy.
             _active: begins.then(|| theirs.activate(&kept).ok()).flatten(),

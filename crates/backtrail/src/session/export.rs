@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::json;
 
 use super::info::SessionInfo;
 use super::reader::SessionReader;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ids::SessionId;
 use crate::legacy::{Fork, LossKind, Losses, Meta, V1Compaction, V1Writer};
 use crate::time::Timestamp;
 use crate::trail::readable::Readable;
@@ -91,7 +91,7 @@ impl SessionReader {
     fn write_json_of_line(&self, out: &mut dyn Write) -> Result<u64> {
         let info = self.info()?;
         let written = |error: io::Error| Error::machine("cannot write the export", error);
-        let head = head_json(&info);
+        let head = as_json(&Head::new(&info)).map_err(written)?;
         out.write_all(&head.as_bytes()[..head.len() - 1])
             .and_then(|()| out.write_all(b",\"messages\":["))
             .map_err(written)?;
@@ -115,17 +115,18 @@ impl SessionReader {
         self.write_details(out, written_so_far)?;
         out.write_all(b"]").map_err(written)?;
         if let Some(stored) = compaction {
-            let value = json!({
-                "count": stored.count,
-                "removed_message_count": stored.removed_message_count,
-                "summary": stored.summary.as_str(),
-                "covered": covered,
-            });
-            write!(out, ",\"compaction\":{value}").map_err(written)?;
+            let compaction = ExportedCompaction {
+                count: stored.count,
+                removed_message_count: stored.removed_message_count,
+                summary: stored.summary.as_str(),
+                covered,
+            };
+            let compaction = as_json(&compaction).map_err(written)?;
+            write!(out, ",\"compaction\":{compaction}").map_err(written)?;
         }
         if let Some(fork) = &info.forked_from {
-            let fork = serde_json::to_string(fork).map_err(io::Error::other);
-            write!(out, ",\"fork\":{}", fork.map_err(written)?).map_err(written)?;
+            let fork = as_json(fork).map_err(written)?;
+            write!(out, ",\"fork\":{fork}").map_err(written)?;
         }
         out.write_all(b"}\n").map_err(written)?;
         Ok(skipped + records.damage().count())
@@ -135,7 +136,7 @@ impl SessionReader {
     /// their order: more may have come meanwhile.
     fn write_details(&self, out: &mut dyn Write, mut messages: u64) -> Result<()> {
         #[derive(Serialize)]
-        struct Known<'a> {
+        struct RecordDetails<'a> {
             seq: u64,
             id: Option<&'a str>,
             at: Option<Timestamp>,
@@ -155,7 +156,7 @@ impl SessionReader {
             messages -= 1;
             let details = record.details();
             let id = record.id();
-            let known = Known {
+            let known = RecordDetails {
                 seq: record.seq(),
                 id: id.as_deref(),
                 at: record.at(),
@@ -203,17 +204,46 @@ fn meta_of(info: SessionInfo) -> Meta {
     }
 }
 
-fn head_json(info: &SessionInfo) -> String {
-    json!({
-        "version": FORMAT_VERSION,
-        "session_id": info.id,
-        "created_at_ms": info.created_at.map_or(0, Timestamp::as_millis),
-        "updated_at_ms": info.updated_at.map_or(0, Timestamp::as_millis),
-        "title": info.title,
-        "tags": info.tags,
-        "agent": info.agent,
-        "model": info.model,
-        "workspace_root": info.workspace_root.as_ref().map(|root| root.to_string_lossy()),
-    })
-    .to_string()
+fn as_json(value: &impl Serialize) -> io::Result<String> {
+    serde_json::to_string(value).map_err(io::Error::other)
+}
+
+/// What an export says of the session, before its messages.
+#[derive(Serialize)]
+struct Head<'a> {
+    version: u32,
+    session_id: &'a SessionId,
+    created_at_ms: i64,
+    updated_at_ms: i64,
+    title: Option<&'a str>,
+    tags: &'a [String],
+    agent: Option<&'a str>,
+    model: Option<&'a str>,
+    workspace_root: Option<Cow<'a, str>>,
+}
+
+impl<'a> Head<'a> {
+    fn new(info: &'a SessionInfo) -> Self {
+        let root = info.workspace_root.as_ref();
+        Self {
+            version: FORMAT_VERSION,
+            session_id: &info.id,
+            created_at_ms: info.created_at.map_or(0, Timestamp::as_millis),
+            updated_at_ms: info.updated_at.map_or(0, Timestamp::as_millis),
+            title: info.title.as_deref(),
+            tags: &info.tags,
+            agent: info.agent.as_deref(),
+            model: info.model.as_deref(),
+            workspace_root: root.map(|root| root.to_string_lossy()),
+        }
+    }
+}
+
+/// The newest compaction in an export, and how many of its messages are covered.
+#[derive(Serialize)]
+struct ExportedCompaction<'a> {
+    count: u64,
+    removed_message_count: u64,
+    summary: &'a str,
+    covered: usize,
 }

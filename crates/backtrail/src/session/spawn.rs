@@ -115,7 +115,7 @@ pub(crate) fn spawn(
 /// Says on the caller's trail what was begun, under the short lock alone.
 fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Result<()> {
     #[derive(Serialize)]
-    struct Body<'a> {
+    struct SpawnedBody<'a> {
         at: Timestamp,
         id: uuid::Uuid,
         session_id: &'a SessionId,
@@ -125,7 +125,7 @@ fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Resul
     let files = store.files(parent);
     let id =
         new_uuid(store.random()).map_err(|error| Error::machine("cannot make an id", error))?;
-    let body = Body {
+    let body = SpawnedBody {
         at: spawned.at,
         id,
         session_id: &spawned.session_id,

@@ -79,7 +79,7 @@ impl SourceRecord {
 
     /// Writes what is between the record's numbers and its `prev`.
     pub(crate) fn encode(&self, at: Timestamp, id: uuid::Uuid) -> Result<Vec<u8>> {
-        let body = Body {
+        let body = SourceBody {
             at: Some(self.at.unwrap_or(at)),
             id: Some(id),
             agent: self.agent.clone(),
@@ -117,7 +117,7 @@ pub(crate) struct Piece {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Body {
+struct SourceBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none", skip_deserializing)]
@@ -143,7 +143,7 @@ impl RecordRef<'_> {
         if self.kind() != RecordKind::Source {
             return None;
         }
-        let body: Body = serde_json::from_slice(self.bytes()).ok()?;
+        let body: SourceBody = serde_json::from_slice(self.bytes()).ok()?;
         Some(SourceRecord {
             agent: body.agent,
             path: path_of(&body.path, body.path_hex.as_deref()),

@@ -40,7 +40,7 @@ pub(super) fn nothing(
             let total = found(index, query, &start)?;
             if total > 0 {
                 let start = quote(&start);
-                hints.push(format!("{} match {start}", count(total, "message")));
+                hints.push(format!("{start} matches {}", count(total, "message")));
             }
         }
         words => {

@@ -31,7 +31,7 @@ fn a_wrong_point_brings_up_the_nearest() {
             said.starts_with("error: no checkpoint here is called \"oen\"\n"),
             "{said}"
         );
-        assert!(said.contains("hint: there is: one"), "{said}");
+        assert!(said.contains("hint: did you mean one? (all: backtrail log)"), "{said}");
     }
     let said = refused(&cli, &["rewind", "last~9"]);
     assert!(

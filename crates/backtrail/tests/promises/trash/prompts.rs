@@ -155,12 +155,12 @@ impl Old {
         copy(&fixture, &dir.path().join("store"));
         let store = Store::open(dir.path().join("store")).unwrap();
         let workspace = store.workspaces().unwrap().remove(0);
-        let sessions = store.sessions().unwrap().into_iter();
+        let mut sessions = store.sessions().unwrap().into_iter();
         let is_leaked = |id: &SessionId| {
             let info = store.read_session(id).unwrap().info().unwrap();
             info.last_seq > 0 && has(&store.read_session(id).unwrap().dir(), SECRET)
         };
-        let leaked = sessions.filter(is_leaked).next().unwrap();
+        let leaked = sessions.find(is_leaked).unwrap();
         Self {
             _dir: dir,
             store,
