@@ -170,7 +170,7 @@ impl From<&backtrail::Error> for CommandError {
         match error.kind() {
             ErrorKind::Conflict => command.hint("read the new messages, then try again"),
             ErrorKind::DiskFull => command.hint("free some disk space, then try again"),
-            ErrorKind::LetGo if !error.points().is_empty() => {
+            ErrorKind::Dropped if !error.points().is_empty() => {
                 let near: Vec<String> = error.points().iter().map(|near| quote(near)).collect();
                 command.hint(format!("nearest with files: {}", near.join(", ")))
             }

@@ -38,8 +38,8 @@ pub enum ErrorKind {
     NewerFormat,
     /// A snapshot would store more than its limits allow; see [`Error::too_much`].
     TooMuch,
-    /// The files of a checkpoint were let go; its record is all that is left.
-    LetGo,
+    /// The files of a checkpoint were dropped; only its record is left.
+    Dropped,
 }
 
 impl ErrorKind {
@@ -56,7 +56,7 @@ impl ErrorKind {
             Self::Corrupt => "corrupt",
             Self::NewerFormat => "newer_format",
             Self::TooMuch => "too_much",
-            Self::LetGo => "let_go",
+            Self::Dropped => "dropped",
         }
     }
 }

@@ -210,7 +210,7 @@ mod context;
 pub mod conversation;
 mod error;
 mod escape;
-mod gc;
+pub mod gc;
 mod hex;
 mod ids;
 mod json;
@@ -227,7 +227,8 @@ mod store;
 mod time;
 mod trail;
 mod transcript;
-mod trash;
+pub mod trash;
+pub mod verify;
 mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
@@ -236,13 +237,12 @@ pub use conversation::{
     Stats, ToolCall, ToolCalls, ToolOutcome, format_duration,
 };
 pub use error::{Error, ErrorKind, Reason, Result};
-pub use gc::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
 pub use legacy::{Loss, LossKind, Losses};
 pub use log::{
-    Commit, Durability, Follower, GapBecause, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
-    Records, RepairPlan, RepairReport, SetAside, TrailRecord, TrailRecords, VerifyReport,
+    Commit, Durability, Follower, GapReason, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
+    Records, SetAside, TrailRecord, TrailRecords,
 };
 pub use message::{
     Block, Compaction, Draft, Media, Message, Role, StoredCompaction, TextBlock, Thinking,
@@ -273,15 +273,10 @@ pub use trail::{
     RecordRef, SourceRecord, SpawnedBy, Sums,
 };
 pub use transcript::{CompactionSummary, Transcript};
-pub use trash::{
-    DeletePlan, DeleteScope, Deletion, DeletionBecause, EmptyOptions, EmptyPlan, EmptyReport,
-    Kept as KeptInTrash, PurgePlan, PurgeReport, TrashContents, TrashEntry, TrashName, Trashed,
-};
 pub use workspace::{
-    About, Active, Activity, Checkpoint, CheckpointOptions, Checkpoints, FileChange, FormerRoot,
-    Incomplete, LetGo, LetGoBecause, LogEntry, LogKind, LostState, NotCaptured, ObjectDamage,
-    Point, Recaptured, RelinkOptions, Relinked, RelinkedWhat, Run, SessionPlace, SnapshotsRepair,
-    SnapshotsReport, StillHeld, VerifyOptions, Why, Workspace, remote_of,
+    About, Active, Activity, Checkpoint, CheckpointOptions, CheckpointReason, Checkpoints,
+    DropReason, Dropped, FileChange, FormerRoot, LogEntry, LogKind, Point, RelinkOptions, Relinked,
+    RelinkedWhat, Run, SessionPlace, SkippedFiles, Workspace, remote_of,
 };
 
 /// The Rust of README.md, which `cargo test --doc` compiles.

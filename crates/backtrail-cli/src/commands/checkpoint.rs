@@ -1,6 +1,6 @@
 //! `backtrail checkpoint`: saves the files as they are now.
 
-use backtrail::{About, Checkpoint, CheckpointOptions, NotCaptured, SkippedEntry};
+use backtrail::{About, Checkpoint, CheckpointOptions, SkippedEntry, SkippedFiles};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &CheckpointArgs, global: &Global, ui: &Ui) -> Result<Ans
     }
     ui.print_line(&checkpoint.id().prefix(8))?;
     ui.status(&summary(&checkpoint, &tilde(workspace.root())));
-    if let Some(text) = not_captured(checkpoint.not_captured()) {
+    if let Some(text) = skipped(checkpoint.skipped()) {
         ui.status(&format!("not protected: {text}"));
     }
     Ok(Answer::Done)
@@ -99,8 +99,8 @@ fn summary(checkpoint: &Checkpoint, root: &str) -> String {
 }
 
 /// Names the first few skipped entries; `None` if nothing was skipped.
-pub(crate) fn not_captured(not_captured: &NotCaptured) -> Option<String> {
-    first_of(&not_captured.first, not_captured.count)
+pub(crate) fn skipped(skipped: &SkippedFiles) -> Option<String> {
+    first_of(&skipped.first, skipped.count)
 }
 
 /// Names the first few entries; `None` if there are none.
@@ -113,7 +113,7 @@ fn first_of(entries: &[SkippedEntry], all: u64) -> Option<String> {
     if all == 0 {
         return None;
     }
-    let named: Vec<String> = entries.iter().take(NAMED).map(skipped).collect();
+    let named: Vec<String> = entries.iter().take(NAMED).map(described).collect();
     let more = all - named.len() as u64;
     let mut text = named.join(", ");
     match (more, text.is_empty()) {
@@ -124,7 +124,7 @@ fn first_of(entries: &[SkippedEntry], all: u64) -> Option<String> {
     Some(text)
 }
 
-fn skipped(entry: &SkippedEntry) -> String {
+fn described(entry: &SkippedEntry) -> String {
     let path = one_line(&visible_path(&entry.path), 60);
     match entry.bytes {
         0 => format!("{path} ({})", entry.reason),
@@ -137,7 +137,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
     let mut value = json!({
         "id": checkpoint.id(),
         "at": checkpoint.at(),
-        "reason": checkpoint.why(),
+        "reason": checkpoint.reason(),
         "snapshot": checkpoint.snapshot_id(),
         "session": checkpoint.session().map(|place| &place.id),
         "seq": checkpoint.session().map(|place| place.seq),
@@ -145,7 +145,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
         "files": checkpoint.files(),
         "bytes": checkpoint.bytes(),
         "changed": checkpoint.changed(),
-        "skipped": not_captured_json(checkpoint.not_captured()),
+        "skipped": skipped_json(checkpoint.skipped()),
     });
     match checkpoint.about() {
         Some(About::Text(text)) => value["about"] = text.into(),
@@ -155,13 +155,13 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
     if let Some(start) = checkpoint.begun_by() {
         value["begun_by"] = json!(start);
     }
-    if let Ok(Some(let_go)) = checkpoint.let_go() {
-        value["dropped"] = json!({"at": let_go.at, "reason": let_go.because});
+    if let Ok(Some(dropped)) = checkpoint.dropped() {
+        value["dropped"] = json!(dropped);
     }
     value
 }
 
-pub(crate) fn not_captured_json(not_captured: &NotCaptured) -> Value {
+pub(crate) fn skipped_json(skipped: &SkippedFiles) -> Value {
     let entry = |entry: &SkippedEntry| {
         json!({
             "path": path_json(&entry.path),
@@ -170,7 +170,7 @@ pub(crate) fn not_captured_json(not_captured: &NotCaptured) -> Value {
         })
     };
     json!({
-        "count": not_captured.count,
-        "first": not_captured.first.iter().map(entry).collect::<Vec<_>>(),
+        "count": skipped.count,
+        "first": skipped.first.iter().map(entry).collect::<Vec<_>>(),
     })
 }

@@ -1,9 +1,9 @@
 //! `backtrail delete`: moves sessions to the trash, or purges them.
 
-use backtrail::{
-    DeletePlan, DeleteScope, Deletion, DeletionBecause, PurgePlan, PurgeReport, SessionId,
-    StillHeld, Store,
+use backtrail::trash::{
+    DeletePlan, DeleteScope, Deletion, DeletionReason, PurgePlan, PurgeReport, RemainingFiles,
 };
+use backtrail::{SessionId, Store};
 use serde_json::{Value, json};
 
 use super::{Answer, locked_hint, require_store, resolve, short};
@@ -115,17 +115,17 @@ fn locked(error: backtrail::Error, deletions: &[Deletion]) -> crate::error::Comm
 }
 
 fn relation(deletion: &Deletion) -> String {
-    match &deletion.because {
-        DeletionBecause::Fork { of } => format!(" (a fork of {})", short(of)),
-        DeletionBecause::SubAgent { of } => format!(" (a sub-agent of {})", short(of)),
+    match &deletion.reason {
+        DeletionReason::Fork { of } => format!(" (a fork of {})", short(of)),
+        DeletionReason::SubAgent { of } => format!(" (a sub-agent of {})", short(of)),
         _ => String::new(),
     }
 }
 
 fn deletion_json(deletion: &Deletion) -> Value {
-    let (reason, of) = match &deletion.because {
-        DeletionBecause::Fork { of } => ("fork", Some(of)),
-        DeletionBecause::SubAgent { of } => ("sub_agent", Some(of)),
+    let (reason, of) = match &deletion.reason {
+        DeletionReason::Fork { of } => ("fork", Some(of)),
+        DeletionReason::SubAgent { of } => ("sub_agent", Some(of)),
         _ => ("named", None),
     };
     json!({"session": deletion.id, "reason": reason, "of": of})
@@ -237,10 +237,10 @@ fn warn(plan: &PurgePlan, ui: &Ui) {
         let what = format!("the sessions of its sub-agents stay: {sessions}");
         ui.warning(&what, Some("to purge them too: --cascade"));
     }
-    let Some(first) = plan.still_held().first() else {
+    let Some(first) = plan.remaining_files().first() else {
         return;
     };
-    let more = match plan.still_held().len() {
+    let more = match plan.remaining_files().len() {
         1 => String::new(),
         n => format!(" and {} after it", count(n as u64 - 1, "checkpoint")),
     };
@@ -260,7 +260,7 @@ fn warn(plan: &PurgePlan, ui: &Ui) {
     ui.warning(&what, Some(&hint));
 }
 
-fn held(held: &StillHeld) -> String {
+fn held(held: &RemainingFiles) -> String {
     let paths: Vec<String> = held.paths.iter().map(|path| visible_path(path)).collect();
     let more = match held.count.saturating_sub(paths.len() as u64) {
         0 => String::new(),
@@ -312,7 +312,7 @@ fn warn_left(report: &PurgeReport, ui: &Ui) {
 }
 
 fn to_json(plan: &PurgePlan, report: &PurgeReport, args: &DeleteArgs) -> Value {
-    let held = plan.still_held().iter().map(|held| {
+    let held = plan.remaining_files().iter().map(|held| {
         json!({
             "workspace": path_json(&held.root),
             "checkpoint": held.checkpoint.to_string(),

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::time::Duration;
 
-use backtrail::{ErrorKind, GcOptions, GcReport, LetGoStates};
+use backtrail::ErrorKind;
+use backtrail::gc::{DroppedStates, GcOptions, GcReport, SkippedWorkspace};
 use serde_json::{Value, json};
 
 use super::{Answer, relative, require_store};
@@ -38,14 +39,18 @@ pub(crate) struct GcArgs {
 
 pub(crate) fn run(args: &GcArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
-    let mut options = GcOptions::new().dry_run(args.dry_run);
+    let mut options = GcOptions::new();
     if let Some(age) = args.older_than {
         options = options.older_than(age);
     }
     if let Some(bytes) = args.max_size {
         options = options.max_size(bytes);
     }
-    let report = store.gc(&options).map_err(|error| stopped(error, ui))?;
+    let report = match args.dry_run {
+        true => store.gc_plan(&options).map(|plan| plan.report().clone()),
+        false => store.gc(&options),
+    };
+    let report = report.map_err(|error| stopped(error, ui))?;
     let output = Output {
         report: &report,
         store: &store,
@@ -56,7 +61,10 @@ pub(crate) fn run(args: &GcArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         output.print(ui).map_err(|error| unwritable(&error))?;
     }
     output.warn(ui);
-    let is_damaged = report.left.iter().any(|left| left.damaged.is_some());
+    let is_damaged = report
+        .skipped_packs
+        .iter()
+        .any(|left| left.damaged.is_some());
     Ok(match is_damaged || report.over > 0 {
         true => Answer::No,
         false => Answer::Done,
@@ -87,10 +95,10 @@ impl Output<'_> {
         let report = self.report;
         json!({
             "dry_run": report.dry_run,
-            "dropped": report.let_go.iter().map(|told| json!({
+            "dropped": report.dropped.iter().map(|told| json!({
                 "workspace": told.workspace,
                 "root": path_json(&told.root),
-                "reason": told.because,
+                "reason": told.reason,
                 "states": told.states,
                 "checkpoints": told.checkpoints,
                 "oldest": told.oldest,
@@ -109,13 +117,13 @@ impl Output<'_> {
             "store_bytes": report.store_bytes,
             "over_bytes": report.over,
             "missing": report.missing,
-            "left": report.left.iter().map(|left| json!({
+            "left": report.skipped_packs.iter().map(|left| json!({
                 "file": path_json(relative(self.store, &left.file)),
                 "damaged": left.damaged,
             })).collect::<Vec<_>>(),
-            "skipped": report.skipped.iter().map(|(root, reason)| json!({
-                "root": path_json(root),
-                "reason": reason,
+            "skipped": report.skipped_workspaces.iter().map(|skipped| json!({
+                "root": path_json(&skipped.root),
+                "reason": skipped.error,
             })).collect::<Vec<_>>(),
         })
     }
@@ -123,7 +131,7 @@ impl Output<'_> {
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
         let report = self.report;
         let mut out = ui.out();
-        for told in &report.let_go {
+        for told in &report.dropped {
             writeln!(out, "{}", dropped(told, report.dry_run))?;
         }
         if report.packs_removed + report.packs_rewritten == 0 && report.freed == 0 {
@@ -186,7 +194,7 @@ impl Output<'_> {
     fn warn(&self, ui: &Ui) {
         let report = self.report;
         let verify = format!("see what is damaged: {} verify", ui.program());
-        for left in &report.left {
+        for left in &report.skipped_packs {
             let file = relative(self.store, &left.file).display();
             match left.damaged {
                 Some(id) => {
@@ -196,7 +204,12 @@ impl Output<'_> {
                 None => ui.status(&format!("kept {file} for now: it is in use")),
             }
         }
-        for (root, reason) in &report.skipped {
+        for SkippedWorkspace {
+            root,
+            error: reason,
+            ..
+        } in &report.skipped_workspaces
+        {
             let what = format!("dropped nothing in {}: {reason}", tilde(root));
             ui.warning(&what, None);
         }
@@ -216,7 +229,7 @@ impl Output<'_> {
 }
 
 /// Returns which files were dropped.
-fn dropped(told: &LetGoStates, dry_run: bool) -> String {
+fn dropped(told: &DroppedStates, dry_run: bool) -> String {
     let verb = if dry_run { "would drop" } else { "dropped" };
     let files = count(told.checkpoints, "checkpoint");
     let (from, to) = (when::brief(told.oldest), when::brief(told.newest));

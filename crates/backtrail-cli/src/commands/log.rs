@@ -5,7 +5,8 @@ mod rows;
 use std::path::PathBuf;
 
 use backtrail::{
-    Checkpoint, Checkpoints, DamageReport, Diff, ErrorKind, LogEntry, LogKind, Why, Workspace,
+    Checkpoint, CheckpointReason, Checkpoints, DamageReport, Diff, ErrorKind, LogEntry, LogKind,
+    Workspace,
 };
 use serde_json::Value;
 
@@ -88,13 +89,16 @@ fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui)
 /// Returns whether a checkpoint is a part of what another one tells: of a turn, or of
 /// a rewind, which keeps the files as they are before it moves them.
 fn is_minor(checkpoint: &Checkpoint) -> bool {
-    matches!(checkpoint.why(), Why::ToolEnd | Why::BeforeRewind)
+    matches!(
+        checkpoint.reason(),
+        CheckpointReason::ToolEnd | CheckpointReason::BeforeRewind
+    )
 }
 
 /// Returns whether a checkpoint is one that somebody would count: what is kept before
 /// files move is there for undo alone.
 fn is_counted(checkpoint: &backtrail::Result<Checkpoint>) -> bool {
-    let is_own = |checkpoint: &Checkpoint| *checkpoint.why() == Why::BeforeRewind;
+    let is_own = |checkpoint: &Checkpoint| *checkpoint.reason() == CheckpointReason::BeforeRewind;
     !checkpoint.as_ref().is_ok_and(is_own)
 }
 
@@ -107,10 +111,10 @@ fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> b
     let touched = checkpoint
         .changes_before()
         .and_then(|diff| diff.only(paths));
-    let is_let_go = touched
+    let is_dropped = touched
         .as_ref()
-        .is_err_and(|error| error.kind() == ErrorKind::LetGo);
-    is_let_go || damage.note(touched).is_none_or(|diff| !diff.is_empty())
+        .is_err_and(|error| error.kind() == ErrorKind::Dropped);
+    is_dropped || damage.note(touched).is_none_or(|diff| !diff.is_empty())
 }
 
 /// What of the log cannot be told.
@@ -183,7 +187,7 @@ fn every_checkpoint(workspace: &Workspace) -> Result<Vec<Line>> {
     for after in workspace.checkpoints()? {
         let after = after?;
         lines.push(Line {
-            kind: after.why().to_string(),
+            kind: after.reason().to_string(),
             entry: None,
             ended: true,
             before: lines.last().map(|line| line.after.clone()),
@@ -240,13 +244,13 @@ fn print(
             break;
         }
         looked_at += 1;
-        let is_gone = line.after.let_go()?.is_some();
+        let is_gone = line.after.dropped()?.is_some();
         let changes = line.changes(paths);
-        let is_let_go = changes
+        let is_dropped = changes
             .as_ref()
-            .is_err_and(|error| error.kind() == ErrorKind::LetGo);
-        if is_gone || is_let_go {
-            rows.push(let_go_row(line, is_gone, ids));
+            .is_err_and(|error| error.kind() == ErrorKind::Dropped);
+        if is_gone || is_dropped {
+            rows.push(dropped_row(line, is_gone, ids));
             continue;
         }
         let diff = damage.note(changes);
@@ -318,15 +322,15 @@ fn now_row(
     }))
 }
 
-/// Makes a line of something whose files, or those that it began with, were let go.
-fn let_go_row(line: &Line, is_gone: bool, id_length: usize) -> Row {
+/// Makes a line of something whose files, or those that it began with, were dropped.
+fn dropped_row(line: &Line, is_gone: bool, id_length: usize) -> Row {
     Row {
         kind: line.kind.clone(),
         at: when::brief(line.after.at()),
         about: line.about(),
         ended: line.ended,
         change: match is_gone {
-            true => "files let go".to_owned(),
+            true => "files dropped".to_owned(),
             // What it began with has none any more.
             false => count(line.after.files(), "file"),
         },
@@ -363,7 +367,7 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
         LogKind::Checkpoint => "checkpoint",
         LogKind::Person => "you",
         // A move is called by the verb that made it.
-        _ => entry.after().why().as_str(),
+        _ => entry.after().reason().as_str(),
     }
 }
 

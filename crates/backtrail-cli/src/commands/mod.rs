@@ -49,7 +49,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backtrail::{
-    Durability, ErrorKind, ForkOptions, GapBecause, HistoryGap, Session, SessionId, Store,
+    Durability, ErrorKind, ForkOptions, GapReason, HistoryGap, Session, SessionId, Store,
     StoreOptions,
 };
 
@@ -311,15 +311,15 @@ fn report_gaps(gaps: &[HistoryGap], ui: &Ui) {
     for gap in gaps {
         let next = gap.until + 1;
         let session = short(&gap.session);
-        match gap.because {
-            GapBecause::Purged { .. } => {
+        match gap.reason {
+            GapReason::Purged { .. } => {
                 let were = if gap.count() == 1 { "was" } else { "were" };
                 ui.status(&format!(
                     "history starts at record {next}; {} before it {were} purged with session {session}",
                     count(gap.count(), "record")
                 ));
             }
-            GapBecause::InTrash => ui.status(&format!(
+            GapReason::InTrash => ui.status(&format!(
                 "history starts at record {next}; older trails are in the trash until it is emptied: {gap}"
             )),
             _ => ui.status(&format!("history starts at record {next}; {gap}")),

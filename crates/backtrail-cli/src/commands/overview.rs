@@ -5,7 +5,9 @@ mod agents;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Activity, LogEntry, LogKind, SessionInfo, Store, Timestamp, Why, Workspace};
+use backtrail::{
+    Activity, CheckpointReason, LogEntry, LogKind, SessionInfo, Store, Timestamp, Workspace,
+};
 use serde_json::{Value, json};
 
 use self::agents::FoundAgent;
@@ -110,7 +112,7 @@ impl Overview {
         let mut last = None;
         for checkpoint in checkpoints.filter_map(backtrail::Result::ok) {
             // A checkpoint made before a rewind serves undo alone.
-            self.checkpoints += u64::from(*checkpoint.why() != Why::BeforeRewind);
+            self.checkpoints += u64::from(*checkpoint.reason() != CheckpointReason::BeforeRewind);
             let at = checkpoint.at();
             self.since = Some(self.since.map_or(at, |since| since.min(at)));
             last = Some(checkpoint);

@@ -42,7 +42,10 @@ pub(crate) fn run(args: &RelinkArgs, global: &Global, ui: &Ui) -> Result<Answer>
         Some(new) => new.clone(),
         None => here(&store)?,
     };
-    let options = RelinkOptions::new().although_there(args.yes);
+    let mut options = RelinkOptions::new();
+    if args.yes {
+        options = options.replace_existing();
+    }
     let linked = store
         .relink(old, &new, options)
         .map_err(|error| refused(&store, error, old, &new))?;

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::ops::RangeInclusive;
 
-use backtrail::{DamageReport, Recaptured, SessionId, SnapshotsRepair, Store};
+use backtrail::verify::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions};
+use backtrail::{DamageReport, SessionId, Store};
 use serde_json::{Value, json};
 
 use super::verify::{DamagedPlace, LostFile, set_aside_json};
@@ -166,14 +167,22 @@ impl SessionRepair {
 /// Repairs the saved files of all workspaces.
 fn repair_files(args: &RepairArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_files_store(global)?;
-    let repair = match args.give_up {
-        true => store.give_up_lost_snapshots()?,
-        false => store.repair_snapshots(args.dry_run)?,
+    let mut options = SnapshotsRepairOptions::new();
+    if args.give_up {
+        options = options.give_up_lost();
+    }
+    let plan = store.repair_snapshots_plan(options)?;
+    let applied;
+    let repair = if args.dry_run {
+        plan.repair()
+    } else {
+        applied = plan.apply()?;
+        &applied
     };
     if ui.json() {
-        ui.print_json(&files_json(&store, &repair))?;
+        ui.print_json(&files_json(&store, repair))?;
     } else {
-        print_files(&store, &repair, ui).map_err(|error| unwritable(&error))?;
+        print_files(&store, repair, ui).map_err(|error| unwritable(&error))?;
     }
     Ok(match repair.has_losses() && !args.give_up {
         true => Answer::No,

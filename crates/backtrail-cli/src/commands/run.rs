@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use backtrail::{
-    Active, Checkpoint, CheckpointOptions, Run, SessionId, SessionOptions, Store, Timestamp, Why,
-    Workspace,
+    Active, Checkpoint, CheckpointOptions, CheckpointReason, Run, SessionId, SessionOptions, Store,
+    Timestamp, Workspace,
 };
 
 pub(crate) use self::child::FAILED;
@@ -245,7 +245,7 @@ impl<'a> Running<'a> {
         session: Option<&SessionId>,
     ) -> Result<(Checkpoint, SessionId)> {
         let mut options = CheckpointOptions::new()
-            .why(Why::RunStart)
+            .reason(CheckpointReason::RunStart)
             .about(&self.line);
         // A run within a run of this workspace is a part of that.
         if let Some(around) = run_around()
@@ -319,7 +319,7 @@ impl<'a> Running<'a> {
 
     fn last_checkpoint(&self, begun: &Protected) -> Result<Checkpoint> {
         let mut options = CheckpointOptions::new()
-            .why(Why::RunEnd)
+            .reason(CheckpointReason::RunEnd)
             .session(&begun.session)
             .begun_by(begun.start.id())
             .about(&self.line);

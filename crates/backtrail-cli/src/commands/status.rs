@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::{Activity, Checkpoint, Diff, SessionInfo, Why, Workspace};
+use backtrail::{Activity, Checkpoint, CheckpointReason, Diff, SessionInfo, Workspace};
 use serde_json::{Value, json};
 
 use super::checkpoint::checkpoint_json;
@@ -83,12 +83,12 @@ impl Status {
         for checkpoint in all {
             let checkpoint = checkpoint?;
             // A checkpoint made before a rewind serves undo alone.
-            checkpoints += u64::from(*checkpoint.why() != Why::BeforeRewind);
+            checkpoints += u64::from(*checkpoint.reason() != CheckpointReason::BeforeRewind);
             last = Some(checkpoint);
         }
         let changed = match &last {
             // Its session may have been purged.
-            Some(last) if last.let_go()?.is_some() => None,
+            Some(last) if last.dropped()?.is_some() => None,
             Some(last) => {
                 let before = last.snapshot()?;
                 let compared = progress::while_shown(ui, |progress| {

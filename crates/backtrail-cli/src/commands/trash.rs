@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use backtrail::{
-    EmptyOptions, EmptyPlan, KeptInTrash, Store, TrashContents, TrashEntry, TrashName, Trashed,
+use backtrail::Store;
+use backtrail::trash::{
+    EmptyOptions, EmptyPlan, KeptEntry, TrashContents, TrashEntry, TrashKind, TrashName,
 };
 use serde_json::{Value, json};
 
@@ -122,8 +123,8 @@ fn print(contents: &TrashContents, ui: &Ui) -> std::io::Result<()> {
         Column::text("TITLE").between(10, 80),
     ]);
     for entry in &contents.entries {
-        let id = match entry.name.what {
-            Trashed::Trails => format!("{}.trails", short(&entry.name.id)),
+        let id = match entry.name.kind {
+            TrashKind::Trails => format!("{}.trails", short(&entry.name.id)),
             _ => short(&entry.name.id).to_owned(),
         };
         let at = entry.deleted_at.map_or_else(|| "?".to_owned(), when::brief);
@@ -163,8 +164,8 @@ fn entry_json(entry: &TrashEntry) -> Value {
     json!({
         "name": entry.name.to_string(),
         "session": entry.name.id,
-        "what": match entry.name.what {
-            Trashed::Trails => "trails",
+        "what": match entry.name.kind {
+            TrashKind::Trails => "trails",
             _ => "session",
         },
         "title": title(entry),
@@ -195,7 +196,7 @@ fn restore(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         ui.print_json(&json!({"restored": names}))?;
     } else if let [name] = names.as_slice()
-        && name.what == Trashed::Session
+        && name.kind == TrashKind::Session
     {
         ui.to_reverse(&format!("delete {}", short(&name.id)));
     }
@@ -203,8 +204,8 @@ fn restore(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
 }
 
 fn describe(name: &TrashName) -> String {
-    match name.what {
-        Trashed::Trails => format!("older trails of session {}", short(&name.id)),
+    match name.kind {
+        TrashKind::Trails => format!("older trails of session {}", short(&name.id)),
         _ => format!("session {}", short(&name.id)),
     }
 }
@@ -223,17 +224,17 @@ fn find(store: &Store, reference: &str, ui: &Ui) -> Result<TrashName> {
         let id = entry.name.id.as_str();
         id == beginning || (beginning.len() >= SHORTEST && id.starts_with(beginning))
     };
-    let of = |what: Trashed| {
+    let of = |what: TrashKind| {
         let fitting = entries.iter().filter(fits);
         let names = fitting.map(|entry| entry.name.clone());
-        names.filter(|name| name.what == what).collect::<Vec<_>>()
+        names.filter(|name| name.kind == what).collect::<Vec<_>>()
     };
     let mut found = match trails {
         true => Vec::new(),
-        false => of(Trashed::Session),
+        false => of(TrashKind::Session),
     };
     if found.is_empty() {
-        found = of(Trashed::Trails);
+        found = of(TrashKind::Trails);
     }
     match found.len() {
         1 => Ok(found.remove(0)),
@@ -340,7 +341,7 @@ fn describe_all(entries: &[TrashEntry]) -> String {
     }
 }
 
-fn report_kept(kept: &[KeptInTrash], ui: &Ui) {
+fn report_kept(kept: &[KeptEntry], ui: &Ui) {
     for kept in kept {
         let what = describe(&kept.entry.name);
         let first = kept.read_by.first().map_or("", short);
@@ -355,7 +356,7 @@ fn report_kept(kept: &[KeptInTrash], ui: &Ui) {
     }
 }
 
-fn kept_json(kept: &KeptInTrash) -> Value {
+fn kept_json(kept: &KeptEntry) -> Value {
     let mut value = entry_json(&kept.entry);
     value["read_by"] = json!(kept.read_by);
     value["in_doubt"] = kept.in_doubt.into();

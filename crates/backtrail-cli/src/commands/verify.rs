@@ -4,9 +4,8 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use backtrail::{
-    Damage, HistoryGap, LostState, ObjectId, Reason, SessionId, SetAside, Store, VerifyOptions,
-};
+use backtrail::verify::{LostState, VerifyOptions};
+use backtrail::{Damage, HistoryGap, ObjectId, Reason, SessionId, SetAside, Store};
 use serde_json::{Value, json};
 
 use super::{Answer, open_store, relative, require_store, resolve, short};
@@ -93,7 +92,7 @@ struct Total {
     gaps: Vec<(SessionId, HistoryGap)>,
     workspaces: u64,
     checkpoints: u64,
-    let_go: u64,
+    dropped: u64,
     objects: u64,
     bytes: u64,
     spare: u64,
@@ -121,7 +120,7 @@ impl Total {
         })?;
         self.workspaces = report.workspaces;
         self.checkpoints = report.checkpoints;
-        self.let_go = report.let_go;
+        self.dropped = report.dropped;
         self.objects = report.objects;
         self.bytes = report.bytes;
         self.spare = report.spare;
@@ -211,7 +210,7 @@ impl Total {
             "records": self.records,
             "workspaces": self.workspaces,
             "checkpoints": self.checkpoints,
-            "dropped": self.let_go,
+            "dropped": self.dropped,
             "objects": self.objects,
             "bytes": self.bytes,
             "damaged": self.damaged.iter().map(DamagedPlace::to_json).collect::<Vec<_>>(),
@@ -231,11 +230,11 @@ impl Total {
         let checkpoints = count(self.checkpoints, "checkpoint");
         let workspaces = count(self.workspaces, "workspace");
         let objects = count(self.objects, "object");
-        let let_go = match self.let_go {
+        let dropped = match self.dropped {
             0 => String::new(),
             n => format!(" ({n} without files)"),
         };
-        format!(", {checkpoints} of {workspaces}{let_go}, {objects}")
+        format!(", {checkpoints} of {workspaces}{dropped}, {objects}")
     }
 
     fn print(&self, ui: &Ui) -> std::io::Result<()> {

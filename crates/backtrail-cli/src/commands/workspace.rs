@@ -257,6 +257,6 @@ fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
     let at = when::brief(checkpoint.at());
     match checkpoint.label() {
         Some(label) => format!("checkpoint \"{}\", {at}", one_line(label, 40)),
-        None => format!("{}, {at}", checkpoint.why()),
+        None => format!("{}, {at}", checkpoint.reason()),
     }
 }

@@ -178,14 +178,17 @@ fn wrong_points_and_paths_get_a_hint() {
     checkpoint(&cli, "morning");
     checkpoint(&cli, "evening");
     let cases: [(&[&str], &str); 9] = [
-        (&["cat", "mornin", "a"], "did you mean morning? (all: backtrail log)"),
+        (
+            &["cat", "mornin", "a"],
+            "did you mean morning? (all: backtrail log)",
+        ),
         (&["cat", "~1", "a"], "none begins with ~, # or -"),
-        (&["cat", "last~x", "a"], "needs a number behind last~"),
-        (&["diff", "last~1"], "no turn or run was made here yet"),
+        (&["cat", "last~x", "a"], "needs a number after last~"),
+        (&["diff", "last~1"], "there is no turn or run here yet"),
         (&["diff", ":3"], "no session works in"),
         (&["cat", "last", "b"], "b did not exist at last"),
         (&["cat", "last", "../b"], "is outside the workspace"),
-        (&["checkpoint", "last"], "means something else as a point"),
+        (&["checkpoint", "last"], "is reserved; choose another label"),
         (&["checkpoint", ""], "is blank"),
     ];
     for (args, words) in cases {
@@ -211,7 +214,7 @@ fn an_ambiguous_point_is_refused_with_its_matches() {
     assert_eq!(ran.code, 2);
     assert!(
         ran.stderr
-            .contains(&format!("2 things are meant by \"{prefix}\""))
+            .contains(&format!("\"{prefix}\" matches 2 checkpoints or records"))
     );
     assert_eq!(ran.stderr.matches("hint: ").count(), 2, "{}", ran.stderr);
     assert_eq!(cli.run(&["cat", &id, "a"]).code, 0);

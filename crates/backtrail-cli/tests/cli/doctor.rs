@@ -187,7 +187,10 @@ fn agents_that_delete_their_history_get_a_warning() {
             "deletes sessions after 7 days (~/.claude/settings.json)",
         ),
         (r#"{"cleanupPeriodDays":0}"#, "saves no sessions"),
-        ("{\u{1b}", "cannot find out whether Claude Code deletes sessions: ~/.claude/settings.json: "),
+        (
+            "{\u{1b}",
+            "cannot find out whether Claude Code deletes sessions: ~/.claude/settings.json: ",
+        ),
         (
             r#"{"cleanupPeriodDays":99999}"#,
             "Claude Code keeps its sessions",

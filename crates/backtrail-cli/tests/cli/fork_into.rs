@@ -155,15 +155,15 @@ fn wrong_arguments_are_told_with_the_way_out() {
         assert!(ran.stderr.contains(what), "{}", ran.stderr);
         assert!(!dir.exists());
     };
-    fails(&["fork", "nothing", "--into", &into], "hint: did you mean one of: ");
     fails(
-        &["fork", "base", "--into", "below"],
-        "lies in the workspace",
+        &["fork", "nothing", "--into", &into],
+        "hint: did you mean one of: ",
     );
+    fails(&["fork", "base", "--into", "below"], "is in the workspace");
     fails(&["fork", "base", "--into", "."], "is a workspace already");
     fails(
         &["fork", "last~9", "--into", &into],
-        "only one turn or run was made here",
+        "there is only one turn or run to go back to: last~1",
     );
     fails(&["fork", "~1", "--into", &into], "is not a point");
     fails(&["fork", &id, "--dry-run"], "--into");

@@ -103,7 +103,7 @@ fn dropped_files_are_reported_everywhere() {
     assert_eq!(report["freed_bytes"], was - bytes);
 
     let log = ok(cli.run(&["log"]));
-    assert_eq!(log.stdout.matches("files let go").count(), 3, "{log:#?}");
+    assert_eq!(log.stdout.matches("files dropped").count(), 3, "{log:#?}");
     assert_eq!(log.stderr.matches("warning").count(), 0, "{log:#?}");
     let listed = ok(cli.run(&["log", "--json"])).json();
     assert_eq!(listed[4]["dropped"]["reason"], "age");
@@ -116,7 +116,7 @@ fn dropped_files_are_reported_everywhere() {
     ] {
         let ran = cli.run(&args);
         assert_ne!(ran.code, 0, "{args:?} {ran:#?}");
-        assert!(ran.stderr.contains("were let go"), "{args:?} {ran:#?}");
+        assert!(ran.stderr.contains("were dropped"), "{args:?} {ran:#?}");
         assert!(
             ran.stderr.contains("nearest with files: mine"),
             "{args:?} {ran:#?}"

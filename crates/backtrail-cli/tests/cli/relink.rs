@@ -105,7 +105,7 @@ fn wrong_directories_are_refused_with_a_hint() {
     let ran = cli.run(&["relink", text(&old), text(&wrok)]);
     says(&ran, 2, &["there is no directory", "relink OLD NEW"]);
     let ran = cli.run(&["relink", text(&old), text(&other)]);
-    says(&ran, 2, &["is still there", "--yes"]);
+    says(&ran, 2, &["still exists", "--yes"]);
     let ran = cli.run(&["relink", text(&old), text(&other), "--yes"]);
     says(&ran, 0, &["to reverse"]);
     says(&cli.run(&["relink", "--yes"]), 2, &[]);

@@ -181,7 +181,7 @@ fn a_command_may_delete_the_directory_it_runs_in() {
 fn a_wrong_label_or_report_is_refused_before_anything_starts() {
     let cli = Cli::new();
     let wrong: [(&[&str], &str); 5] = [
-        (&["--label", "last"], "means something else as a point"),
+        (&["--label", "last"], "is reserved; choose another label"),
         (&["--label", "last", "--unprotected"], "means something"),
         (&["--report", "no/such/dir/r.json"], "No such file"),
         (&["--report", "."], "is a directory"),

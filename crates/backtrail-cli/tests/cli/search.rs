@@ -126,7 +126,10 @@ err: to match any of them: backtrail search 'currency or bananas'
         "{ran:#?}"
     );
     let ran = cli.run(&["search", "curren"]);
-    assert!(ran.stderr.contains("'curren*' matches 1 message"), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("'curren*' matches 1 message"),
+        "{ran:#?}"
+    );
     let ran = cli.run(&["search", "bananas", "--json"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, "[]\n"));
 }

@@ -188,7 +188,7 @@ fn a_purge_reports_what_it_leaves_and_forks_report_what_is_gone() {
         "{verified:#?}"
     );
     let shown = cli.run(&["show", &fork, "--json"]).json();
-    assert_eq!(shown["gaps"][0]["because"], "purged");
+    assert_eq!(shown["gaps"][0]["reason"], "purged");
     let again = cli.run(&["show", &id]);
     assert_eq!(again.code, 2);
     assert!(again.stderr.contains("was purged at"), "{again:#?}");
@@ -289,8 +289,7 @@ fn keep_trails_is_a_setting() {
         let ran = cli.run(&["config"]);
         assert_eq!(ran.code, 2);
         assert!(
-            ran.stderr
-                .contains("keep_trails must be a whole number"),
+            ran.stderr.contains("keep_trails must be a whole number"),
             "{ran:#?}"
         );
     }

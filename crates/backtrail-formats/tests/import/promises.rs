@@ -1,6 +1,7 @@
 //! Import, one promise at a time.
 
-use backtrail::{DeleteScope, SessionId};
+use backtrail::SessionId;
+use backtrail::trash::DeleteScope;
 use backtrail_formats::import;
 
 use crate::toy::{Kit, says};

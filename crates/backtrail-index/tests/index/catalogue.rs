@@ -101,7 +101,7 @@ fn f23_a_session_that_is_deleted_leaves_and_one_that_is_unreadable_stays() {
     assert_eq!(home.rows().len(), 2);
     let plan = home.store.delete_plan(
         std::slice::from_ref(&gone),
-        backtrail::DeleteScope::default(),
+        backtrail::trash::DeleteScope::default(),
     );
     plan.unwrap().apply().unwrap();
     let rows = home.rows();

@@ -188,7 +188,7 @@ fn a_purge_leaves_no_text_in_derived_data() {
     assert!(holds("hunter2hunter2"), "it is in there before");
     let plan = home
         .store
-        .purge_plan(&[id], backtrail::DeleteScope::default());
+        .purge_plan(&[id], backtrail::trash::DeleteScope::default());
     plan.unwrap().apply().unwrap();
     assert!(!holds("hunter2hunter2"));
     let answer = home.index().search(&SearchQuery::new("hunter2hunter2"));

@@ -318,7 +318,7 @@ fn f24_totals_equal_a_count_of_unique_responses_whatever_happens() {
         let goes = life.sessions.swap_remove(0);
         let id: SessionId = goes.id().clone();
         drop(goes);
-        let scope = backtrail::DeleteScope::default();
+        let scope = backtrail::trash::DeleteScope::default();
         let plan = life.home.store.delete_plan(&[id], scope).unwrap();
         plan.apply().unwrap();
         life.check();

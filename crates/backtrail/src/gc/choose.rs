@@ -1,73 +1,73 @@
-//! Which file states may be let go, and in which order.
+//! Which file states may be dropped, and in which order.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use super::trails::{KeptCheckpoint, Told};
+use super::trails::{KeptCheckpoint, WorkspaceRecords};
 use crate::error::{Error, Result};
 use crate::ids::{CheckpointId, SessionId, WorkspaceId};
 use crate::log::is_absent;
 use crate::objects::ObjectId;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::Why;
+use crate::workspace::CheckpointReason;
 
 /// A state of a workspace's files, with all checkpoints that have it.
 #[derive(Debug, Clone)]
-pub(super) struct State {
+pub(super) struct FileVersion {
     pub(super) workspace: WorkspaceId,
     pub(super) snapshot: ObjectId,
     pub(super) checkpoints: Vec<CheckpointId>,
-    /// Why it may never go, if so.
-    pub(super) never: Option<Never>,
-    /// Whether it is one around tool calls, and nothing else.
+    /// Why it is never dropped, if so.
+    pub(super) kept_for: Option<KeepReason>,
+    /// Whether all its checkpoints are around tool calls.
     is_of_tool: bool,
     /// When the oldest and the newest of its checkpoints were made.
     pub(super) oldest: Timestamp,
     pub(super) newest: Timestamp,
-    /// Where the newest stands on its trail.
+    /// The position of the newest on its trail.
     place: usize,
 }
 
-/// Why a state is never let go.
+/// Why a state is never dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Never {
+pub(super) enum KeepReason {
     Labelled,
     /// The newest of its session or workspace.
     Newest,
     /// A turn or run, a rewind or a mark needs it.
     InUse,
-    /// Why it was made is not known here.
+    /// A newer version made it.
     Unknown,
 }
 
-/// What is there that keeps states.
+/// The sessions, turns and runs that keep states.
 #[derive(Debug, Default)]
-pub(super) struct Around {
-    /// The names of what lies in the store as a session, or in the trash.
+pub(super) struct StatesInUse {
+    /// The names in the directories of sessions and of the trash.
     names: Vec<String>,
-    /// What the turns and runs that are under way began with.
+    /// The checkpoints that turns and runs under way began with.
     pub(super) active: HashSet<CheckpointId>,
 }
 
-impl Around {
-    /// Finds the sessions that there are. Those in the trash may come back.
-    pub(super) fn look(store: &Store) -> Result<Self> {
-        let mut around = Self::default();
+impl StatesInUse {
+    /// Finds the sessions. Those in the trash may be restored.
+    pub(super) fn read(store: &Store) -> Result<Self> {
+        let mut in_use = Self::default();
         for dir in ["sessions", "trash"] {
             let dir = store.root().join(dir);
             match store.storage().list(&dir) {
                 Ok(names) => {
                     let names = names.iter().map(|name| name.to_string_lossy().into_owned());
-                    around.names.extend(names);
+                    in_use.names.extend(names);
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if is_absent(&error) => {}
                 Err(error) => return Err(Error::io("cannot list the sessions", &dir, error)),
             }
         }
-        Ok(around)
+        Ok(in_use)
     }
 
     fn has(&self, session: &SessionId) -> bool {
@@ -76,92 +76,100 @@ impl Around {
     }
 }
 
-/// Returns the states of a workspace that were not let go.
-pub(super) fn states(id: &WorkspaceId, told: &Told, around: &Around) -> Vec<State> {
-    let never = nevers(told, around);
-    let mut states: Vec<State> = Vec::new();
+/// Returns the states of a workspace that were not dropped.
+pub(super) fn states(
+    id: &WorkspaceId,
+    records: &WorkspaceRecords,
+    in_use: &StatesInUse,
+) -> Vec<FileVersion> {
+    let reasons = keep_reasons(records, in_use);
+    let mut states: Vec<FileVersion> = Vec::new();
     let mut by_snapshot: HashMap<ObjectId, usize> = HashMap::new();
-    let kept = told.kept.iter().enumerate();
-    for (place, kept) in kept.filter(|(_, kept)| !told.let_go.contains(&kept.id)) {
-        let never = never.get(&kept.id).copied();
+    let kept = records.kept.iter().enumerate();
+    for (place, kept) in kept.filter(|(_, kept)| !records.dropped.contains(&kept.id)) {
+        let reason = reasons.get(&kept.id).copied();
         let n = *by_snapshot.entry(kept.snapshot).or_insert(states.len());
         if n == states.len() {
-            states.push(State {
+            states.push(FileVersion {
                 workspace: id.clone(),
                 snapshot: kept.snapshot,
                 checkpoints: Vec::new(),
-                never: None,
+                kept_for: None,
                 is_of_tool: true,
                 oldest: kept.at,
                 newest: kept.at,
                 place,
             });
         }
-        // The most precious of them counts.
+        // One checkpoint that must stay keeps them all.
         let state = &mut states[n];
         state.checkpoints.push(kept.id);
-        state.never = state.never.or(never);
-        state.is_of_tool &= kept.why == Why::ToolEnd;
+        state.kept_for = state.kept_for.or(reason);
+        state.is_of_tool &= kept.reason == CheckpointReason::ToolEnd;
         state.newest = kept.at;
         state.place = place;
     }
-    let used = told
+    let used = records
         .open_steps()
         .flat_map(|begun| [begun.before, begun.after]);
-    for snapshot in used.chain(told.marks.iter().copied()) {
+    for snapshot in used.chain(records.marks.iter().copied()) {
         if let Some(n) = by_snapshot.get(&snapshot) {
-            states[*n].never.get_or_insert(Never::InUse);
+            states[*n].kept_for.get_or_insert(KeepReason::InUse);
         }
     }
     states
 }
 
-/// Returns the checkpoints that are never let go, and why.
-fn nevers(told: &Told, around: &Around) -> HashMap<CheckpointId, Never> {
-    let mut never = HashMap::new();
+/// Returns the checkpoints that are never dropped, and why.
+fn keep_reasons(
+    records: &WorkspaceRecords,
+    in_use: &StatesInUse,
+) -> HashMap<CheckpointId, KeepReason> {
+    let mut reasons = HashMap::new();
     let mut newest_of: HashMap<&SessionId, &KeptCheckpoint> = HashMap::new();
     let kept = || {
-        told.kept
+        records
+            .kept
             .iter()
-            .filter(|kept| !told.let_go.contains(&kept.id))
+            .filter(|kept| !records.dropped.contains(&kept.id))
     };
     for kept in kept() {
         if let Some(session) = &kept.session {
             newest_of.insert(session, kept);
         }
-        if let Why::Other(_) = kept.why {
-            never.insert(kept.id, Never::Unknown);
+        if let CheckpointReason::Other(_) = kept.reason {
+            reasons.insert(kept.id, KeepReason::Unknown);
         }
-        if around.active.contains(&kept.id) {
-            never.insert(kept.id, Never::InUse);
+        if in_use.active.contains(&kept.id) {
+            reasons.insert(kept.id, KeepReason::InUse);
         }
     }
     let newest_of = newest_of
         .into_iter()
-        .filter(|(session, _)| around.has(session));
-    never.extend(newest_of.map(|(_, kept)| (kept.id, Never::Newest)));
-    never.extend(kept().next_back().map(|kept| (kept.id, Never::Newest)));
+        .filter(|(session, _)| in_use.has(session));
+    reasons.extend(newest_of.map(|(_, kept)| (kept.id, KeepReason::Newest)));
+    reasons.extend(kept().next_back().map(|kept| (kept.id, KeepReason::Newest)));
     let labelled = kept().filter(|kept| kept.is_labelled);
-    never.extend(labelled.map(|kept| (kept.id, Never::Labelled)));
-    never
+    reasons.extend(labelled.map(|kept| (kept.id, KeepReason::Labelled)));
+    reasons
 }
 
-impl State {
-    /// Returns what states are sorted by so that the first to go comes first: those
-    /// around tool calls before all others, the oldest first.
+impl FileVersion {
+    /// Returns the order in which states are dropped: those around tool calls before all
+    /// others, then oldest first.
     pub(super) fn order(&self, now: Timestamp) -> impl Ord + use<> {
-        // A clock that was ahead makes nothing newer than now.
+        // A clock that was ahead makes no state newer than now.
         let newest = self.newest.min(now);
         (!self.is_of_tool, newest, self.workspace.clone(), self.place)
     }
 
-    /// Returns whether it may go, and is older than a moment.
+    /// Returns whether it may be dropped, and is older than a moment.
     pub(super) fn is_older_than(&self, moment: Timestamp) -> bool {
-        self.never.is_none() && self.newest < moment
+        self.kept_for.is_none() && self.newest < moment
     }
 }
 
-/// Sorts states by how precious they are, the most precious first.
-pub(super) fn by_worth(states: &mut [State], now: Timestamp) {
-    states.sort_by_cached_key(|state| (state.never.is_none(), Reverse(state.order(now))));
+/// Sorts states so that those to drop last come first.
+pub(super) fn by_worth(states: &mut [FileVersion], now: Timestamp) {
+    states.sort_by_cached_key(|state| (state.kept_for.is_none(), Reverse(state.order(now))));
 }

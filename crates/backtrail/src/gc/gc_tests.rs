@@ -69,7 +69,7 @@ fn f21_a_record_of_a_kind_that_is_not_known_stops_it_by_name() {
         assert!(error.to_string().contains(kind), "{error}");
         let trail = store.workspace_files(workspace.id()).trail_path(0);
         assert_eq!(error.path(), Some(trail.as_path()));
-        assert!(first.let_go().unwrap().is_none(), "nothing was let go");
+        assert!(first.dropped().unwrap().is_none(), "nothing was dropped");
         first.snapshot().unwrap();
     }
 }
@@ -83,7 +83,10 @@ fn a_mark_keeps_its_state_until_it_is_cleared() {
     );
     append(&store, &workspace, "mark", &mark);
     let report = store.gc(&all()).unwrap();
-    assert!(report.let_go.is_empty() && report.freed == 0, "{report:#?}");
+    assert!(
+        report.dropped.is_empty() && report.freed == 0,
+        "{report:#?}"
+    );
     assert_eq!(report.kept.in_use, 1);
     append(
         &store,
@@ -92,25 +95,25 @@ fn a_mark_keeps_its_state_until_it_is_cleared() {
         r#","at":"2026-11-15T08:00:00.000Z""#,
     );
     let report = store.gc(&all()).unwrap();
-    assert_eq!(report.let_go[0].states, 1);
+    assert_eq!(report.dropped[0].states, 1);
     assert!(report.freed > 0);
-    assert_eq!(first.snapshot().unwrap_err().kind(), ErrorKind::LetGo);
+    assert_eq!(first.snapshot().unwrap_err().kind(), ErrorKind::Dropped);
     second.snapshot().unwrap();
 }
 
 #[test]
-fn a_state_is_let_go_only_if_it_may_still_go_when_its_turn_comes() {
+fn a_state_is_dropped_only_if_nothing_needs_it_when_its_turn_comes() {
     let (_dir, store, workspace, [first, _]) = two_states();
     let options = all();
-    let mut run = Run::begin(&store, &options).unwrap();
-    let mut chosen = run.states().unwrap();
-    chosen.retain(|state| state.never.is_none());
+    let mut collection = Collection::begin(&store, &options, Mode::Apply).unwrap();
+    let mut chosen = collection.states().unwrap();
+    chosen.retain(|state| state.kept_for.is_none());
     assert_eq!(chosen.len(), 1);
-    // The same files again, labelled, before the state is let go.
+    // The same files again, labelled, before the state is dropped.
     fs::write(workspace.root().join("file"), "first").unwrap();
     let again = workspace.checkpoint(CheckpointOptions::new().label("mine"));
     assert_eq!(again.unwrap().snapshot_id(), first.snapshot_id());
-    run.let_go(chosen, LetGoBecause::Age).unwrap();
-    assert!(run.report.let_go.is_empty());
-    assert!(first.let_go().unwrap().is_none());
+    collection.drop_states(chosen, DropReason::Age).unwrap();
+    assert!(collection.report.dropped.is_empty());
+    assert!(first.dropped().unwrap().is_none());
 }

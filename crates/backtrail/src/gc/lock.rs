@@ -1,4 +1,4 @@
-//! One clean-up at a time.
+//! The lock of a clean-up: one runs at a time.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::store::Store;
 
 const GC: &str = "gc.lock";
 
-/// The right to clean up, until it is dropped.
+/// The lock, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct GcLock(Arc<dyn StorageFile>);
 
 impl GcLock {
-    /// Takes the lock, or says who has it.
+    /// Takes the lock. Fails with the process that holds it.
     pub(super) fn take(store: &Store) -> Result<Self> {
         let (path, file) = store.lock_file(GC)?;
         let is_free = file.try_lock();
@@ -27,7 +27,7 @@ impl GcLock {
             let what = format!("another gc is running{by}");
             return Err(Error::locked(what, &path, holder));
         }
-        // Only a courtesy to whoever finds it locked.
+        // Only for the error of a process that finds it locked.
         leave_word(file.as_ref(), &store.holder()).ok();
         Ok(Self(file))
     }

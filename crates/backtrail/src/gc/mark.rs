@@ -1,19 +1,19 @@
-//! Marking all that a state is made of.
+//! Marking the objects that a snapshot is made of.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{Mark, ObjectId, ObjectTable, SHORT_STREAM};
 use crate::snapshot::entry::Node;
 use crate::snapshot::node::{Listing, read_listing, read_root};
 
-/// How much came to be live.
+/// How many objects became live.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Marked {
     pub(super) objects: u64,
     pub(super) bytes: u64,
 }
 
-/// Marks a snapshot and all that is in it as live; returns how much was not before.
-/// `missing` hears of contents that are not stored, below which there is nothing.
+/// Marks a snapshot and all that is in it as live; returns how much was not live before.
+/// `missing` is called with contents that are not stored.
 pub(super) fn mark_snapshot(
     table: &mut ObjectTable,
     snapshot: &ObjectId,
@@ -38,12 +38,12 @@ struct Marking<'a> {
     table: &'a mut ObjectTable,
     missing: &'a mut dyn FnMut(ObjectId),
     marked: Marked,
-    /// Listings that are not looked into yet.
+    /// Listings that are still to be read.
     waiting: Vec<ObjectId>,
 }
 
 impl Marking<'_> {
-    /// Marks an object as live, and returns whether it was not.
+    /// Marks an object as live, and returns whether it was not before.
     fn live(&mut self, id: &ObjectId) -> bool {
         let marked = self.table.mark(id, Mark::Live);
         self.marked.bytes += marked.unwrap_or(0);
@@ -54,7 +54,7 @@ impl Marking<'_> {
     fn walk(&mut self) -> Result<()> {
         while let Some(id) = self.waiting.pop() {
             self.live(&id);
-            // The same bytes may be a file's content: that says nothing about this.
+            // The same bytes may also be the content of a file.
             if self.table.mark(&id, Mark::Walked).is_none() {
                 continue;
             }
@@ -77,7 +77,7 @@ impl Marking<'_> {
             Node::Dir(dir) => self.waiting.push(dir.listing),
             Node::File { content, size, .. } => {
                 let is_new = self.live(content);
-                // Only a long one can be in chunks.
+                // Only a long content can be in chunks.
                 if *size >= SHORT_STREAM as u64 {
                     self.open(content)?;
                 } else if is_new && !self.table.has(content) {
@@ -89,7 +89,7 @@ impl Marking<'_> {
         Ok(())
     }
 
-    /// Marks the chunks that a content is in, and theirs.
+    /// Marks the chunks of a content, and theirs.
     fn open(&mut self, content: &ObjectId) -> Result<()> {
         let mut waiting = vec![*content];
         while let Some(id) = waiting.pop() {
@@ -99,7 +99,7 @@ impl Marking<'_> {
             }
             match self.table.chunks(&id) {
                 Ok(chunks) => waiting.extend(chunks),
-                // What is there and cannot be read may name chunks.
+                // An object that cannot be read may name chunks.
                 Err(error) if self.table.has(&id) => return Err(error),
                 Err(error) if error.kind() == ErrorKind::Corrupt => (self.missing)(id),
                 Err(error) => return Err(error),
@@ -108,7 +108,7 @@ impl Marking<'_> {
         Ok(())
     }
 
-    /// Takes note of a content that is not stored; one may have come just now.
+    /// Notes a content that is not stored, unless it was stored just now.
     fn must_be_there(&mut self, content: &ObjectId) -> Result<()> {
         if !self.table.is_stored(content)? {
             (self.missing)(*content);
@@ -117,7 +117,7 @@ impl Marking<'_> {
     }
 }
 
-/// Says that a state cannot be read, and what names it.
+/// Returns the error of a snapshot that cannot be read, with what names it.
 pub(super) fn unreadable(named_by: &str, error: &Error) -> Error {
     let what = format!("the files of {named_by} cannot be read: {error}");
     let mut stopped = Error::new(error.kind(), what);

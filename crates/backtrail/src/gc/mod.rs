@@ -1,9 +1,9 @@
-//! Keeping the store small: file states are let go, and objects that nothing names
-//! are removed.
+//! Keeping the store small: file states are dropped, and objects that nothing names are
+//! removed.
 //!
-//! What must stay follows from the workspaces' trails alone. Letting go is a record,
-//! durable before the first object goes. Objects go by pack, while nobody relies on
-//! one that no record names; see `objects/sweep.rs`.
+//! What must stay follows from the workspaces' trails alone. A drop is a record, durable
+//! before the first object is removed. Objects are removed pack by pack, while no writer
+//! relies on one that no record names; see `objects/sweep.rs`.
 
 mod choose;
 #[cfg(test)]
@@ -18,152 +18,194 @@ use std::any::Any;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-pub use report::{GcOptions, GcReport, KeptStates, LeftBehind, LetGoStates};
+pub use report::{DroppedStates, GcOptions, GcReport, KeptStates, SkippedPack, SkippedWorkspace};
 
 use crate::error::Result;
 use crate::ids::WorkspaceId;
 use crate::objects::{LiveObjects, ObjectId, ObjectTable, SkipReason, Sweep, Swept};
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::{LetGoBecause, Workspace, by_id};
-use choose::{Around, Never, State, by_worth, states};
+use crate::workspace::{DropReason, Workspace, by_id};
+use choose::{FileVersion, KeepReason, StatesInUse, by_worth, states};
 use lock::GcLock;
 use mark::{Marked, mark_snapshot, unreadable};
 use size::bytes_below;
 use trails::Trails;
 
-/// What an object takes in the indexes of a pack, at the most: a commit and the seal
+/// How many bytes an object takes in the indexes of a pack, at most: a commit and the seal
 /// name it.
 const INDEXED: u64 = 75;
-/// What it takes to say that files were let go, and of one checkpoint.
-const SAID: u64 = 512;
-const SAID_OF_ONE: u64 = 48;
-/// How many contents that are not stored are told apart.
+/// How many bytes a drop record takes, and each checkpoint in it.
+const DROP_RECORD: u64 = 512;
+const DROPPED_CHECKPOINT: u64 = 48;
+/// How many missing contents are counted, at most.
 const MISSING: usize = 10_000;
 
 impl Store {
-    /// Removes objects that no snapshot reaches. Where the options set a limit, file
-    /// states are let go before, the oldest first: those around tool calls before
-    /// all others; labelled ones and the newest of each session and workspace never.
-    /// The checkpoints stay, and say so.
+    /// Plans a clean-up, and changes nothing.
     ///
-    /// Fails before anything is removed where something cannot be read that may name
-    /// objects. One may run at a time; everybody else goes on meanwhile.
-    pub fn gc(&self, options: &GcOptions) -> Result<GcReport> {
-        let _lock = match options.dry_run {
-            true => None,
-            false => {
-                let lock = GcLock::take(self)?;
-                // What a purge was about to give up must not count as needed.
-                self.clear_emptying()?;
-                Some(lock)
-            }
-        };
-        if !options.dry_run && options.lets_go() {
-            // Nothing is given up where what stays cannot be read.
-            let foretold = GcOptions {
-                dry_run: true,
-                ..options.clone()
-            };
-            Run::begin(self, &foretold)?.rehearse()?;
-        }
-        Run::begin(self, options)?.run()
+    /// # Errors
+    ///
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where something cannot be read
+    /// that may name objects.
+    pub fn gc_plan(&self, options: &GcOptions) -> Result<GcPlan> {
+        Ok(GcPlan {
+            store: self.clone(),
+            options: options.clone(),
+            report: Collection::begin(self, options, Mode::Plan)?.run()?,
+        })
     }
 
-    /// Returns how many bytes the store has, as far as they can be looked at.
+    /// Removes objects that no snapshot names. Where the options set a limit, the files of
+    /// checkpoints are dropped first, oldest first: those around tool calls before all
+    /// others, but never those of labelled checkpoints or of the newest of each session
+    /// and workspace. The checkpoints themselves stay.
+    ///
+    /// One clean-up runs at a time; other work continues meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Locked`](crate::ErrorKind::Locked) while another clean-up runs, and
+    /// with [`Corrupt`](crate::ErrorKind::Corrupt), before anything is removed, where
+    /// something cannot be read that may name objects.
+    pub fn gc(&self, options: &GcOptions) -> Result<GcReport> {
+        let _lock = GcLock::take(self)?;
+        // The files of a session that is being purged must not count as needed.
+        self.clear_emptying()?;
+        if options.drops() {
+            // Nothing is dropped where what stays cannot be read.
+            Collection::begin(self, options, Mode::Plan)?.rehearse()?;
+        }
+        Collection::begin(self, options, Mode::Apply)?.run()
+    }
+
+    /// Returns how many bytes the store has, as far as they can be read.
     pub fn bytes(&self) -> u64 {
         bytes_below(self.storage(), self.root())
     }
 }
 
-/// A clean-up under way.
-struct Run<'a> {
-    store: &'a Store,
-    options: &'a GcOptions,
-    table: ObjectTable,
-    watching: Watching,
-    around: Around,
+/// A clean-up that was planned.
+#[derive(Debug)]
+pub struct GcPlan {
+    store: Store,
+    options: GcOptions,
     report: GcReport,
 }
 
-/// Knows which objects are referenced.
-struct Watching {
+impl GcPlan {
+    /// Returns what the clean-up would do.
+    pub fn report(&self) -> &GcReport {
+        &self.report
+    }
+
+    /// Cleans up the store as it is now; see [`Store::gc`].
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Store::gc`] does.
+    pub fn apply(self) -> Result<GcReport> {
+        self.store.gc(&self.options)
+    }
+}
+
+/// Whether a clean-up changes anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Plan,
+    Apply,
+}
+
+/// A clean-up under way.
+struct Collection<'a> {
+    store: &'a Store,
+    options: &'a GcOptions,
+    mode: Mode,
+    table: ObjectTable,
+    references: References,
+    in_use: StatesInUse,
+    report: GcReport,
+}
+
+/// Finds the objects that the workspaces' trails name.
+struct References {
     store: Store,
     trails: Trails,
-    /// Contents that are not stored.
+    /// Contents that are named and not stored.
     missing: HashSet<ObjectId>,
 }
 
-impl<'a> Run<'a> {
-    fn begin(store: &'a Store, options: &'a GcOptions) -> Result<Self> {
+impl<'a> Collection<'a> {
+    fn begin(store: &'a Store, options: &'a GcOptions, mode: Mode) -> Result<Self> {
         let mut trails = Trails::new(store);
         trails.catch_up()?;
         Ok(Self {
             store,
             options,
-            // Only now: nothing is tidied up where something cannot be read.
-            table: match options.dry_run {
-                true => store.objects().object_table()?,
-                false => store.objects().clean_up()?,
+            mode,
+            // After the trails: nothing is cleaned up where one cannot be read.
+            table: match mode {
+                Mode::Plan => store.objects().object_table()?,
+                Mode::Apply => store.objects().clean_up()?,
             },
-            watching: Watching {
+            references: References {
                 store: store.clone(),
                 trails,
                 missing: HashSet::new(),
             },
-            around: Around::look(store)?,
+            in_use: StatesInUse::read(store)?,
             report: GcReport {
-                dry_run: options.dry_run,
+                dry_run: mode == Mode::Plan,
                 ..GcReport::default()
             },
         })
     }
 
-    /// Finds out that everything can be read that stays. Nothing is changed.
+    /// Checks that everything that stays can be read. Changes nothing.
     fn rehearse(mut self) -> Result<()> {
-        self.let_go_all()?;
-        self.watching.mark_all(&mut self.table)
+        self.drop_all()?;
+        self.references.mark_all(&mut self.table)
     }
 
-    /// Lets go of what the limits say.
-    fn let_go_all(&mut self) -> Result<()> {
+    /// Drops what is over the limits.
+    fn drop_all(&mut self) -> Result<()> {
         if let Some(age) = self.options.older_than {
-            self.let_go_by_age(age)?;
+            self.drop_by_age(age)?;
         }
         match self.options.max_size {
-            Some(bytes) => self.let_go_by_size(bytes),
+            Some(bytes) => self.drop_by_size(bytes),
             None => Ok(()),
         }
     }
 
     fn run(mut self) -> Result<GcReport> {
-        self.let_go_all()?;
-        self.watching.mark_all(&mut self.table)?;
-        let swept = match self.options.dry_run {
-            true => self.table.sweep_plan()?,
-            false => Sweep::run(&mut self.table, &mut self.watching)?,
+        self.drop_all()?;
+        self.references.mark_all(&mut self.table)?;
+        let swept = match self.mode {
+            Mode::Plan => self.table.sweep_plan()?,
+            Mode::Apply => Sweep::run(&mut self.table, &mut self.references)?,
         };
-        self.tell(swept)
+        self.finish(swept)
     }
 
-    fn tell(mut self, swept: Swept) -> Result<GcReport> {
+    fn finish(mut self, swept: Swept) -> Result<GcReport> {
         self.count_kept()?;
         let report = &mut self.report;
         report.packs_removed = swept.removed;
         report.packs_rewritten = swept.rewritten;
         report.objects = swept.objects;
         report.freed = swept.freed;
-        report.missing = self.watching.missing.len() as u64;
-        let left = swept.skipped.into_iter().map(|pack| LeftBehind {
+        report.missing = self.references.missing.len() as u64;
+        let packs = swept.skipped.into_iter().map(|pack| SkippedPack {
             file: pack.path,
             damaged: match pack.reason {
                 SkipReason::Busy => None,
                 SkipReason::Damaged(id) => Some(id),
             },
         });
-        report.left = left.collect();
+        report.skipped_packs = packs.collect();
         report.store_bytes = self.store.bytes();
-        if self.options.dry_run {
+        if self.mode == Mode::Plan {
             report.store_bytes = report.store_bytes.saturating_sub(report.freed);
         }
         let limit = self.options.max_size.unwrap_or(u64::MAX);
@@ -176,48 +218,48 @@ impl<'a> Run<'a> {
         let kept = &mut self.report.kept;
         kept.states = states.len() as u64;
         for state in &states {
-            match state.never {
-                Some(Never::Labelled) => kept.labelled += 1,
-                Some(Never::Newest) => kept.newest += 1,
-                Some(Never::InUse | Never::Unknown) => kept.in_use += 1,
+            match state.kept_for {
+                Some(KeepReason::Labelled) => kept.labelled += 1,
+                Some(KeepReason::Newest) => kept.newest += 1,
+                Some(KeepReason::InUse | KeepReason::Unknown) => kept.in_use += 1,
                 None => {}
             }
         }
         Ok(())
     }
 
-    /// Returns all states that were not let go.
-    fn states(&mut self) -> Result<Vec<State>> {
+    /// Returns all states that were not dropped.
+    fn states(&mut self) -> Result<Vec<FileVersion>> {
         let mut all = Vec::new();
-        let ids: Vec<WorkspaceId> = self.watching.trails.workspaces.keys().cloned().collect();
+        let ids: Vec<WorkspaceId> = self.references.trails.workspaces.keys().cloned().collect();
         for id in ids {
             all.extend(self.states_of(&id)?);
         }
         Ok(all)
     }
 
-    fn states_of(&mut self, id: &WorkspaceId) -> Result<Vec<State>> {
-        let Some(told) = self.watching.trails.workspaces.get(id) else {
+    fn states_of(&mut self, id: &WorkspaceId) -> Result<Vec<FileVersion>> {
+        let Some(records) = self.references.trails.workspaces.get(id) else {
             return Ok(Vec::new());
         };
-        if told.kept.is_empty() {
+        if records.kept.is_empty() {
             return Ok(Vec::new());
         }
         let active = by_id(self.store, id)?.at_work()?;
         let active = active.into_iter().map(|activity| activity.checkpoint);
-        self.around.active.extend(active);
-        Ok(states(id, told, &self.around))
+        self.in_use.active.extend(active);
+        Ok(states(id, records, &self.in_use))
     }
 
-    fn let_go_by_age(&mut self, age: Duration) -> Result<()> {
+    fn drop_by_age(&mut self, age: Duration) -> Result<()> {
         let moment = before(self.store.now(), age);
         let mut chosen = self.states()?;
         chosen.retain(|state| state.is_older_than(moment));
-        self.let_go(chosen, LetGoBecause::Age)
+        self.drop_states(chosen, DropReason::Age)
     }
 
-    /// Lets go of what is worth least, until the rest fits in.
-    fn let_go_by_size(&mut self, limit: u64) -> Result<()> {
+    /// Drops what is worth least, until the rest fits.
+    fn drop_by_size(&mut self, limit: u64) -> Result<()> {
         let bytes = self.store.bytes();
         if bytes <= limit {
             return Ok(());
@@ -225,12 +267,13 @@ impl<'a> Run<'a> {
         let rest = bytes.saturating_sub(self.store.objects().size()?);
         let mut states = self.states()?;
         let checkpoints: usize = states.iter().map(|state| state.checkpoints.len()).sum();
-        let room = limit.saturating_sub(rest + SAID + checkpoints as u64 * SAID_OF_ONE);
+        let room =
+            limit.saturating_sub(rest + DROP_RECORD + checkpoints as u64 * DROPPED_CHECKPOINT);
         by_worth(&mut states, self.store.now());
         let mut taken = 0;
         let mut chosen = Vec::new();
         for state in states {
-            let may_go = state.never.is_none();
+            let may_go = state.kept_for.is_none();
             if may_go && !chosen.is_empty() {
                 chosen.push(state);
                 continue;
@@ -238,7 +281,7 @@ impl<'a> Run<'a> {
             self.table.begin_trial();
             let named_by = format!("checkpoint {}", state.checkpoints[0].prefix(8));
             let marked = self
-                .watching
+                .references
                 .mark(&mut self.table, &state.snapshot, &named_by)?;
             let more = marked.bytes + marked.objects * INDEXED;
             let fits = !may_go || taken + more <= room;
@@ -249,10 +292,10 @@ impl<'a> Run<'a> {
                 chosen.push(state);
             }
         }
-        self.let_go(chosen, LetGoBecause::Size)
+        self.drop_states(chosen, DropReason::Size)
     }
 
-    fn let_go(&mut self, chosen: Vec<State>, because: LetGoBecause) -> Result<()> {
+    fn drop_states(&mut self, chosen: Vec<FileVersion>, reason: DropReason) -> Result<()> {
         let mut by_workspace: BTreeMap<WorkspaceId, HashSet<ObjectId>> = BTreeMap::new();
         for state in chosen {
             let snapshots = by_workspace.entry(state.workspace).or_default();
@@ -260,59 +303,65 @@ impl<'a> Run<'a> {
         }
         for (id, snapshots) in by_workspace {
             let workspace = by_id(self.store, &id)?;
-            self.let_go_in(&workspace, &snapshots, because)?;
+            self.drop_in(&workspace, &snapshots, reason)?;
         }
         Ok(())
     }
 
-    /// Lets go of states of one workspace, those that may still go.
-    fn let_go_in(
+    /// Drops states of one workspace, as far as nothing needs them by now.
+    fn drop_in(
         &mut self,
         workspace: &Workspace,
         snapshots: &HashSet<ObjectId>,
-        because: LetGoBecause,
+        reason: DropReason,
     ) -> Result<()> {
-        let lock = match self.options.dry_run {
-            true => None,
-            false => Some(workspace.snapshot_lock()?),
+        let lock = match self.mode {
+            Mode::Plan => None,
+            Mode::Apply => Some(workspace.snapshot_lock()?),
         };
-        let _turn = lock.as_ref().map(|lock| lock.wait(None)).transpose()?;
+        let _guard = lock.as_ref().map(|lock| lock.wait(None)).transpose()?;
         if lock.is_some() {
-            // What was begun is ended first: it may need what is let go.
+            // An interrupted step is finished first: it may need what is dropped.
             if let Err(error) = workspace.recover_locked(None) {
-                let skipped = (workspace.root().to_owned(), error.to_string());
-                self.report.skipped.push(skipped);
+                self.report.skipped_workspaces.push(SkippedWorkspace {
+                    root: workspace.root().to_owned(),
+                    error: error.to_string(),
+                });
                 return Ok(());
             }
-            self.watching.trails.catch_up_with(workspace.id())?;
+            self.references.trails.catch_up_with(workspace.id())?;
         }
         let mut going = self.states_of(workspace.id())?;
-        going.retain(|state| state.never.is_none() && snapshots.contains(&state.snapshot));
-        let Some(told) = told(workspace, &going, because) else {
+        going.retain(|state| state.kept_for.is_none() && snapshots.contains(&state.snapshot));
+        let Some(dropped) = summary(workspace, &going, reason) else {
             return Ok(());
         };
         let ids = going
             .iter()
             .flat_map(|state| state.checkpoints.iter().copied());
         let ids: Vec<_> = ids.collect();
-        if self.options.dry_run {
-            self.watching.trails.pretend_let_go(workspace.id(), ids);
+        if self.mode == Mode::Plan {
+            self.references.trails.pretend_drop(workspace.id(), ids);
         } else {
-            workspace.let_go(&ids, because)?;
-            self.watching.trails.catch_up_with(workspace.id())?;
+            workspace.drop_files(&ids, reason)?;
+            self.references.trails.catch_up_with(workspace.id())?;
         }
-        self.report.let_go.push(told);
+        self.report.dropped.push(dropped);
         Ok(())
     }
 }
 
-/// Sums up states that are let go; `None` where there are none.
-fn told(workspace: &Workspace, going: &[State], because: LetGoBecause) -> Option<LetGoStates> {
+/// Sums up dropped states; `None` where there are none.
+fn summary(
+    workspace: &Workspace,
+    going: &[FileVersion],
+    reason: DropReason,
+) -> Option<DroppedStates> {
     let checkpoints = going.iter().map(|state| state.checkpoints.len() as u64);
-    Some(LetGoStates {
+    Some(DroppedStates {
         workspace: workspace.id().clone(),
         root: workspace.root().to_owned(),
-        because,
+        reason,
         states: going.len() as u64,
         checkpoints: checkpoints.sum(),
         oldest: going.iter().map(|state| state.oldest).min()?,
@@ -320,15 +369,14 @@ fn told(workspace: &Workspace, going: &[State], because: LetGoBecause) -> Option
     })
 }
 
-/// Returns the moment that lies so long before another; the first of all where the
-/// calendar does not go back that far.
+/// Returns the moment that is `age` before another, or the first moment there is.
 fn before(now: Timestamp, age: Duration) -> Timestamp {
     let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
     let millis = now.as_millis().saturating_sub(age);
     Timestamp::from_millis(millis).unwrap_or(Timestamp::MIN)
 }
 
-impl Watching {
+impl References {
     fn mark_all(&mut self, table: &mut ObjectTable) -> Result<()> {
         self.trails.catch_up()?;
         let ids: Vec<WorkspaceId> = self.trails.workspaces.keys().cloned().collect();
@@ -360,7 +408,7 @@ impl Watching {
     }
 }
 
-impl LiveObjects for Watching {
+impl LiveObjects for References {
     fn catch_up(&mut self, table: &mut ObjectTable) -> Result<()> {
         for id in self.trails.catch_up()? {
             self.mark_roots(table, &id)?;
@@ -369,7 +417,7 @@ impl LiveObjects for Watching {
     }
 
     fn wait_until_alone(&self) -> Result<Option<Box<dyn Any>>> {
-        let alone = self.store.alone_with_objects()?;
+        let alone = self.store.own_objects()?;
         Ok(alone.map(|alone| Box::new(alone) as Box<dyn Any>))
     }
 }

@@ -1,11 +1,11 @@
-//! How large a store is.
+//! The size of a store.
 
 use std::path::Path;
 
 use crate::storage::Storage;
 
-/// Returns how many bytes the files in a directory and below it have. What goes
-/// meanwhile, or cannot be looked at, counts for nothing; links are not followed.
+/// Returns how many bytes the files in a directory and below it have. Files that go away
+/// meanwhile or cannot be opened are not counted; links are not followed.
 pub(super) fn bytes_below(storage: &dyn Storage, dir: &Path) -> u64 {
     let mut bytes = 0;
     let mut waiting = vec![dir.to_owned()];

@@ -1,8 +1,8 @@
-//! What the workspaces' trails say about objects: all of them, or nothing at all.
+//! The objects that the workspaces' trails name.
 //!
-//! A record, a line or a directory that cannot be read may name objects that nobody
-//! else names. So it stops everything, by name: nothing is removed because it could
-//! not be read (F21).
+//! A record, a line or a directory that cannot be read may name objects that nothing else
+//! names. So it stops the clean-up with an error: nothing is removed because it could not
+//! be read (F21).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -19,49 +19,48 @@ use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::opener::Opener;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{RecordKind, RecordRef, Sums, trail_number};
-use crate::workspace::journal::{Begun, GivenUp};
-use crate::workspace::let_go;
-use crate::workspace::stored::Stored;
-use crate::workspace::{Why, must_be_new};
+use crate::workspace::checkpoint_record::CheckpointRecord;
+use crate::workspace::dropped;
+use crate::workspace::journal::{GivenUp, StepRecord};
+use crate::workspace::{CheckpointReason, must_be_new};
 
 /// The trails of all workspaces, as far as they were read.
 #[derive(Debug)]
 pub(super) struct Trails {
     store: Store,
-    pub(super) workspaces: BTreeMap<WorkspaceId, Told>,
+    pub(super) workspaces: BTreeMap<WorkspaceId, WorkspaceRecords>,
 }
 
-/// A checkpoint, as far as it matters here.
+/// The fields of a checkpoint that matter here.
 #[derive(Debug, Clone)]
 pub(super) struct KeptCheckpoint {
     pub(super) id: CheckpointId,
     pub(super) snapshot: ObjectId,
-    pub(super) why: Why,
+    pub(super) reason: CheckpointReason,
     pub(super) is_labelled: bool,
     pub(super) session: Option<SessionId>,
-    /// When it was made; not before anything that stands before it, as clocks go
-    /// back.
+    /// When it was made; never before an earlier record, though clocks may go back.
     pub(super) at: Timestamp,
 }
 
-/// What the trails of one workspace say.
+/// The records of one workspace.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct WorkspaceRecords {
     /// How far each trail was read.
     read: BTreeMap<u32, u64>,
     /// In the order in which they were made.
     pub(super) kept: Vec<KeptCheckpoint>,
     known: HashSet<CheckpointId>,
-    pub(super) let_go: HashSet<CheckpointId>,
-    rewinds: HashMap<CheckpointId, Begun>,
+    pub(super) dropped: HashSet<CheckpointId>,
+    rewinds: HashMap<CheckpointId, StepRecord>,
     given_up: HashSet<CheckpointId>,
     pub(super) marks: Vec<ObjectId>,
     latest: Option<Timestamp>,
 }
 
-/// A state that must stay whole, and what names it.
+/// A snapshot that must stay whole, and what names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Root {
+pub(super) struct LiveSnapshot {
     pub(super) snapshot: ObjectId,
     pub(super) named_by: String,
 }
@@ -80,7 +79,7 @@ impl Trails {
         }
     }
 
-    /// Reads what is new, and returns the workspaces in which something is.
+    /// Reads new records, and returns the workspaces that have some.
     pub(super) fn catch_up(&mut self) -> Result<Vec<WorkspaceId>> {
         let mut changed = Vec::new();
         for id in self.list()? {
@@ -91,13 +90,13 @@ impl Trails {
         Ok(changed)
     }
 
-    /// Reads what is new of one workspace, and returns whether anything is.
+    /// Reads the new records of one workspace, and returns whether there are any.
     pub(super) fn catch_up_with(&mut self, id: &WorkspaceId) -> Result<bool> {
         let files = self.store.workspace_files(id);
-        let told = self.workspaces.entry(id.clone()).or_default();
-        let is_first = told.read.is_empty();
-        let read = told.read(&files, !is_first);
-        match (is_first, told.read.is_empty()) {
+        let records = self.workspaces.entry(id.clone()).or_default();
+        let is_first = records.read.is_empty();
+        let read = records.read(&files, !is_first);
+        match (is_first, records.read.is_empty()) {
             (true, false) => must_be_whole(&self.store, &files)?,
             (true, true) if read.is_ok() => must_be_new(&files)?,
             _ => {}
@@ -105,7 +104,7 @@ impl Trails {
         read
     }
 
-    /// Returns the workspaces. What else lies beside them must hold no trail.
+    /// Returns the workspaces. Other directories beside them must hold no trail.
     fn list(&self) -> Result<Vec<WorkspaceId>> {
         let (dir, storage) = (self.store.workspaces_dir(), self.store.storage());
         let names = match storage.list(dir) {
@@ -120,13 +119,13 @@ impl Trails {
                 Ok(inside) => match name.to_str().and_then(|name| name.parse().ok()) {
                     Some(id) => ids.push(id),
                     None if inside.iter().any(|name| trail_number(name).is_some()) => {
-                        let what = "a directory among the workspaces holds a trail and has no \
-                                    name of one; what it names cannot be told";
+                        let what = "a directory among the workspaces has a trail, but its name is not \
+                                    the id of a workspace";
                         return Err(Error::new(ErrorKind::Corrupt, what).at_path(&path));
                     }
                     None => {}
                 },
-                // A lock, say.
+                // A lock file, for example.
                 Err(error) if is_absent(&error) => {}
                 Err(error) => return Err(Error::io("cannot list the trails", &path, error)),
             }
@@ -135,36 +134,36 @@ impl Trails {
         Ok(ids)
     }
 
-    /// Takes checkpoints for let go, to find out what that would do.
-    pub(super) fn pretend_let_go(&mut self, id: &WorkspaceId, checkpoints: Vec<CheckpointId>) {
-        if let Some(told) = self.workspaces.get_mut(id) {
-            told.let_go.extend(checkpoints);
+    /// Treats checkpoints as dropped, for a plan.
+    pub(super) fn pretend_drop(&mut self, id: &WorkspaceId, checkpoints: Vec<CheckpointId>) {
+        if let Some(records) = self.workspaces.get_mut(id) {
+            records.dropped.extend(checkpoints);
         }
     }
 
-    /// Returns all states of a workspace that must stay whole.
-    pub(super) fn roots(&self, id: &WorkspaceId) -> Vec<Root> {
-        let told = self.workspaces.get(id);
-        told.map_or_else(Vec::new, |told| told.roots(id))
+    /// Returns all snapshots of a workspace that must stay whole.
+    pub(super) fn roots(&self, id: &WorkspaceId) -> Vec<LiveSnapshot> {
+        let records = self.workspaces.get(id);
+        records.map_or_else(Vec::new, |records| records.roots(id))
     }
 }
 
-/// Refuses trails that are damaged, and not repaired.
+/// Refuses trails with damage that was not repaired.
 fn must_be_whole(store: &Store, files: &LogDir) -> Result<()> {
     let report = LogReader::new(store, files.clone()).verify()?;
     let head = files.trail_path(files.head()?);
     let is_tail = |file, reason: &Reason| *reason == Reason::Unfinished && file == head;
     let mut damage = report.damage.first().iter();
-    // What a dead writer left at the end names nothing: nobody was told of it.
+    // The unfinished line of a dead writer names nothing: it was never reported as written.
     match damage.find(|damage| !is_tail(damage.file.clone(), &damage.reason)) {
         Some(damage) => Err(damage.clone().into()),
         None => Ok(()),
     }
 }
 
-impl Told {
-    /// Reads what is new. What is damaged there stops it, if it `is_new` to whoever
-    /// looked at the trails as a whole.
+impl WorkspaceRecords {
+    /// Reads new records. Damage in them is an error where `is_new`: the trails were
+    /// verified before.
     fn read(&mut self, files: &LogDir, is_new: bool) -> Result<bool> {
         let mut changed = false;
         for trail in files.trails()? {
@@ -189,7 +188,7 @@ impl Told {
         Ok(changed)
     }
 
-    /// Reads on, and returns where the last whole line ends.
+    /// Reads to the end, and returns where the last whole line ends.
     fn read_on(
         &mut self,
         files: &LogDir,
@@ -240,20 +239,22 @@ impl Told {
                 Err(_) => {}
             },
             RecordKind::Checkpoint => {
-                self.keep(Stored::read(record).map_err(flawed)?);
-                // A checkpoint has what was marked.
+                self.keep(CheckpointRecord::read(record).map_err(flawed)?);
+                // A checkpoint has the files that were marked.
                 self.marks.clear();
             }
-            RecordKind::Done => self.keep(Stored::read(record).map_err(flawed)?),
+            RecordKind::Done => self.keep(CheckpointRecord::read(record).map_err(flawed)?),
             RecordKind::Rewind => {
-                let begun = Begun::read(record).map_err(flawed)?;
+                let begun = StepRecord::read(record).map_err(flawed)?;
                 self.rewinds.insert(begun.id, begun);
             }
             RecordKind::GivenUp => {
                 let given_up: GivenUp = serde_json::from_slice(record.bytes()).map_err(syntax)?;
                 self.given_up.insert(given_up.of);
             }
-            RecordKind::LetGo => self.let_go.extend(let_go::read(record).map_err(flawed)?.1),
+            RecordKind::Dropped => self
+                .dropped
+                .extend(dropped::read(record).map_err(flawed)?.1),
             RecordKind::Mark => {
                 let mark: Mark = serde_json::from_slice(record.bytes()).map_err(syntax)?;
                 self.marks.push(mark.snapshot);
@@ -274,8 +275,8 @@ impl Told {
         Ok(())
     }
 
-    fn keep(&mut self, stored: Stored) {
-        // A repair writes again what it could read.
+    fn keep(&mut self, stored: CheckpointRecord) {
+        // A repair copies the records that it could read.
         if !self.known.insert(stored.id) {
             return;
         }
@@ -284,30 +285,30 @@ impl Told {
         self.kept.push(KeptCheckpoint {
             id: stored.id,
             snapshot: stored.snapshot,
-            why: stored.why,
+            reason: stored.reason,
             is_labelled: stored.label.is_some(),
             session: stored.session.map(|place| place.id),
             at,
         });
     }
 
-    /// Returns the steps that were begun and of which no end is known.
-    pub(super) fn open_steps(&self) -> impl Iterator<Item = &Begun> {
+    /// Returns the steps that have no end.
+    pub(super) fn open_steps(&self) -> impl Iterator<Item = &StepRecord> {
         let ended = |id| self.known.contains(&id) || self.given_up.contains(&id);
         self.rewinds.values().filter(move |begun| !ended(begun.id))
     }
 
-    fn roots(&self, workspace: &WorkspaceId) -> Vec<Root> {
+    fn roots(&self, workspace: &WorkspaceId) -> Vec<LiveSnapshot> {
         let mut roots = Vec::new();
-        let mut add = |snapshot, named_by| roots.push(Root { snapshot, named_by });
-        let is_let_go = |id| self.let_go.contains(&id);
-        for kept in self.kept.iter().filter(|kept| !is_let_go(kept.id)) {
+        let mut add = |snapshot, named_by| roots.push(LiveSnapshot { snapshot, named_by });
+        let is_dropped = |id| self.dropped.contains(&id);
+        for kept in self.kept.iter().filter(|kept| !is_dropped(kept.id)) {
             add(kept.snapshot, format!("checkpoint {}", kept.id.prefix(8)));
         }
         for begun in self.open_steps() {
             let named = format!(
                 "a {} that was not finished in workspace {workspace}",
-                begun.why
+                begun.reason
             );
             add(begun.before, named.clone());
             add(begun.after, named);

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::directory::LogDir;
 use super::first::{is_legacy, second_opener};
-use super::gap::{self, GapBecause, HistoryGap};
+use super::gap::{self, GapReason, HistoryGap};
 use super::payloads::Payloads;
 use super::trail_records::LinePart;
 use crate::error::{Error, ErrorKind, Reason, Result};
@@ -530,7 +530,7 @@ impl Walk {
                 session: files.id().clone(),
                 from: segment.before_first().saturating_add(1),
                 until: segment.until,
-                because: GapBecause::InTrash,
+                reason: GapReason::InTrash,
             });
         }
     }

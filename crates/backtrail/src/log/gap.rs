@@ -17,30 +17,31 @@ use crate::storage::read_full;
 use crate::time::Timestamp;
 use crate::trail::opener::Continues;
 
-/// Records that are gone from a line of history, or that lie in the trash.
+/// Records that are gone from a line of history, or are in the trash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HistoryGap {
-    /// The session that they are of.
+    /// The session that they belong to.
     pub session: SessionId,
     /// The first of them.
     pub from: u64,
     /// The last of them.
     pub until: u64,
-    /// Why.
+    /// Why they are gone.
     #[serde(flatten)]
-    pub because: GapBecause,
+    pub reason: GapReason,
 }
 
 /// Why records are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(tag = "because", rename_all = "snake_case")]
+#[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum GapBecause {
-    /// A keep count let go of their trails, and the trash was emptied.
-    Emptied,
-    /// A keep count let go of their trails. They are read in the trash, until that is
+pub enum GapReason {
+    /// Their trails were moved to the trash, since there were too many, and the trash was
     /// emptied.
+    Emptied,
+    /// Their trails were moved to the trash, since there were too many. They are read there
+    /// until it is emptied.
     InTrash,
     /// Their session was purged.
     Purged {
@@ -52,18 +53,18 @@ pub enum GapBecause {
 impl HistoryGap {
     /// Returns whether the records cannot be read any more.
     pub fn is_gone(&self) -> bool {
-        self.because != GapBecause::InTrash
+        self.reason != GapReason::InTrash
     }
 
-    /// Returns how many numbers it has.
+    /// Returns how many seqs it covers.
     pub fn count(&self) -> u64 {
         (self.until + 1).saturating_sub(self.from)
     }
 
-    /// Returns whether another gap lies right before this one, and is of its kind.
+    /// Returns whether another gap of the same kind is right before this one.
     pub(super) fn joins(&self, before: &Self) -> bool {
         self.session == before.session
-            && self.because == before.because
+            && self.reason == before.reason
             && before.until.saturating_add(1) >= self.from
     }
 }
@@ -80,26 +81,26 @@ impl fmt::Display for HistoryGap {
             1 => ("was", "is"),
             _ => ("were", "are"),
         };
-        match self.because {
-            GapBecause::Purged { .. } => write!(f, "{was} purged with session {session}"),
-            GapBecause::Emptied => write!(f, "{was} emptied from the trash"),
-            GapBecause::InTrash => write!(f, "{is} in the trash"),
+        match self.reason {
+            GapReason::Purged { .. } => write!(f, "{was} purged with session {session}"),
+            GapReason::Emptied => write!(f, "{was} emptied from the trash"),
+            GapReason::InTrash => write!(f, "{is} in the trash"),
         }
     }
 }
 
-/// The file that names the trails that a keep count let go of.
+/// The file that names the trails that were moved to the trash.
 pub(crate) const GONE_TRAILS: &str = "gone-trails";
 /// No such file is longer.
 const MAX_FILE: usize = 16 << 20;
 
-/// The trails of a session that a keep count let go of.
+/// The trails of a session that were moved to the trash.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct GoneTrails {
     pub(crate) trails: Vec<GoneTrail>,
 }
 
-/// One of them, and where the line goes on before it.
+/// One of them, and where the line continues before it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct GoneTrail {
     pub(crate) trail: u32,
@@ -108,11 +109,15 @@ pub(crate) struct GoneTrail {
 }
 
 impl GoneTrails {
-    /// Reads the file of a session; one that is not there names none.
+    /// Reads the file of a session; a missing one names none.
     pub(crate) fn read(files: &LogDir) -> Result<Self> {
         let failed = |error| {
             let path = files.path().join(GONE_TRAILS);
-            Error::io("cannot read which trails were let go of", &path, error)
+            Error::io(
+                "cannot read which trails were moved to the trash",
+                &path,
+                error,
+            )
         };
         let file = match files.find_read(GONE_TRAILS) {
             Ok((_, file)) => file,
@@ -122,7 +127,7 @@ impl GoneTrails {
         let len = file.len().map_err(failed)?;
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0).min(MAX_FILE)];
         let n = read_full(file.as_ref(), &mut bytes, 0).map_err(failed)?;
-        // What cannot be read names none: then a trail that is gone is damage.
+        // A file that cannot be read names none: then a missing trail is damage.
         Ok(serde_json::from_slice(&bytes[..n]).unwrap_or_default())
     }
 
@@ -135,35 +140,35 @@ impl GoneTrails {
     }
 }
 
-/// What lies where a trail is missing.
+/// What is in the place of a missing trail.
 #[derive(Debug)]
 pub(super) struct Gone {
     pub(super) gap: HistoryGap,
-    /// Where the line goes on before it.
+    /// Where the line continues before it.
     pub(super) continues: Option<Continues>,
 }
 
-/// Finds out whether a trail that is missing is known to be gone.
+/// Finds out whether a missing trail is known to be gone.
 pub(super) fn look(files: &LogDir, trail: u32, until: u64) -> Result<Option<Gone>> {
     if files.is_of_workspace() {
         return Ok(None);
     }
-    let gap = |from, because| HistoryGap {
+    let gap = |from, reason| HistoryGap {
         session: files.id().clone(),
         from,
         until,
-        because,
+        reason,
     };
     if let Some(gone) = GoneTrails::read(files)?.find(trail) {
         let from = gone.continues.as_ref().map_or(0, |from| from.seq);
         return Ok(Some(Gone {
-            gap: gap(from.min(until) + 1, GapBecause::Emptied),
+            gap: gap(from.min(until) + 1, GapReason::Emptied),
             continues: gone.continues.filter(|from| from.seq > 0),
         }));
     }
     let purged = purged_at(files)?;
     Ok(purged.map(|at| Gone {
-        gap: gap(1, GapBecause::Purged { at }),
+        gap: gap(1, GapReason::Purged { at }),
         continues: None,
     }))
 }

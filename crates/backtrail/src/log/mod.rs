@@ -30,7 +30,7 @@ mod writer;
 
 pub use commit::Commit;
 pub use follow::{Follower, Moved};
-pub use gap::{GapBecause, HistoryGap};
+pub use gap::{GapReason, HistoryGap};
 pub use lock::Holder;
 pub use records::{OwnedRecords, Records};
 pub use repair::{RepairPlan, RepairReport};

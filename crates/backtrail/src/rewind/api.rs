@@ -13,7 +13,7 @@ use crate::ids::SessionId;
 use crate::objects::ObjectId;
 use crate::session::{Move, Session, Steps};
 use crate::snapshot::Progress;
-use crate::workspace::making::State;
+use crate::workspace::create::CapturedState;
 use crate::workspace::{Checkpoint, Point, Workspace};
 
 impl Workspace {
@@ -110,7 +110,7 @@ impl Workspace {
         let present = match &target.files {
             Some(_) => {
                 let last = self.require_last()?.snapshot()?;
-                Some(self.look(&last, options.progress.clone())?.0)
+                Some(self.scan_present(&last, options.progress.clone())?.0)
             }
             None => None,
         };
@@ -130,11 +130,11 @@ impl Workspace {
         writer: Option<Session>,
     ) -> Result<RewindPlan> {
         let files = planned.files.as_ref();
-        let not_captured = target.to.as_ref().map(|to| to.not_captured().clone());
+        let skipped = target.to.as_ref().map(|to| to.skipped().clone());
         Ok(RewindPlan {
             changes: files.map_or_else(Vec::new, |files| files.actions.changes()),
             planned,
-            not_captured: not_captured.unwrap_or_default(),
+            skipped: skipped.unwrap_or_default(),
             active: self.active()?,
             present,
             workspace: self.clone(),
@@ -191,7 +191,7 @@ impl Workspace {
             Some((state, _)) => Some(remembering.open_snapshot(&state.id)?),
             None => None,
         };
-        let found = snapshot.as_ref().map(PresentState::Stored);
+        let found = snapshot.as_ref().map(PresentState::CheckpointRecord);
         let planned = PlannedWork::new(&remembering, &target, &options, found)?;
         if planned.is_stopped(options.on_conflict) {
             let present = snapshot.map(|snapshot| snapshot.id());
@@ -218,7 +218,7 @@ impl Workspace {
         &self,
         progress: &Option<Arc<dyn Progress>>,
         expected: Option<ObjectId>,
-    ) -> Result<(State, Checkpoint)> {
+    ) -> Result<(CapturedState, Checkpoint)> {
         let last = self.require_last()?;
         let state = self.store_present(&last, progress.clone())?;
         if expected.is_some_and(|expected| expected != state.id) {

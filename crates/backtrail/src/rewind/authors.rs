@@ -14,9 +14,9 @@ use crate::log::Line;
 use crate::objects::ObjectId;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::nested::ends;
+use crate::workspace::spans::ends;
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Checkpoint, Description, SessionPlace, Why};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace};
 
 /// Somebody who may have made the changes of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,8 @@ pub(super) fn intervals(
             before: checkpoints[n - 1].snapshot_id(),
             after: checkpoints[n].snapshot_id(),
             by: saved_by(&around, checkpoints, n),
-            saves: !checkpoints[n].why().moved() && *checkpoints[n].why() != Why::BeforeRewind,
+            saves: !checkpoints[n].reason().moved()
+                && *checkpoints[n].reason() != CheckpointReason::BeforeRewind,
             n,
             to: None,
             took: None,
@@ -119,7 +120,7 @@ pub(super) fn intervals(
 
 fn saved_by(around: &[AuthorSpan<'_>], checkpoints: &[Checkpoint], n: usize) -> Vec<Author> {
     let checkpoint = &checkpoints[n];
-    if checkpoint.why().moved() {
+    if checkpoint.reason().moved() {
         return Vec::new();
     }
     let at = checkpoint.at();
@@ -127,14 +128,14 @@ fn saved_by(around: &[AuthorSpan<'_>], checkpoints: &[Checkpoint], n: usize) -> 
     if by.is_empty() {
         let asked = checkpoint
             .session()
-            .filter(|_| *checkpoint.why() == Why::Manual);
+            .filter(|_| *checkpoint.reason() == CheckpointReason::Manual);
         by.push(Author {
             who: asked
                 .cloned()
                 .map_or(AuthorKind::Person, AuthorKind::Session),
             at,
             // Nobody asked for what is kept before files move.
-            unsaved: *checkpoint.why() == Why::BeforeRewind,
+            unsaved: *checkpoint.reason() == CheckpointReason::BeforeRewind,
             words: None,
         });
     }
@@ -189,7 +190,7 @@ fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
     let ends = ends(checkpoints);
     let starts = checkpoints.iter().enumerate();
     starts
-        .filter(|(_, checkpoint)| checkpoint.why().begins())
+        .filter(|(_, checkpoint)| checkpoint.reason().begins())
         .map(|(start, checkpoint)| {
             let (end, died) = match ends.get(&checkpoint.id()) {
                 Some(end) => (*end, false),

@@ -12,8 +12,10 @@ use crate::objects::ObjectId;
 use crate::snapshot::Totals;
 use crate::snapshot::entry::{Dir, DirEntry, Node};
 use crate::snapshot::node::{write_listing, write_root};
-use crate::workspace::journal::{Begun, Ending};
-use crate::workspace::{Checkpoint, CheckpointOptions, NotCaptured, Point, Why, Workspace};
+use crate::workspace::journal::{Ending, StepRecord};
+use crate::workspace::{
+    Checkpoint, CheckpointOptions, CheckpointReason, Point, SkippedFiles, Workspace,
+};
 use crate::{Rewind, Store};
 
 /// A workspace beside something that is not in it.
@@ -71,7 +73,7 @@ impl Scene {
         let ending = Ending {
             snapshot,
             totals: Totals::default(),
-            not_captured: NotCaptured::default(),
+            skipped: SkippedFiles::default(),
             changed: 0,
             session: None,
         };
@@ -79,11 +81,11 @@ impl Scene {
         begun.id
     }
 
-    fn begun(&self, after: ObjectId) -> Begun {
-        Begun {
+    fn begun(&self, after: ObjectId) -> StepRecord {
+        StepRecord {
             at: self.workspace.store().now(),
             id: CheckpointId::from_uuid(uuid::Uuid::from_u128(7)),
-            why: Why::Rewind,
+            reason: CheckpointReason::Rewind,
             step: None,
             of_session: None,
             from: self.first.id(),

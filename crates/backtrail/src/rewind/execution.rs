@@ -25,10 +25,10 @@ use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
-use crate::workspace::journal::{Begun, BegunChat, BegunMerge, Ending};
-use crate::workspace::making::State;
-use crate::workspace::stored::Stored;
-use crate::workspace::{Activity, Checkpoint, SessionPlace, Why, Workspace};
+use crate::workspace::checkpoint_record::CheckpointRecord;
+use crate::workspace::create::CapturedState;
+use crate::workspace::journal::{ChatMoveRecord, Ending, MergeRecord, StepRecord};
+use crate::workspace::{Activity, Checkpoint, CheckpointReason, SessionPlace, Workspace};
 
 /// A step that is about to be done. Its caller holds the workspace's lock.
 pub(super) struct Execution<'a> {
@@ -51,7 +51,7 @@ struct MovedFiles {
 impl Execution<'_> {
     /// Does it. `state` and `last` are what is there now and what was kept last,
     /// where files may move.
-    pub(super) fn run(self, files: Option<(&State, &Checkpoint)>) -> Result<RewindReport> {
+    pub(super) fn run(self, files: Option<(&CapturedState, &Checkpoint)>) -> Result<RewindReport> {
         let moved = match (files, &self.planned.files) {
             (Some((state, last)), Some(planned)) => {
                 let writer = self.writer.clone();
@@ -76,23 +76,23 @@ impl Execution<'_> {
         if self.planned.chat.is_none() {
             return Ok(());
         }
-        let because = because(&self.target.verb.why());
+        let because = because(&self.target.verb.reason());
         writer.alone(|| writer.go_to(because, (chat.to.trail, chat.to.seq)))
     }
 
     fn move_files(
         &self,
         planned: &FilePlan,
-        state: &State,
+        state: &CapturedState,
         last: &Checkpoint,
     ) -> Result<MovedFiles> {
         let workspace = self.workspace;
         let (after, totals) = self.result(planned)?;
         let before = self.before(planned, state, last)?;
-        let begun = Begun {
+        let begun = StepRecord {
             at: workspace.store().now(),
             id: self.new_id()?,
-            why: self.target.verb.why(),
+            reason: self.target.verb.reason(),
             step: self.target.step_id,
             of_session: self.target.one_session(),
             from: before.as_ref().map_or(last.id(), |before| before.id),
@@ -114,7 +114,7 @@ impl Execution<'_> {
         let ending = Ending {
             snapshot: after,
             totals,
-            not_captured: state.not_captured.clone(),
+            skipped: state.skipped.clone(),
             changed: items.len() as u64,
             session: None,
         };
@@ -134,7 +134,7 @@ impl Execution<'_> {
 
     /// Stages, checks and performs. After an error everything is as it was, or the
     /// next who comes finishes it; the error says which.
-    fn act(&self, begun: &Begun, items: &[PathChange]) -> Result<WorkResult> {
+    fn act(&self, begun: &StepRecord, items: &[PathChange]) -> Result<WorkResult> {
         if items.iter().all(|item| item.old == item.new) {
             return Ok(WorkResult::default());
         }
@@ -159,7 +159,7 @@ impl Execution<'_> {
         }
     }
 
-    fn give_up(&self, begun: &Begun, error: Error) -> Result<WorkResult> {
+    fn give_up(&self, begun: &StepRecord, error: Error) -> Result<WorkResult> {
         self.workspace.give_up_step(begun)?;
         Err(error)
     }
@@ -176,19 +176,19 @@ impl Execution<'_> {
     fn before(
         &self,
         planned: &FilePlan,
-        state: &State,
+        state: &CapturedState,
         last: &Checkpoint,
-    ) -> Result<Option<Stored>> {
+    ) -> Result<Option<CheckpointRecord>> {
         let present = &planned.present;
         if present.id() == last.snapshot_id() {
             return Ok(None);
         }
         let totals = present.totals();
         let changed = last.snapshot().and_then(|last| last.diff(present));
-        Ok(Some(Stored {
+        Ok(Some(CheckpointRecord {
             at: self.workspace.store().now(),
             id: self.new_id()?,
-            why: Why::BeforeRewind,
+            reason: CheckpointReason::BeforeRewind,
             session: None,
             of: None,
             label: None,
@@ -199,11 +199,11 @@ impl Execution<'_> {
             bytes: totals.bytes,
             // A damaged snapshot must not stop those that come after it.
             changed: changed.map_or(0, |diff| diff.changes().len() as u64),
-            not_captured: state.not_captured.clone(),
+            skipped: state.skipped.clone(),
         }))
     }
 
-    fn begun_chat(&self) -> Result<Option<BegunChat>> {
+    fn begun_chat(&self) -> Result<Option<ChatMoveRecord>> {
         let (Some(writer), Some(chat)) = (&self.writer, &self.target.chat) else {
             return Ok(None);
         };
@@ -211,7 +211,7 @@ impl Execution<'_> {
             return Ok(None);
         }
         let stands = writer.stands_at()?;
-        Ok(Some(BegunChat {
+        Ok(Some(ChatMoveRecord {
             session: chat.session.clone(),
             from: stands.into(),
             to: chat.to,
@@ -220,24 +220,24 @@ impl Execution<'_> {
     }
 
     /// Says what is taken back, where something is merged.
-    fn begun_merge(&self) -> Option<BegunMerge> {
+    fn begun_merge(&self) -> Option<MergeRecord> {
         let files = self
             .target
             .files
             .as_ref()
             .filter(|_| self.planned.merges())?;
-        Some(BegunMerge {
+        Some(MergeRecord {
             authors: files.authors.as_merged(),
             since: files.since,
             until: files.until,
         })
     }
 
-    fn move_chat(&self, begun: &Begun) -> Result<Option<SessionPlace>> {
+    fn move_chat(&self, begun: &StepRecord) -> Result<Option<SessionPlace>> {
         let (Some(writer), Some(chat)) = (&self.writer, &begun.chat) else {
             return Ok(None);
         };
-        writer.go_to(because(&begun.why), (chat.to.trail, chat.to.seq))?;
+        writer.go_to(because(&begun.reason), (chat.to.trail, chat.to.seq))?;
         Ok(Some(chat.place()))
     }
 
@@ -334,7 +334,11 @@ const WRITABLE: u32 = 0o300;
 
 /// Returns what is to be done to go from one snapshot to another, in the order of
 /// the paths' bytes.
-pub(super) fn items(begun: &Begun, before: &Snapshot, after: &Snapshot) -> Result<Vec<PathChange>> {
+pub(super) fn items(
+    begun: &StepRecord,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Result<Vec<PathChange>> {
     let entry = |node: Option<_>| node.as_ref().and_then(PathEntry::of);
     let differences = before.differences(after, None)?.into_iter();
     let mut items: Vec<PathChange> = differences
@@ -369,7 +373,7 @@ pub(super) fn items(begun: &Begun, before: &Snapshot, after: &Snapshot) -> Resul
 
 pub(super) fn work<'a>(
     workspace: &'a Workspace,
-    begun: &Begun,
+    begun: &StepRecord,
     items: &'a [PathChange],
 ) -> FileWork<'a> {
     FileWork {
@@ -431,7 +435,7 @@ pub(super) fn left_alone(
     })
 }
 
-impl BegunChat {
+impl ChatMoveRecord {
     /// Returns where the conversation stands when it has moved.
     pub(super) fn place(&self) -> SessionPlace {
         SessionPlace {

@@ -21,11 +21,11 @@ use crate::snapshot::entry::{Node, Skipped};
 use crate::snapshot::scan::ScanProgress;
 use crate::snapshot::scan::sys::Root;
 use crate::snapshot::{Progress, SkippedReason, Snapshot, Totals, shown};
-use crate::store::Keeping;
-use crate::workspace::making::State;
-use crate::workspace::outside::Outside;
+use crate::store::ObjectsLock;
+use crate::workspace::create::CapturedState;
+use crate::workspace::new_directory::NewDirectory;
 use crate::workspace::{
-    Checkpoint, CheckpointOptions, NotCaptured, Point, SessionPlace, Workspace,
+    Checkpoint, CheckpointOptions, Point, SessionPlace, SkippedFiles, Workspace,
 };
 
 /// How a moment is continued in a directory of its own.
@@ -66,7 +66,7 @@ impl ForkInto {
 #[derive(Debug)]
 pub struct ForkIntoPlan {
     workspace: Workspace,
-    place: Outside,
+    place: NewDirectory,
     checkpoint: Checkpoint,
     snapshot: Snapshot,
     session: Option<SessionPlace>,
@@ -101,7 +101,7 @@ impl Workspace {
         self.recover()?;
         let moment = self.locate(point)?;
         let snapshot = moment.checkpoint.snapshot()?;
-        let place = Outside::find(self.store(), dir)?;
+        let place = NewDirectory::find(self.store(), dir)?;
         let (session, lost) = match moment.session {
             // One that cannot be read any more keeps no file from being written.
             Some(place) if self.store().session_place(&place.id).is_err() => (None, Some(place.id)),
@@ -160,12 +160,12 @@ impl ForkIntoPlan {
 
     /// Returns what the checkpoint saw and did not capture, which does not come
     /// along.
-    pub fn not_captured(&self) -> &NotCaptured {
-        self.checkpoint.not_captured()
+    pub fn skipped(&self) -> &SkippedFiles {
+        self.checkpoint.skipped()
     }
 
     /// Returns how many paths were not captured, by reason as it is written.
-    pub fn not_captured_by_reason(&self) -> &BTreeMap<&'static str, u64> {
+    pub fn skipped_by_reason(&self) -> &BTreeMap<&'static str, u64> {
         &self.skipped
     }
 
@@ -184,7 +184,7 @@ impl ForkIntoPlan {
         session.check()?;
         // From the first look at what is to be written until the new checkpoint names
         // it: nothing is let go.
-        let objects = self.workspace.store().keep_objects()?;
+        let objects = self.workspace.store().share_objects()?;
         let (all, skipped) = self.new_entries()?;
         let first = self.first_state(&skipped)?;
         let reflinked = self.write(&all, options)?;
@@ -208,14 +208,14 @@ impl ForkIntoPlan {
 
     /// Stores what the new directory holds: what was captured, and nothing that was
     /// left out.
-    fn first_state(&self, skipped: &BTreeMap<PathBuf, Edit>) -> Result<State> {
+    fn first_state(&self, skipped: &BTreeMap<PathBuf, Edit>) -> Result<CapturedState> {
         if skipped.is_empty() {
-            return Ok(State::whole(self.snapshot.id(), self.totals()));
+            return Ok(CapturedState::whole(self.snapshot.id(), self.totals()));
         }
         let writer = self.workspace.objects().writer()?;
         let (id, root) = edit(&self.snapshot, skipped, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
-        Ok(State::whole(id, root.totals))
+        Ok(CapturedState::whole(id, root.totals))
     }
 
     /// Writes the files and puts them in their place. After an error nothing is left
@@ -285,8 +285,8 @@ impl ForkIntoPlan {
         &self,
         options: &ForkInto,
         empty: SessionOptions,
-        first: State,
-        objects: Keeping,
+        first: CapturedState,
+        objects: ObjectsLock,
     ) -> Result<(Workspace, Checkpoint, Session)> {
         let store = self.workspace.store();
         let workspace = store.workspace(&self.dir())?;

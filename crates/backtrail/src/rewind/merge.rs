@@ -306,7 +306,7 @@ impl Merger<'_> {
         match read() {
             Ok(texts) if texts.iter().any(|text| is_binary(text)) => Ok(Err(stop("it is no text"))),
             Ok(texts) => Ok(Ok(texts)),
-            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LetGo) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Dropped) => {
                 Ok(Err(stop("a state of it in between cannot be read")))
             }
             Err(error) => Err(error),

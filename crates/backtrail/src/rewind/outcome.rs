@@ -12,7 +12,7 @@ use crate::message::ToolUse;
 use crate::objects::ObjectId;
 use crate::session::{Session, Step};
 use crate::time::Timestamp;
-use crate::workspace::{Activity, Checkpoint, NotCaptured, Workspace};
+use crate::workspace::{Activity, Checkpoint, SkippedFiles, Workspace};
 
 /// What kind of step it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -205,7 +205,7 @@ pub struct RewindPlan {
     pub(super) options: Rewind,
     pub(super) planned: PlannedWork,
     pub(super) changes: Vec<PlannedChange>,
-    pub(super) not_captured: NotCaptured,
+    pub(super) skipped: SkippedFiles,
     pub(super) active: Vec<Activity>,
     /// The state of the files that it was made for.
     pub(super) present: Option<ObjectId>,
@@ -275,8 +275,8 @@ impl RewindPlan {
     }
 
     /// Returns what the point's snapshot saw and did not capture.
-    pub fn not_captured(&self) -> &NotCaptured {
-        &self.not_captured
+    pub fn skipped(&self) -> &SkippedFiles {
+        &self.skipped
     }
 
     /// Returns the tool calls between the checkpoint and the point: what they did to

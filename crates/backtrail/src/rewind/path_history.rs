@@ -245,7 +245,7 @@ pub(super) fn may_be(file: Option<&Node>, skipped: Option<&Node>) -> bool {
 fn readable<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
-        Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LetGo) => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Dropped) => Ok(None),
         Err(error) => Err(error),
     }
 }

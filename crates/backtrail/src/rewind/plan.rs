@@ -19,7 +19,7 @@ use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::scan::capture;
 use crate::snapshot::{Difference, Snapshot, shown};
-use crate::workspace::journal::Begun;
+use crate::workspace::journal::StepRecord;
 use crate::workspace::timeline::{FileStepKind, Timeline};
 use crate::workspace::{Checkpoint, Workspace};
 
@@ -47,7 +47,7 @@ pub(super) struct FilePlan {
 pub(super) enum PresentState<'a> {
     /// By a look, which stored nothing: nothing will be touched.
     Looked(&'a Snapshot),
-    Stored(&'a Snapshot),
+    CheckpointRecord(&'a Snapshot),
 }
 
 impl PlannedWork {
@@ -138,7 +138,7 @@ impl PathsToChange {
 impl<'a> PresentState<'a> {
     fn snapshot(self) -> &'a Snapshot {
         match self {
-            Self::Looked(snapshot) | Self::Stored(snapshot) => snapshot,
+            Self::Looked(snapshot) | Self::CheckpointRecord(snapshot) => snapshot,
         }
     }
 }
@@ -155,7 +155,8 @@ impl FilePlanner<'_> {
             self.look(&present, &target, &authors, (&none, merges))?;
         let mut wanted = changes.paths();
         let mut actions = PathActions::on(changes.differences, &histories, &BTreeSet::new());
-        if matches!(self.found, PresentState::Stored(_)) && !actions.to_capture.is_empty() {
+        if matches!(self.found, PresentState::CheckpointRecord(_)) && !actions.to_capture.is_empty()
+        {
             let captured = self.capture(&actions.to_capture, &present)?;
             present = captured.present;
             (changes, histories) =
@@ -181,7 +182,9 @@ impl FilePlanner<'_> {
         actions.fit(&present, &target)?;
         let makes_new = merges || options.pick.is_some();
         let writer = match self.found {
-            PresentState::Stored(_) if makes_new => Some(self.workspace.objects().writer()?),
+            PresentState::CheckpointRecord(_) if makes_new => {
+                Some(self.workspace.objects().writer()?)
+            }
             _ => None,
         };
         let merger = Merger {
@@ -408,22 +411,22 @@ impl FilePlanner<'_> {
                 interval.took = self.took(interval.n)?;
             }
         }
-        let gone = self.let_go_states()?;
+        let gone = self.dropped_states()?;
         histories.follow(&intervals, &|id| match *id == present.id() {
             true => Ok(present.clone()),
             // A part of it may be there still: it tells nothing about the rest.
-            false if gone.contains(id) => Err(Error::new(ErrorKind::LetGo, "it was let go")),
+            false if gone.contains(id) => Err(Error::new(ErrorKind::Dropped, "it was dropped")),
             false => self.workspace.open_snapshot(id),
         })?;
         Ok(histories)
     }
 
     /// Returns the states whose files were let go.
-    fn let_go_states(&self) -> Result<HashSet<ObjectId>> {
-        let let_go = self.workspace.all_let_go()?;
+    fn dropped_states(&self) -> Result<HashSet<ObjectId>> {
+        let dropped = self.workspace.all_dropped()?;
         let checkpoints = self.timeline.checkpoints.iter();
         let (gone, kept): (Vec<&Checkpoint>, Vec<&Checkpoint>) =
-            checkpoints.partition(|kept| let_go.contains_key(&kept.id()));
+            checkpoints.partition(|kept| dropped.contains_key(&kept.id()));
         // The same state may have come again.
         let kept: HashSet<ObjectId> = kept.into_iter().map(Checkpoint::snapshot_id).collect();
         let gone = gone.into_iter().map(Checkpoint::snapshot_id);
@@ -431,7 +434,7 @@ impl FilePlanner<'_> {
     }
 
     /// Returns the move that led to a state.
-    fn move_to(&self, n: usize) -> Option<&Begun> {
+    fn move_to(&self, n: usize) -> Option<&StepRecord> {
         let checkpoint = self.timeline.checkpoints.get(n)?;
         self.timeline.moves.get(&checkpoint.id())
     }

@@ -11,9 +11,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Session, opener_of};
 use crate::snapshot::Snapshot;
-use crate::workspace::journal::{Begun, BegunChat, Ending};
+use crate::workspace::journal::{ChatMoveRecord, Ending, StepRecord};
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{NotCaptured, SessionPlace, Why, Workspace};
+use crate::workspace::{CheckpointReason, SessionPlace, SkippedFiles, Workspace};
 
 impl Workspace {
     /// Finishes a rewind, restore, undo or redo that a crash interrupted. `None`
@@ -76,7 +76,7 @@ impl Workspace {
         };
         let outcome = work(self, &begun, &items).resume()?;
         let mut recovered = Recovered {
-            verb: verb(&begun.why),
+            verb: verb(&begun.reason),
             begun_at: begun.at,
             now: None,
             left: outcome.left,
@@ -90,7 +90,7 @@ impl Workspace {
         let ending = Ending {
             snapshot: begun.after,
             totals: after.totals(),
-            not_captured: self.not_captured_at(&begun)?,
+            skipped: self.skipped_at(&begun)?,
             changed: items.len() as u64,
             session: None,
         };
@@ -106,7 +106,7 @@ impl Workspace {
     }
 
     /// Returns the states that a step goes between, and what there is to do.
-    fn work_of(&self, begun: &Begun) -> Result<(Snapshot, Snapshot, Vec<PathChange>)> {
+    fn work_of(&self, begun: &StepRecord) -> Result<(Snapshot, Snapshot, Vec<PathChange>)> {
         let before = self.open_snapshot(&begun.before)?;
         let after = self.open_snapshot(&begun.after)?;
         let items = items(begun, &before, &after)?;
@@ -115,7 +115,7 @@ impl Workspace {
 
     /// Gives up a step whose states are damaged: nobody can tell any more what was to
     /// become of which path. The files stay as they are.
-    fn abandon(&self, begun: &Begun, error: &Error) -> Result<Recovered> {
+    fn abandon(&self, begun: &StepRecord, error: &Error) -> Result<Recovered> {
         let saved = work(self, begun, &[]).abandon()?;
         self.give_up_step(begun)?;
         let staged = saved.map(|path| NotRestored {
@@ -123,7 +123,7 @@ impl Workspace {
             why: "holds what was moved out of the way".to_owned(),
         });
         Ok(Recovered {
-            verb: verb(&begun.why),
+            verb: verb(&begun.reason),
             begun_at: begun.at,
             now: None,
             left: staged.into_iter().collect(),
@@ -150,17 +150,17 @@ impl Workspace {
         Ok(())
     }
 
-    fn not_captured_at(&self, begun: &Begun) -> Result<NotCaptured> {
+    fn skipped_at(&self, begun: &StepRecord) -> Result<SkippedFiles> {
         let from = self.checkpoint_by_id(begun.from)?;
-        Ok(from.map_or_else(NotCaptured::default, |from| from.not_captured().clone()))
+        Ok(from.map_or_else(SkippedFiles::default, |from| from.skipped().clone()))
     }
 
     /// Moves the conversation, unless it moved already. `None` where it went on
     /// meanwhile, or somebody speaks in it.
     fn recover_chat(
         &self,
-        begun: &Begun,
-        chat: &BegunChat,
+        begun: &StepRecord,
+        chat: &ChatMoveRecord,
         writer: Option<&Session>,
     ) -> Result<Option<SessionPlace>> {
         let moved = |place| Ok(Some(place));
@@ -171,7 +171,7 @@ impl Workspace {
         };
         if head >= chat.trail {
             let opener = opener_of(self.store(), &chat.session, chat.trail)?;
-            let is_it = opener.is_some_and(|opener| opener.because == because(&begun.why));
+            let is_it = opener.is_some_and(|opener| opener.because == because(&begun.reason));
             return if is_it { moved(chat.place()) } else { Ok(None) };
         }
         let session = match writer.filter(|writer| *writer.id() == chat.session) {
@@ -186,7 +186,7 @@ impl Workspace {
             if stands.trail != chat.from.trail || session.is_spoken_after(chat.from.seq)? {
                 return Ok(None);
             }
-            match session.go_to(because(&begun.why), (chat.to.trail, chat.to.seq)) {
+            match session.go_to(because(&begun.reason), (chat.to.trail, chat.to.seq)) {
                 Err(error) if is_lost(&error) => Ok(None),
                 gone => gone.and_then(|()| moved(chat.place())),
             }
@@ -203,11 +203,11 @@ impl Workspace {
     }
 }
 
-fn verb(why: &Why) -> Verb {
+fn verb(why: &CheckpointReason) -> Verb {
     match why {
-        Why::Restore => Verb::Restore,
-        Why::Undo => Verb::Undo,
-        Why::Redo => Verb::Redo,
+        CheckpointReason::Restore => Verb::Restore,
+        CheckpointReason::Undo => Verb::Undo,
+        CheckpointReason::Redo => Verb::Redo,
         _ => Verb::Rewind,
     }
 }

@@ -17,9 +17,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Step, StepKind, Steps, all_steps, newest_step, opener_of, undone_step};
 use crate::time::Timestamp;
-use crate::workspace::journal::{Begun, TrailPlace};
+use crate::workspace::journal::{StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Checkpoint, Description, Why, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, Workspace};
 
 /// A step of a conversation alone, and where that stood before it.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl<'a> StepFinder<'a> {
         let before = self.timeline.checkpoints[step.before].snapshot()?;
         let after = match step.after {
             Some(after) => self.timeline.checkpoints[after].snapshot()?,
-            None => self.workspace.look(&before, None)?.0,
+            None => self.workspace.scan_present(&before, None)?.0,
         };
         Ok(!before.differences(&after, Some(only))?.is_empty())
     }
@@ -222,7 +222,12 @@ impl<'a> StepFinder<'a> {
     }
 
     /// Takes back what an undo did, exactly.
-    fn redo_of(&self, step: &FileStep, undo: &Begun, options: &Rewind) -> Result<RewindTarget> {
+    fn redo_of(
+        &self,
+        step: &FileStep,
+        undo: &StepRecord,
+        options: &Rewind,
+    ) -> Result<RewindTarget> {
         let undone = self.timeline.index_of(undo.id);
         let after = undone.map(|at| self.timeline.checkpoints[at].snapshot_id());
         let files = FileTarget {
@@ -306,7 +311,7 @@ impl<'a> StepFinder<'a> {
     }
 
     /// Returns whether anything was said since a step moved the conversation.
-    fn went_on(&self, begun: &Begun) -> Result<bool> {
+    fn went_on(&self, begun: &StepRecord) -> Result<bool> {
         let Some(chat) = &begun.chat else {
             return Ok(false);
         };
@@ -336,7 +341,7 @@ impl<'a> StepFinder<'a> {
     fn description(&self, step: &FileStep) -> Description {
         let begun = self.timeline.moves.get(&step.id);
         match (step.kind, begun) {
-            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+            (FileStepKind::Move, Some(begun)) if begun.reason == CheckpointReason::Restore => {
                 begun.description().prefixed("the restore of ")
             }
             (FileStepKind::Move, Some(begun)) => begun.description().prefixed("the rewind "),
@@ -355,7 +360,7 @@ impl<'a> StepFinder<'a> {
         let kind = match (step.kind, begun) {
             (FileStepKind::Turn, _) => StepKind::Turn { about: start() },
             (FileStepKind::Run, _) => StepKind::Run { about: start() },
-            (FileStepKind::Move, Some(begun)) if begun.why == Why::Restore => {
+            (FileStepKind::Move, Some(begun)) if begun.reason == CheckpointReason::Restore => {
                 StepKind::Restore { about: moved() }
             }
             (FileStepKind::Move, _) => StepKind::FileRewind { about: moved() },
@@ -448,7 +453,7 @@ impl ChatStep {
 
 /// Returns whether a step of a conversation came after a move. Where both moved the
 /// same one the trails tell; clocks go back.
-fn came_after(chat: &ChatStep, begun: &Begun) -> bool {
+fn came_after(chat: &ChatStep, begun: &StepRecord) -> bool {
     match &begun.chat {
         Some(moved) if moved.session == chat.session => chat.place >= (moved.trail, 0),
         _ => chat.at > Some(begun.at),

@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::trail::Because;
 use crate::workspace::journal::{MergedWork, TrailPlace};
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Checkpoint, Description, Point, SessionPlace, Why, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, Point, SessionPlace, Workspace};
 
 /// What is asked for, found.
 #[derive(Debug)]
@@ -114,21 +114,21 @@ impl AuthorScope {
 
 impl Verb {
     /// Returns why the checkpoint at its end is made.
-    pub(super) fn why(self) -> Why {
+    pub(super) fn reason(self) -> CheckpointReason {
         match self {
-            Self::Rewind => Why::Rewind,
-            Self::Restore => Why::Restore,
-            Self::Undo => Why::Undo,
-            Self::Redo => Why::Redo,
+            Self::Rewind => CheckpointReason::Rewind,
+            Self::Restore => CheckpointReason::Restore,
+            Self::Undo => CheckpointReason::Undo,
+            Self::Redo => CheckpointReason::Redo,
         }
     }
 }
 
 /// Returns why a trail is begun by a step.
-pub(super) fn because(why: &Why) -> Because {
+pub(super) fn because(why: &CheckpointReason) -> Because {
     match why {
-        Why::Undo => Because::Undo,
-        Why::Redo => Because::Redo,
+        CheckpointReason::Undo => Because::Undo,
+        CheckpointReason::Redo => Because::Redo,
         _ => Because::Rewind,
     }
 }
@@ -302,13 +302,13 @@ fn describe(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<Descriptio
     if let Some(label) = checkpoint.label() {
         return Ok(format!("\"{label}\"").into());
     }
-    if checkpoint.why().begins() {
+    if checkpoint.reason().begins() {
         return Ok(Description::of_start(checkpoint).prefixed("before "));
     }
     if let Some(start) = checkpoint.begun_by()
         && let Some(start) = workspace.checkpoint_by_id(start)?
     {
-        let when = if checkpoint.why().ends() {
+        let when = if checkpoint.reason().ends() {
             "after "
         } else {
             "within "

@@ -12,7 +12,8 @@ use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::CheckpointId;
 use crate::message::{Block, Draft, Message, ToolResult, ToolUse};
 use crate::workspace::{
-    Active, Checkpoint, CheckpointOptions, SessionPlace, Why, Workspace, by_id, moved_home,
+    Active, Checkpoint, CheckpointOptions, CheckpointReason, SessionPlace, Workspace, by_id,
+    moved_home,
 };
 
 impl Session {
@@ -32,7 +33,7 @@ impl Session {
             ..self.place()
         };
         let start = CheckpointOptions::new()
-            .why(Why::TurnStart)
+            .reason(CheckpointReason::TurnStart)
             .place(place)
             .prompt(prompt);
         let behind = Behind {
@@ -161,7 +162,7 @@ fn begin_checkpoint(
     let theirs = workspace.clone();
     let keep = move || {
         let kept = theirs.checkpoint(options)?;
-        let begins = *kept.why() == Why::TurnStart;
+        let begins = *kept.reason() == CheckpointReason::TurnStart;
         Ok(StoredState {
             id: kept.id(),
             // To say that it is under way is only a courtesy.
@@ -226,7 +227,7 @@ impl Turn {
         let start = behind.wait()?;
         if behind.stale {
             let again = CheckpointOptions::new()
-                .why(Why::ToolEnd)
+                .reason(CheckpointReason::ToolEnd)
                 .session(self.session.id())
                 .begun_by(start);
             self.workspace.checkpoint(again)?;
@@ -244,16 +245,16 @@ impl Turn {
 
     /// Ends the turn: keeps the state of the files as it left them.
     pub fn end(mut self) -> Result<Checkpoint> {
-        let ended = self.finish(Why::TurnEnd);
+        let ended = self.finish(CheckpointReason::TurnEnd);
         // A turn that could not end is given up when it is dropped.
         self.ended = ended.is_ok();
         ended
     }
 
-    fn finish(&self, why: Why) -> Result<Checkpoint> {
+    fn finish(&self, reason: CheckpointReason) -> Result<Checkpoint> {
         let start = self.lock_behind().wait()?;
         let end = CheckpointOptions::new()
-            .why(why)
+            .reason(reason)
             .session(self.session.id())
             .begun_by(start);
         self.workspace.checkpoint(end)
@@ -288,7 +289,7 @@ impl Drop for Turn {
         if !self.ended {
             // Nobody is left to be told of a failure; without this record the
             // turn has no end, which says the same.
-            self.finish(Why::Interrupted).ok();
+            self.finish(CheckpointReason::Interrupted).ok();
         }
     }
 }
@@ -314,7 +315,7 @@ impl Tool<'_> {
         let result = result.answers(self.call.id, self.call.name);
         let seq = turn.append(Message::tool_result(result))?;
         let end = CheckpointOptions::new()
-            .why(Why::ToolEnd)
+            .reason(CheckpointReason::ToolEnd)
             .place(SessionPlace {
                 seq,
                 ..turn.session.place()

@@ -27,7 +27,7 @@ use crate::message::Draft;
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::origin::SpawnedBy;
-use crate::trash::let_go_of_trails;
+use crate::trash::move_old_trails;
 
 pub use begun::{Tool, Turn};
 pub use compact::Compacted;
@@ -202,7 +202,7 @@ fn writer_options(durability: Option<Durability>) -> WriterOptions {
             if let Some(keep) = store.keep_trails() {
                 // A trail that cannot go now goes with the next rotation: no message
                 // waits for it, nor is refused.
-                let_go_of_trails(store, dir, keep).ok();
+                move_old_trails(store, dir, keep).ok();
             }
         },
     }

@@ -1,4 +1,4 @@
-//! What others derive from the store: it goes where the words go that it is made of.
+//! Data derived from the store, which a purge removes.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::log::is_absent;
 
 impl Store {
-    /// Removes all that was derived from sessions, catalogue and search index, after
-    /// waiting for whoever is writing it: it is made anew from what is left.
+    /// Removes the catalogue and the search index, after waiting for a process that is
+    /// writing them. They are rebuilt from what is left.
     pub(crate) fn forget_derived(&self) -> Result<()> {
         let dir = self.root().join("derived");
         let names = match self.storage().list(&dir) {
@@ -18,7 +18,7 @@ impl Store {
             Err(error) if is_absent(&error) => return Ok(()),
             Err(error) => return Err(failed(&dir, error)),
         };
-        // A lock file that went away could be held by two.
+        // A lock file that is removed could be held by two processes.
         let is_lock = |name: &OsString| Path::new(name).extension() == Some("lock".as_ref());
         let (locks, others): (Vec<_>, Vec<_>) = names.into_iter().partition(is_lock);
         let mut held = Vec::new();
@@ -57,5 +57,5 @@ impl Store {
 }
 
 fn failed(path: &Path, error: io::Error) -> Error {
-    Error::io("cannot remove what was derived", path, error)
+    Error::io("cannot remove derived data", path, error)
 }

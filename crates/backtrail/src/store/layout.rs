@@ -1,4 +1,4 @@
-//! The store's directory: how it is made, and how one is told from another.
+//! The store's directory and its format file.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,8 +17,7 @@ const FORMAT_FILE: &str = "format";
 const PARTS: [&str; 5] = [SESSIONS, WORKSPACES, OBJECTS, TRASH, "derived"];
 
 impl Store {
-    /// Makes the directories and the format file, which comes last: a store
-    /// with one is complete.
+    /// Creates the directories, and last the format file: a store with one is complete.
     pub(super) fn create(&self) -> Result<()> {
         let storage = self.storage();
         self.create_root()?;
@@ -29,7 +28,7 @@ impl Store {
         sync_dir(storage, root)
     }
 
-    /// Makes the store's directory and those above it that are missing.
+    /// Creates the store's directory and the missing ones above it.
     fn create_root(&self) -> Result<()> {
         let storage = self.storage();
         let mut missing = Vec::new();
@@ -38,7 +37,7 @@ impl Store {
             match storage.exists(path) {
                 Ok(true) => break,
                 Ok(false) => missing.push(path),
-                Err(error) => return Err(Error::io("cannot look for the store", path, error)),
+                Err(error) => return Err(Error::io("cannot find the store", path, error)),
             }
             dir = path.parent();
         }
@@ -46,9 +45,8 @@ impl Store {
         for path in missing.into_iter().rev() {
             create_dir(storage, path)?;
         }
-        // Those that were there may be as new: whoever made them may have died
-        // before their names were synced. What we may not open, nobody like us
-        // has made.
+        // A process that created one of the others may have died before it was synced. A
+        // directory that cannot be opened was not created by such a process.
         for (n, dir) in self.root().ancestors().skip(1).enumerate() {
             let dir = if dir == Path::new("") {
                 Path::new(".")
@@ -79,7 +77,7 @@ impl Store {
         let linked = append_all(file.as_ref(), content.as_bytes())
             .and_then(|()| file.sync())
             .and_then(|()| match storage.link_new(&aside, &path) {
-                // Another process was first; its file says the same.
+                // Another process was first; its file is the same.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                 linked => linked,
             });
@@ -87,7 +85,7 @@ impl Store {
         linked.map_err(failed)
     }
 
-    /// Says what there is instead of a store: nothing yet, or something else.
+    /// Returns the error for a directory that is not a store.
     fn no_store(&self) -> Result<Error> {
         let (storage, root) = (self.storage(), self.root());
         let nothing = || {
@@ -101,7 +99,7 @@ impl Store {
                 return Ok(Error::invalid(what).at_path(root));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing()),
-            Err(error) => return Err(Error::io("cannot look for the store", root, error)),
+            Err(error) => return Err(Error::io("cannot find the store", root, error)),
         };
         let is_part = |name: &OsString| PARTS.iter().any(|part| name == part);
         let ours = |name: &OsString| is_part(name) || is_aside_format(name);
@@ -112,25 +110,25 @@ impl Store {
             );
             return Ok(Error::invalid(what).at_path(root));
         }
-        // A crash while the store was made leaves no session behind.
+        // A crash while the store is created leaves no session.
         if self.sessions()?.is_empty() {
             return Ok(nothing());
         }
         let what = format!(
             "the store's format file is gone; if this is a store of this version, \
-             make one that says \"backtrail {STORE_VERSION}\""
+             create one with the line \"backtrail {STORE_VERSION}\""
         );
         Ok(Error::new(ErrorKind::Corrupt, what).at_path(&root.join(FORMAT_FILE)))
     }
 
-    /// Reads the format file and refuses what this version does not know.
+    /// Reads the format file, and refuses a format that this version does not know.
     pub(super) fn check_format(&self) -> Result<()> {
         let path = self.root().join(FORMAT_FILE);
         let file = match self.storage().open_read(&path) {
             Ok(file) => file,
             Err(error) if is_absent(&error) => {
                 let nothing = self.no_store()?;
-                // Another process may have made the store, and a session, meanwhile.
+                // Another process may have created the store meanwhile.
                 match self.storage().open_read(&path) {
                     Ok(file) => file,
                     Err(_) => return Err(nothing),
@@ -157,9 +155,7 @@ impl Store {
             .at_path(&path)),
             _ => Err(Error::new(
                 ErrorKind::Corrupt,
-                format!(
-                    "the store's format file should say \"backtrail {STORE_VERSION}\" and does not"
-                ),
+                format!("the store's format file is not \"backtrail {STORE_VERSION}\""),
             )
             .at_path(&path)),
         }
@@ -167,14 +163,14 @@ impl Store {
 }
 
 impl Store {
-    /// Makes the trash, which a store has as soon as something is deleted.
+    /// Creates the trash, where there is none yet.
     pub(crate) fn make_trash_dir(&self) -> Result<()> {
-        self.make_part("cannot make the trash", &self.trash_dir())
+        self.make_part("cannot create the trash", &self.trash_dir())
     }
 
-    /// Makes the directory of the workspaces, which older stores lack.
+    /// Creates the directory of the workspaces, which older stores do not have.
     pub(crate) fn make_workspaces_dir(&self) -> Result<()> {
-        let doing = "cannot make the directory of the workspaces";
+        let doing = "cannot create the directory of the workspaces";
         self.make_part(doing, self.workspaces_dir())
     }
 
@@ -190,8 +186,7 @@ impl Store {
     }
 }
 
-/// Returns whether syncing a directory failed for what it is, not for the disk:
-/// none that we could have made.
+/// Returns whether a directory cannot be synced because of its kind or its permissions.
 fn cannot_be_ours(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -207,12 +202,12 @@ fn is_aside_format(name: &OsStr) -> bool {
     name == FORMAT_FILE || name.starts_with("format.new-")
 }
 
-/// A person may write settings before the store is there.
+/// Settings may be written before the store is created.
 fn is_setting(name: &OsStr) -> bool {
     name == "config.toml"
 }
 
-/// Makes a directory unless it is there.
+/// Creates a directory unless it exists.
 fn create_dir(storage: &dyn Storage, path: &Path) -> Result<()> {
     match storage.create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

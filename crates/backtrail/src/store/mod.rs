@@ -1,8 +1,8 @@
 //! The store: the one handle that users open.
 
 mod derived;
-mod keeping;
 mod layout;
+mod objects_lock;
 mod staging;
 
 use std::path::{Path, PathBuf};
@@ -21,20 +21,20 @@ use crate::session::{
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
 use crate::workspace::{
-    self, Here, Run, SessionPlace, SnapshotsRepair, SnapshotsReport, VerifyOptions, Workspace,
-    append_run,
+    self, Run, SessionPlace, SessionsHere, SnapshotsRepairOptions, SnapshotsRepairPlan,
+    SnapshotsReport, VerifyOptions, Workspace, append_run,
 };
 
-pub(crate) use keeping::Keeping;
+pub(crate) use objects_lock::ObjectsLock;
 pub use staging::Staging;
 
 pub(crate) const SESSIONS: &str = "sessions";
 const WORKSPACES: &str = "workspaces";
 const OBJECTS: &str = "objects";
-/// The shortest beginning of an id that counts as a reference.
+/// The shortest prefix of an id that is accepted as a reference.
 const SHORTEST_PREFIX: usize = 4;
 
-/// How a store is opened.
+/// Options of a store.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
     storage: Arc<dyn Storage>,
@@ -69,13 +69,13 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// The length past which a trail goes on in a new file: 64 MiB.
+    /// The length past which a trail continues in a new file: 64 MiB.
     pub const DEFAULT_ROTATION: u64 = 64 << 20;
 
-    /// The length past which a file is not captured: 256 MiB.
+    /// The length past which a file is skipped: 256 MiB.
     pub const DEFAULT_SNAPSHOT_CAP: u64 = 256 << 20;
 
-    /// Makes the default options.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -101,60 +101,59 @@ impl StoreOptions {
         self
     }
 
-    /// Sets when an append returns, unless a session is opened otherwise.
+    /// Sets when an append returns, unless a session is opened with another durability.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Sets the length past which a trail goes on in a new file.
+    /// Sets the length past which a trail continues in a new file.
     #[must_use]
     pub fn rotation(mut self, bytes: u64) -> Self {
         self.rotation = bytes.max(1);
         self
     }
 
-    /// Sets the length past which a pack of objects goes on in a new file; 64 MiB
-    /// unless it is set.
+    /// Sets the length past which a pack of objects continues in a new file; 64 MiB by
+    /// default.
     #[must_use]
     pub fn pack_size(mut self, bytes: u64) -> Self {
         self.pack_size = bytes.clamp(1 << 10, 1 << 29);
         self
     }
 
-    /// Sets how many trails of a session are kept: at a rotation, older ones that lie
-    /// wholly before what the last compaction keeps go to the trash. Unless it is set,
-    /// all are kept. The first trail is never moved.
+    /// Sets how many trails of a session are kept: at a rotation, older ones that are wholly
+    /// before what the last compaction keeps go to the trash. By default all are kept. The
+    /// first trail is never moved.
     #[must_use]
     pub fn keep_trails(mut self, count: u32) -> Self {
         self.keep_trails = Some(count.max(1));
         self
     }
 
-    /// Sets the length past which snapshots leave a file out.
+    /// Sets the length past which snapshots skip a file.
     #[must_use]
     pub fn snapshot_cap(mut self, bytes: u64) -> Self {
         self.snapshot_cap = bytes;
         self
     }
 
-    /// Sets a file of ignore rules that hold in all workspaces, as git's
-    /// `core.excludesFile`.
+    /// Sets a file of ignore rules for all workspaces, such as git's `core.excludesFile`.
     #[must_use]
     pub fn global_excludes(mut self, path: impl Into<PathBuf>) -> Self {
         self.global_excludes = Some(path.into());
         self
     }
 
-    /// Sets what this program calls itself to whoever finds a session locked.
+    /// Sets the program's name, for the error of a process that finds a session locked.
     #[must_use]
     pub fn program(mut self, name: impl Into<String>) -> Self {
         self.program = Some(name.into());
         self
     }
 
-    /// Sets who is asked before each change to the files of a workspace. For tests.
+    /// Sets a hook that is called before each change to the files of a workspace. For tests.
     #[must_use]
     pub fn touch_hook(mut self, hook: impl TouchHook + 'static) -> Self {
         self.touch_hook = Some(Arc::new(hook));
@@ -162,13 +161,22 @@ impl StoreOptions {
     }
 
     /// Opens the store in a directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where there is no store.
     pub fn open(self, root: impl Into<PathBuf>) -> Result<Store> {
         let store = self.store(root.into());
         store.check_format()?;
         Ok(store)
     }
 
-    /// Opens the store in a directory, making one where there is nothing.
+    /// Opens the store in a directory, and creates one where there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](ErrorKind::Invalid) where the directory has something else in
+    /// it.
     pub fn open_or_create(self, root: impl Into<PathBuf>) -> Result<Store> {
         let store = self.store(root.into());
         match store.check_format() {
@@ -185,7 +193,7 @@ impl StoreOptions {
             Arc::clone(&self.random),
             &root.join(OBJECTS),
         );
-        Store(Arc::new(Inner {
+        Store(Arc::new(StoreInner {
             sessions: root.join(SESSIONS),
             workspaces: root.join(WORKSPACES),
             objects,
@@ -209,10 +217,10 @@ impl StoreOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<StoreInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct StoreInner {
     root: PathBuf,
     sessions: PathBuf,
     workspaces: PathBuf,
@@ -222,11 +230,19 @@ struct Inner {
 
 impl Store {
     /// Opens the store in a directory with the default options.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`StoreOptions::open`] does.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self> {
         StoreOptions::new().open(root)
     }
 
-    /// Opens the store in a directory, making one where there is nothing.
+    /// Opens the store in a directory, and creates one where there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`StoreOptions::open_or_create`] does.
     pub fn open_or_create(root: impl Into<PathBuf>) -> Result<Self> {
         StoreOptions::new().open_or_create(root)
     }
@@ -236,29 +252,39 @@ impl Store {
         &self.0.root
     }
 
-    /// Creates a session and speaks in it.
+    /// Creates a session, and opens it to write.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be written.
     pub fn create_session(&self, options: SessionOptions) -> Result<Session> {
         Session::create(self, options)
     }
 
-    /// Opens a session to speak in it.
+    /// Opens a session to write.
     ///
-    /// Fails with [`Locked`](ErrorKind::Locked) where somebody else speaks, and
-    /// with [`NewerFormat`](ErrorKind::NewerFormat) where a newer version wrote
-    /// it; both can still be read.
+    /// # Errors
+    ///
+    /// Fails with [`Locked`](ErrorKind::Locked) where another process is writing to it, and
+    /// with [`NewerFormat`](ErrorKind::NewerFormat) where a newer version wrote it; both
+    /// can still be read.
     pub fn open_session(&self, id: &SessionId) -> Result<Session> {
         self.opened(Session::open(self, id, None)?)
     }
 
-    /// Opens a session to speak in it, with a durability of its own.
+    /// Opens a session to write, with a durability of its own.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`open_session`](Self::open_session) does.
     pub fn open_session_with(&self, id: &SessionId, durability: Durability) -> Result<Session> {
         self.opened(Session::open(self, id, Some(durability))?)
     }
 
-    /// Finishes what a crash interrupted before anything is said: files and
+    /// Finishes a step that a crash interrupted before anything is written: files and
     /// conversation must agree.
     fn opened(&self, session: Session) -> Result<Session> {
-        // A workspace that is gone, or cannot be read, keeps nobody from speaking.
+        // A workspace that is gone or cannot be read does not prevent writing.
         if let Ok(Some(workspace)) = session.workspace() {
             workspace.recover_with(Some(&session))?;
         }
@@ -266,23 +292,40 @@ impl Store {
     }
 
     /// Opens a session to read it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where it does not exist; the error says
+    /// whether it is in the trash or was purged.
     pub fn read_session(&self, id: &SessionId) -> Result<SessionReader> {
         SessionReader::open(self, self.files(id))
     }
 
-    /// Adds a note to a session, whoever speaks in it; returns its seq.
+    /// Adds a note to a session, whichever process is writing to it; returns its seq.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session does not exist or cannot be written.
     pub fn note(&self, id: &SessionId, note: &Note) -> Result<u64> {
         append_note(self, &self.files(id), note)
     }
 
-    /// Forks a session, whoever speaks in it, and speaks in the fork. Nothing is
-    /// copied: the fork continues the session at one of its records.
+    /// Forks a session, whichever process is writing to it, and opens the fork to write.
+    /// Nothing is copied: the fork continues the session at one of its records.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session or the record does not exist.
     pub fn fork_session(&self, id: &SessionId, options: &ForkOptions) -> Result<Session> {
         fork(self, id, options)
     }
 
-    /// Begins the session of a sub-agent that a tool call of session `parent`
-    /// starts, whoever speaks there, and speaks in the new one.
+    /// Creates the session of a sub-agent that a tool call of session `parent` starts,
+    /// whichever process is writing there, and opens it to write.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the parent has no such tool call.
     pub fn spawn_session(
         &self,
         parent: &SessionId,
@@ -299,79 +342,118 @@ impl Store {
         import(self, path)
     }
 
-    /// Finds out what a repair of a session would do.
+    /// Plans the repair of a session, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session does not exist or cannot be read.
     pub fn repair_plan(&self, id: &SessionId) -> Result<RepairPlan> {
         repair_plan(self, &self.files(id))
     }
 
-    /// Opens the workspace that a directory is, making it where it is new. A
-    /// directory that was moved is recognised.
+    /// Opens the workspace of a directory, and creates it where it is new. A directory that
+    /// was moved is recognised.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the directory does not exist or is in the store.
     pub fn workspace(&self, root: &Path) -> Result<Workspace> {
         workspace::register(self, root)
     }
 
-    /// Opens the workspace that a directory is, if it is one.
+    /// Opens the workspace of a directory, if it has checkpoints.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the directory cannot be read.
     pub fn find_workspace(&self, root: &Path) -> Result<Option<Workspace>> {
         workspace::find(self, root)
     }
 
-    /// Opens the workspace with this id, wherever its directory was last.
+    /// Opens the workspace with this id.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where it does not exist.
     pub fn workspace_by_id(&self, id: &WorkspaceId) -> Result<Workspace> {
         workspace::by_id(self, id)
     }
 
     /// Returns all workspaces whose trail can be read.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be listed.
     pub fn workspaces(&self) -> Result<Vec<Workspace>> {
         let known = workspace::known(self)?.into_iter();
         Ok(known.map(|known| known.open(self)).collect())
     }
 
-    /// Returns the root of the workspace that a directory belongs to: the nearest
-    /// known one around it, else the nearest directory with a `.git`, else itself.
+    /// Returns the root of the workspace that a directory belongs to: the nearest known one
+    /// around it, else the nearest directory with a `.git`, else itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the directory cannot be read.
     pub fn workspace_root(&self, dir: &Path) -> Result<PathBuf> {
         workspace::root_around(self, dir)
     }
 
-    /// Says in a session that a command ran, whoever speaks there; returns the
-    /// record's seq.
+    /// Records in a session that a command ran, whichever process is writing to it; returns
+    /// the record's seq.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session does not exist or cannot be written.
     pub fn record_run(&self, id: &SessionId, run: &Run) -> Result<u64> {
         append_run(self, id, run)
     }
 
-    /// Checks every workspace's trail, every snapshot it names and every object.
-    /// It only reads.
+    /// Checks every workspace's trail, every snapshot that it names and every object. It
+    /// only reads.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be read; damage is in the report.
     pub fn verify_snapshots(&self) -> Result<SnapshotsReport> {
         self.verify_snapshots_with(&VerifyOptions::new())
     }
 
-    /// Checks the workspaces as far as the options say. It only reads.
+    /// Checks the workspaces with options. It only reads.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`verify_snapshots`](Self::verify_snapshots) does.
     pub fn verify_snapshots_with(&self, options: &VerifyOptions) -> Result<SnapshotsReport> {
         workspace::verify(self, options)
     }
 
-    /// Captures again what checkpoints name and is damaged, where the same content
-    /// still lies in a workspace, and brings together what is readable of the trails
-    /// of workspaces. With `dry_run` it only says what could be done.
-    pub fn repair_snapshots(&self, dry_run: bool) -> Result<SnapshotsRepair> {
-        workspace::mend(self, dry_run)
-    }
-
-    /// Repairs what can be, and gives up the files of checkpoints of which a whole
-    /// directory is lost for good: as long as they count, nothing can be cleaned up. Their
-    /// records stay and say so.
-    pub fn give_up_lost_snapshots(&self) -> Result<SnapshotsRepair> {
-        workspace::give_up(self)
+    /// Plans a repair of the workspaces: damaged objects are captured again where the same
+    /// content is still in a workspace, and damaged trails are repaired. It only reads.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be read.
+    pub fn repair_snapshots_plan(
+        &self,
+        options: SnapshotsRepairOptions,
+    ) -> Result<SnapshotsRepairPlan> {
+        workspace::repair_snapshots_plan(self, options)
     }
 
     /// Returns the ids of all sessions, in no order.
     ///
-    /// A directory without a trail is what a crash leaves of a session that was
-    /// never acknowledged, and is not among them.
+    /// A directory without a trail, which a crash leaves of a session that was never
+    /// acknowledged, is not among them.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be listed.
     pub fn sessions(&self) -> Result<Vec<SessionId>> {
         self.sessions_like(|_| true)
     }
 
-    /// Returns the ids of the sessions that fit; only those are looked into.
+    /// Returns the ids of the sessions that fit; only their directories are read.
     fn sessions_like(&self, fits: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionId>> {
         let names = match self.storage().list(&self.0.sessions) {
             Ok(names) => names,
@@ -387,8 +469,8 @@ impl Store {
             .filter(fits);
         let mut found = Vec::new();
         for id in ids {
-            // One that cannot be looked into must not hide the others: whoever
-            // opens it is told why.
+            // One that cannot be read must not hide the others: opening it fails with the
+            // reason.
             if !self
                 .files(&id)
                 .trails()
@@ -400,9 +482,14 @@ impl Store {
         Ok(found)
     }
 
-    /// Finds the session that a reference means: an id, the beginning of one (4
-    /// characters or more), or `latest`, which prefers sessions that work in
-    /// `workspace_root`. A reference is never a path.
+    /// Finds the session that a reference means: an id, a prefix of one (4 characters or
+    /// more), or `latest`, which prefers sessions that work in `workspace_root`. A
+    /// reference is never a path.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where no session matches, and with
+    /// [`Ambiguous`](ErrorKind::Ambiguous) where several do.
     pub fn resolve(&self, reference: &str, workspace_root: Option<&Path>) -> Result<SessionId> {
         if reference == "latest" {
             return self.latest(workspace_root);
@@ -440,7 +527,7 @@ impl Store {
         }
     }
 
-    /// Says where the session is that a reference means, if that is the trash.
+    /// Returns the error for a reference to a session in the trash.
     fn like_deleted(&self, reference: &str) -> Result<Option<Error>> {
         let mut ids = self.deleted_sessions()?;
         ids.retain(|id| id.as_str().starts_with(reference));
@@ -453,7 +540,7 @@ impl Store {
         }
     }
 
-    /// Opens a session to read it, be it in the trash.
+    /// Opens a session to read it, in the trash or not.
     pub(crate) fn read_anywhere(&self, id: &SessionId) -> Result<SessionReader> {
         match self.read_session(id) {
             Err(error) if error.in_trash().is_some() => self.read_deleted(id),
@@ -461,11 +548,11 @@ impl Store {
         }
     }
 
-    /// Returns the session with the newest record: of a workspace if it has one,
-    /// else of all.
+    /// Returns the session with the newest record: of a workspace if it has one, else of
+    /// all.
     fn latest(&self, workspace_root: Option<&Path>) -> Result<SessionId> {
         let mut best: Option<(bool, Option<Timestamp>, SessionId)> = None;
-        let homes = workspace_root.map(|root| Here::at(self, root));
+        let homes = workspace_root.map(|root| SessionsHere::at(self, root));
         for id in self.sessions()? {
             // One unreadable session must not hide the others.
             let Ok(info) = self.read_session(&id).and_then(|reader| reader.info()) else {
@@ -485,8 +572,11 @@ impl Store {
         }
     }
 
-    /// Returns every session at a glance; an unreadable one as the error it
-    /// gives, so that none is left out.
+    /// Returns a summary of every session, or the error of one that cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be listed.
     pub fn infos(&self) -> Result<Vec<(SessionId, Result<SessionInfo>)>> {
         let infos = self.sessions()?.into_iter().map(|id| {
             let info = self.read_session(&id).and_then(|reader| reader.info());
@@ -515,7 +605,7 @@ impl Store {
         &self.0.objects
     }
 
-    /// Returns the place where a session's line ends now.
+    /// Returns the place of a session's last record.
     pub(crate) fn session_place(&self, id: &SessionId) -> Result<SessionPlace> {
         let files = self.files(id);
         let head = files.head()?;
@@ -542,7 +632,7 @@ impl Store {
     pub(crate) fn new_session_id(&self) -> Result<SessionId> {
         new_uuid(self.random())
             .map(SessionId::from_uuid)
-            .map_err(|error| Error::io("cannot make an id", self.root(), error))
+            .map_err(|error| Error::io("cannot create an id", self.root(), error))
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -561,7 +651,7 @@ impl Store {
         self.0.options.clock.now()
     }
 
-    /// Returns when an append returns, unless a session is opened otherwise.
+    /// Returns when an append returns, unless a session is opened with another durability.
     pub fn durability(&self) -> Durability {
         self.0.options.durability
     }

@@ -1,4 +1,4 @@
-//! Many sessions at once: made aside, synced together, then put in place.
+//! Creating many sessions at once: aside, synced together, then moved into place.
 //!
 //! Each session by itself would wait for the disk several times. Here all of them are
 //! written to a store of their own below `derived/`, made durable by one sync, and moved

@@ -54,7 +54,7 @@ pub enum RecordKind<'a> {
     /// That was given up, and everything is as it was.
     GivenUp,
     /// File states of a workspace were let go; their checkpoints stay.
-    LetGo,
+    Dropped,
     /// The state of one path of a workspace, marked before an edit.
     Mark,
     /// The marks of a workspace were cleared.
@@ -79,7 +79,7 @@ impl<'a> RecordKind<'a> {
             Self::Rewind => "rewind",
             Self::Done => "done",
             Self::GivenUp => "given_up",
-            Self::LetGo => "let_go",
+            Self::Dropped => "let_go",
             Self::Mark => "mark",
             Self::MarksCleared => "marks_cleared",
             Self::Other(name) => name,
@@ -100,7 +100,7 @@ impl<'a> RecordKind<'a> {
             "rewind" => Self::Rewind,
             "done" => Self::Done,
             "given_up" => Self::GivenUp,
-            "let_go" => Self::LetGo,
+            "let_go" => Self::Dropped,
             "mark" => Self::Mark,
             "marks_cleared" => Self::MarksCleared,
             other => Self::Other(other),

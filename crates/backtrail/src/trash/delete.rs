@@ -1,53 +1,53 @@
-//! Deleting sessions: to the trash, by one rename each.
+//! Deleting sessions: one rename each moves them to the trash.
 
 use super::deleted::Deleted;
-use super::kin::Family;
+use super::family::Family;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::log::{AppendLock, WriterLock};
 use crate::store::Store;
 use crate::workspace::{self, Workspace};
 
-/// What is deleted beside the sessions that are named.
+/// Which sessions are deleted with the named ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum DeleteScope {
-    /// Nothing. Forks go on reading the session in the trash.
+    /// None. Forks read the session in the trash.
     #[default]
     Named,
-    /// Their forks and the sessions of their sub-agents, at whatever depth.
+    /// Their forks and the sessions of their sub-agents, at any depth.
     WithDescendants,
 }
 
-/// A session that is to be deleted, and why.
+/// A session that would be deleted, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deletion {
     /// The session.
     pub id: SessionId,
-    /// Why it is among those.
-    pub because: DeletionBecause,
+    /// Why it is deleted.
+    pub reason: DeletionReason,
 }
 
 /// Why a session is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DeletionBecause {
+pub enum DeletionReason {
     /// It was named.
     Named,
-    /// It is a fork of one that is deleted.
+    /// It is a fork of a deleted session.
     Fork {
-        /// Of which.
+        /// The session that it was forked from.
         of: SessionId,
     },
-    /// A tool call of one that is deleted began it.
+    /// A tool call of a deleted session started it.
     SubAgent {
-        /// Of which.
+        /// The session with the tool call.
         of: SessionId,
     },
 }
 
-/// What deleting sessions would do.
+/// A deletion that was planned.
 #[derive(Debug)]
 pub struct DeletePlan {
     store: Store,
@@ -56,7 +56,11 @@ pub struct DeletePlan {
 }
 
 impl Store {
-    /// Finds out what deleting sessions would do.
+    /// Plans the deletion of sessions, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where a session does not exist.
     pub fn delete_plan(&self, ids: &[SessionId], scope: DeleteScope) -> Result<DeletePlan> {
         let mut named: Vec<SessionId> = Vec::new();
         for id in ids {
@@ -68,18 +72,20 @@ impl Store {
         let family = Family::read(self)?;
         let mut deletions = match scope {
             DeleteScope::Named => Vec::new(),
-            DeleteScope::WithDescendants => family.descendants(&named, |kin| !kin.is_deleted),
+            DeleteScope::WithDescendants => {
+                family.descendants(&named, |relative| !relative.is_deleted)
+            }
         };
         deletions.extend(named.iter().map(|id| Deletion {
             id: id.clone(),
-            because: DeletionBecause::Named,
+            reason: DeletionReason::Named,
         }));
         let stays = |id: &SessionId| !deletions.iter().any(|deletion| deletion.id == *id);
         let forks = deletions
             .iter()
             .flat_map(|deletion| family.continuing(&deletion.id));
-        let forks = forks.filter(|kin| !kin.is_deleted && stays(&kin.id));
-        let forks = forks.map(|kin| kin.id.clone()).collect();
+        let forks = forks.filter(|relative| !relative.is_deleted && stays(&relative.id));
+        let forks = forks.map(|relative| relative.id.clone()).collect();
         Ok(DeletePlan {
             store: self.clone(),
             deletions,
@@ -89,24 +95,27 @@ impl Store {
 }
 
 impl DeletePlan {
-    /// Returns the sessions that would be deleted, each before the one it comes from.
+    /// Returns the sessions that would be deleted, each before the one that it comes from.
     pub fn deletions(&self) -> &[Deletion] {
         &self.deletions
     }
 
-    /// Returns the sessions that go on from one of those and stay: they read it in the
-    /// trash.
+    /// Returns the sessions that continue one of those and stay: they read it in the trash.
     pub fn forks(&self) -> &[SessionId] {
         &self.forks
     }
 
-    /// Moves the sessions to the trash. Where somebody speaks in one of them, nothing
-    /// is moved.
+    /// Moves the sessions to the trash.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Locked`](ErrorKind::Locked), before anything is moved, where another
+    /// process is writing to one of them.
     pub fn apply(self) -> Result<()> {
         let Self {
             store, deletions, ..
         } = self;
-        let _turn = store.hold_trash()?;
+        let _guard = store.hold_trash()?;
         let mut held = Vec::new();
         for deletion in &deletions {
             held.push((deletion, hold_session(&store, &deletion.id)?));
@@ -115,15 +124,15 @@ impl DeletePlan {
             let moved = move_to_trash(&store, &deletion.id);
             moved.map_err(|error| match done {
                 0 => error,
-                1 => error.with_note("one session is in the trash already"),
-                n => error.with_note(format!("{n} sessions are in the trash already")),
+                1 => error.with_note("one session is already in the trash"),
+                n => error.with_note(format!("{n} sessions are already in the trash")),
             })?;
         }
         Ok(())
     }
 }
 
-/// Takes the right to speak in a session, so that nobody else does.
+/// Takes the write lock of a session.
 pub(super) fn hold_session(store: &Store, id: &SessionId) -> Result<WriterLock> {
     let files = store.files(id);
     files.head()?;
@@ -133,15 +142,15 @@ pub(super) fn hold_session(store: &Store, id: &SessionId) -> Result<WriterLock> 
     Ok(lock)
 }
 
-/// Refuses a session in which a command runs, in whatever workspace: what it says at its
-/// end would be lost.
+/// Refuses a session in which a command runs, in any workspace: its last record would be
+/// lost.
 pub(super) fn refuse_active(store: &Store, id: &SessionId) -> Result<()> {
     for (workspace, known) in workspace::all(store)? {
         let workspace = match known {
             Ok(Some(known)) => known.open(store),
-            // Nothing was ever begun there.
+            // It has no checkpoints.
             Ok(None) => continue,
-            // Who is at work there is told all the same.
+            // What is running there can be found even so.
             Err(_) => {
                 let root = store.workspace_files(&workspace).path().to_owned();
                 Workspace::new(store, workspace, root)
@@ -150,7 +159,7 @@ pub(super) fn refuse_active(store: &Store, id: &SessionId) -> Result<()> {
         let active = workspace.active()?.into_iter();
         let mut own = active.filter(|activity| activity.session.as_ref() == Some(id));
         if let Some(activity) = own.next() {
-            let what = format!("session {id} is at work in {}", activity.holder);
+            let what = format!("session {id} is running in {}", activity.holder);
             return Err(Error::locked(what, workspace.root(), Some(activity.holder)));
         }
     }
@@ -160,7 +169,7 @@ pub(super) fn refuse_active(store: &Store, id: &SessionId) -> Result<()> {
 fn move_to_trash(store: &Store, id: &SessionId) -> Result<()> {
     let files = store.files(id);
     let lock = AppendLock::open(&files).map_err(|error| gone_meanwhile(store, id, error))?;
-    // Nobody appends meanwhile: whoever waits finds the session gone.
+    // Nothing is appended meanwhile: a process that waits finds the session gone.
     let _guard = lock.hold()?;
     files.head()?;
     let storage = store.storage();
@@ -175,7 +184,7 @@ fn move_to_trash(store: &Store, id: &SessionId) -> Result<()> {
     store.sync_dirs([store.trash_dir().as_path(), store.sessions_dir()])
 }
 
-/// Says of a session that is not there any more where it is.
+/// Returns the error of a session that was moved meanwhile.
 fn gone_meanwhile(store: &Store, id: &SessionId, error: Error) -> Error {
     match error.kind() {
         ErrorKind::NotFound => store.files(id).not_found(),

@@ -1,26 +1,26 @@
-//! When something was deleted, and by what: a small file beside it.
+//! The file that says when something was deleted, and by which program.
 
 use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::names::Names;
+use super::inherited_names::NameHashes;
 use crate::error::{Error, Result};
 use crate::log::{DELETED, Holder, read_deleted};
 use crate::storage::{Storage, append_all};
 use crate::store::Store;
 use crate::time::Timestamp;
 
-/// When something was deleted, and by what.
+/// When something was deleted, and by which program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Deleted {
     pub(super) at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) program: Option<String>,
-    /// Of a purge that left words in forks: their hashes, as long as they are there.
-    #[serde(default, skip_serializing_if = "Names::is_empty")]
-    pub(super) names: Names,
+    /// After a purge that left a title or tags in forks: their hashes.
+    #[serde(default, skip_serializing_if = "NameHashes::is_empty")]
+    pub(super) names: NameHashes,
 }
 
 impl Deleted {
@@ -29,11 +29,11 @@ impl Deleted {
         Self {
             at: since,
             program,
-            names: Names::default(),
+            names: NameHashes::default(),
         }
     }
 
-    /// Reads the file in a directory; `None` where it is not there or not whole.
+    /// Reads the file in a directory; `None` where it is missing or incomplete.
     pub(super) fn read(storage: &dyn Storage, dir: &Path) -> Option<Self> {
         Self::read_file(storage, &dir.join(DELETED))
     }
@@ -42,15 +42,15 @@ impl Deleted {
         read_deleted(storage, path)
     }
 
-    /// Writes the file into a directory, in the place of one that is there. Durable
-    /// when it returns.
+    /// Writes the file into a directory, replacing one that is there. Durable when it
+    /// returns.
     pub(super) fn write(&self, storage: &dyn Storage, dir: &Path) -> Result<()> {
         self.write_file(storage, &dir.join(DELETED))?;
         super::sync(storage, dir)
     }
 
     pub(super) fn write_file(&self, storage: &dyn Storage, path: &Path) -> Result<()> {
-        let failed = |error| Error::io("cannot say when it was deleted", path, error);
+        let failed = |error| Error::io("cannot write when it was deleted", path, error);
         let bytes = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
         match storage.remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),

@@ -1,15 +1,15 @@
-//! Emptying the trash: plan, then act. What is emptied is gone for good.
+//! Emptying the trash. What is emptied is gone for good.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::kin::Family;
-use super::{TrashContents, TrashEntry, TrashName, Trashed};
+use super::family::Family;
+use super::{TrashContents, TrashEntry, TrashKind, TrashName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::store::Store;
 
-/// What shall be emptied from the trash.
+/// Options for emptying the trash.
 #[derive(Debug, Clone, Default)]
 pub struct EmptyOptions {
     only: Option<Vec<TrashName>>,
@@ -17,20 +17,19 @@ pub struct EmptyOptions {
 }
 
 impl EmptyOptions {
-    /// Makes options for all that is in the trash.
+    /// Returns options for everything in the trash.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Empties these alone.
+    /// Empties only these.
     #[must_use]
     pub fn only(mut self, names: impl IntoIterator<Item = TrashName>) -> Self {
         self.only = Some(names.into_iter().collect());
         self
     }
 
-    /// Empties what was deleted longer ago than this. What does not say when it was
-    /// deleted stays.
+    /// Empties what was deleted longer ago than this. What has no time of deletion stays.
     #[must_use]
     pub fn older_than(mut self, age: Duration) -> Self {
         self.older_than = Some(age);
@@ -38,25 +37,25 @@ impl EmptyOptions {
     }
 }
 
-/// Something that stays in the trash, and the sessions that go on reading it there.
+/// An entry that stays in the trash, and the sessions that read it there.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Kept {
-    /// What stays.
+pub struct KeptEntry {
+    /// The entry.
     pub entry: TrashEntry,
-    /// Who reads it, or cannot be read and so may.
+    /// The sessions that read it, or that cannot be read and so may.
     pub read_by: Vec<SessionId>,
-    /// Whether those cannot be read.
+    /// Whether those sessions cannot be read.
     pub in_doubt: bool,
 }
 
-/// What emptying the trash would do.
+/// An emptying that was planned.
 #[derive(Debug)]
 pub struct EmptyPlan {
     store: Store,
     options: EmptyOptions,
     emptied: Vec<TrashEntry>,
-    kept: Vec<Kept>,
+    kept: Vec<KeptEntry>,
     contents: TrashContents,
 }
 
@@ -64,18 +63,22 @@ pub struct EmptyPlan {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct EmptyReport {
-    /// What is gone.
+    /// The entries that were removed.
     pub emptied: Vec<TrashName>,
-    /// How many bytes that freed, what an interrupted emptying had left included.
+    /// How many bytes were freed, including leftovers of an interrupted emptying.
     pub bytes: u64,
-    /// What stays because it is read.
-    pub kept: Vec<Kept>,
-    /// What is not ours, and was left where it is.
+    /// The entries that stay because sessions read them.
+    pub kept: Vec<KeptEntry>,
+    /// Foreign files, which were left alone.
     pub left: Vec<PathBuf>,
 }
 
 impl Store {
-    /// Finds out what emptying the trash would do.
+    /// Plans to empty the trash, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where a named entry is not in the trash.
     pub fn empty_plan(&self, options: &EmptyOptions) -> Result<EmptyPlan> {
         let mut contents = self.trash()?;
         let mut wanted = Vec::new();
@@ -92,7 +95,7 @@ impl Store {
             }
         }
         let family = Family::read(self)?;
-        let (emptied, kept) = part(&family, wanted);
+        let (emptied, kept) = separate(&family, wanted);
         Ok(EmptyPlan {
             store: self.clone(),
             options: options.clone(),
@@ -112,20 +115,19 @@ impl Store {
         };
         let now = self.now().as_millis();
         let limit = now.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
-        // A clock that jumped must not make something old that is not: what is of the
-        // future is new.
+        // Clocks may go back: what was deleted in the future is new.
         named && entry.deleted_at.is_some_and(|at| at.as_millis() <= limit)
     }
 }
 
-/// Parts what can go from what is still read, by a live session or by one in the trash
-/// that stays. It ends when nothing more has to stay.
-fn part(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<Kept>) {
+/// Separates what can go from what is still read, by a live session or by one in the trash
+/// that stays.
+fn separate(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<KeptEntry>) {
     let mut kept = Vec::new();
     loop {
         let goes = |id: &SessionId| {
             let is_it =
-                |entry: &TrashEntry| entry.name.id == *id && entry.name.what == Trashed::Session;
+                |entry: &TrashEntry| entry.name.id == *id && entry.name.kind == TrashKind::Session;
             wanted.iter().any(is_it)
         };
         let readers = |entry: &TrashEntry| -> (Vec<SessionId>, bool) {
@@ -134,10 +136,11 @@ fn part(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<K
             if !stays.is_empty() {
                 return (stays, false);
             }
-            // What cannot be read may go on from any of them.
+            // A session that cannot be read may continue any of them.
             let doubt = family.unreadable();
-            let doubt = doubt.filter(|kin| kin.id != entry.name.id && !goes(&kin.id));
-            (doubt.map(|kin| kin.id.clone()).collect(), true)
+            let doubt =
+                doubt.filter(|relative| relative.id != entry.name.id && !goes(&relative.id));
+            (doubt.map(|relative| relative.id.clone()).collect(), true)
         };
         let found = wanted.iter().enumerate().find_map(|(n, entry)| {
             let (read_by, in_doubt) = readers(entry);
@@ -146,7 +149,7 @@ fn part(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<K
         let Some((n, read_by, in_doubt)) = found else {
             return (wanted, kept);
         };
-        kept.push(Kept {
+        kept.push(KeptEntry {
             entry: wanted.remove(n),
             read_by,
             in_doubt,
@@ -155,27 +158,31 @@ fn part(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<K
 }
 
 impl EmptyPlan {
-    /// Returns what would be gone.
+    /// Returns the entries that would be removed.
     pub fn emptied(&self) -> &[TrashEntry] {
         &self.emptied
     }
 
-    /// Returns what would stay because it is read.
-    pub fn kept(&self) -> &[Kept] {
+    /// Returns the entries that would stay because sessions read them.
+    pub fn kept(&self) -> &[KeptEntry] {
         &self.kept
     }
 
-    /// Returns what is left of an emptying that was interrupted, and would go.
+    /// Returns leftovers of an interrupted emptying, which would be removed.
     pub fn leftovers(&self) -> &[PathBuf] {
         &self.contents.leftovers
     }
 
-    /// Returns what is not ours, and stays.
+    /// Returns foreign files, which stay.
     pub fn unknown(&self) -> &[PathBuf] {
         &self.contents.unknown
     }
 
-    /// Empties the trash, as it is now.
+    /// Removes the planned entries for good, as far as they can still go.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the trash cannot be read or written.
     pub fn apply(self) -> Result<EmptyReport> {
         let Self {
             store,
@@ -184,10 +191,10 @@ impl EmptyPlan {
             kept,
             ..
         } = self;
-        // What came since was not asked for.
+        // What was deleted since the plan stays.
         options.only = Some(emptied.iter().map(|entry| entry.name.clone()).collect());
         let cleared = store.clear_emptying()?;
-        let _turn = store.hold_trash()?;
+        let _guard = store.hold_trash()?;
         let mut report = EmptyReport {
             bytes: cleared.bytes,
             left: cleared.left,
@@ -203,7 +210,7 @@ impl EmptyPlan {
         options.only = Some(there);
         let plan = store.empty_plan(&options)?;
         for entry in &plan.emptied {
-            let path = store.doom(&entry.name)?;
+            let path = store.mark_for_removal(&entry.name)?;
             let removed = store.remove_session_dir(&path)?;
             report.bytes += removed.bytes;
             report.left.extend(removed.left);

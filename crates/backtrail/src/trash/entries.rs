@@ -1,4 +1,4 @@
-//! What is in the trash.
+//! The entries of the trash.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::Named;
 use super::deleted::Deleted;
-use super::kin::Family;
+use super::family::Family;
 use crate::error::{Error, Result, quoted};
 use crate::ids::SessionId;
 use crate::log::TRAILS;
@@ -14,31 +14,31 @@ use crate::session::SessionReader;
 use crate::store::Store;
 use crate::time::Timestamp;
 
-/// What an entry of the trash is.
+/// The kind of a trash entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Trashed {
+pub enum TrashKind {
     /// A session.
     Session,
-    /// Older trails of a session, which a keep count let go of.
+    /// Older trails of a session that has too many.
     Trails,
 }
 
-/// What an entry of the trash is called: `ID`, or `ID.trails`.
+/// The name of a trash entry: `ID`, or `ID.trails`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct TrashName {
     /// The session.
     pub id: SessionId,
-    /// The whole of it, or older trails of it.
-    pub what: Trashed,
+    /// The whole session, or older trails of it.
+    pub kind: TrashKind,
 }
 
 impl fmt::Display for TrashName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.what {
-            Trashed::Session => f.pad(self.id.as_str()),
-            Trashed::Trails => f.pad(&format!("{}{TRAILS}", self.id)),
+        match self.kind {
+            TrashKind::Session => f.pad(self.id.as_str()),
+            TrashKind::Trails => f.pad(&format!("{}{TRAILS}", self.id)),
         }
     }
 }
@@ -50,51 +50,55 @@ impl FromStr for TrashName {
         match Named::of(text.as_ref()) {
             Named::Entry(name) => Ok(name),
             _ => Err(Error::invalid(format!(
-                "{} is nothing that is kept in the trash",
+                "{} is not the name of a trash entry",
                 quoted(text)
             ))),
         }
     }
 }
 
-/// Something in the trash.
+/// An entry of the trash.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TrashEntry {
-    /// What it is called.
+    /// Its name.
     pub name: TrashName,
-    /// When it was deleted, where that can be read.
+    /// When it was deleted, if known.
     pub deleted_at: Option<Timestamp>,
-    /// The program that deleted it, where it said so.
+    /// The program that deleted it, if known.
     pub deleted_by: Option<String>,
     /// How many bytes its files have.
     pub bytes: u64,
-    /// The sessions that go on reading it here.
+    /// The sessions that read it here.
     pub continued_by: Vec<SessionId>,
     reader: SessionReader,
 }
 
 impl TrashEntry {
-    /// Returns the session to read from.
+    /// Returns the session to read.
     pub fn reader(&self) -> &SessionReader {
         &self.reader
     }
 }
 
-/// What is in the trash.
+/// The content of the trash.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct TrashContents {
-    /// What can be restored, in the order of the names.
+    /// What can be restored, sorted by name.
     pub entries: Vec<TrashEntry>,
-    /// What is left of an emptying or a purge that was interrupted.
+    /// Leftovers of an interrupted emptying or purge.
     pub leftovers: Vec<PathBuf>,
-    /// What is not ours, and is left alone.
+    /// Foreign files, which are left alone.
     pub unknown: Vec<PathBuf>,
 }
 
 impl Store {
-    /// Returns what is in the trash.
+    /// Returns the content of the trash.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the trash cannot be read.
     pub fn trash(&self) -> Result<TrashContents> {
         let family = Family::read(self)?;
         let mut contents = TrashContents::default();
@@ -114,11 +118,11 @@ impl Store {
     fn entry(&self, name: TrashName, dir: &Path, family: &Family) -> Result<TrashEntry> {
         let deleted = Deleted::read(self.storage(), dir);
         let files = self.files(&name.id);
-        let files = match name.what {
-            Trashed::Session => files.deleted(),
+        let files = match name.kind {
+            TrashKind::Session => files.deleted(),
             // The session itself may be deleted, too.
-            Trashed::Trails if files.trails()?.is_empty() => files.deleted(),
-            Trashed::Trails => files,
+            TrashKind::Trails if files.trails()?.is_empty() => files.deleted(),
+            TrashKind::Trails => files,
         };
         Ok(TrashEntry {
             bytes: self.bytes_in(dir)?,
@@ -133,34 +137,38 @@ impl Store {
     /// Returns how many bytes the files in a directory have.
     fn bytes_in(&self, dir: &Path) -> Result<u64> {
         let names = self.storage().list(dir);
-        let names = names.map_err(|error| Error::io("cannot look into the trash", dir, error))?;
+        let names = names.map_err(|error| Error::io("cannot read the trash", dir, error))?;
         let len = |path: PathBuf| self.storage().open_read(&path).and_then(|file| file.len());
-        // What cannot be opened is nothing of ours.
+        // What cannot be opened is a foreign file.
         let lens = names.iter().map(|name| len(dir.join(name)).unwrap_or(0));
         Ok(lens.sum())
     }
 
     /// Opens a session in the trash to read it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](crate::ErrorKind::NotFound) where it is not there.
     pub fn read_deleted(&self, id: &SessionId) -> Result<SessionReader> {
         SessionReader::open(self, self.files(id).deleted())
     }
 }
 
 impl Family {
-    /// Returns the sessions that go on reading an entry of the trash.
+    /// Returns the sessions that read an entry of the trash.
     pub(super) fn reading(&self, store: &Store, name: &TrashName) -> Result<Vec<SessionId>> {
         let mut reading = Vec::new();
-        for kin in self.continuing(&name.id) {
-            let reads = match name.what {
-                Trashed::Session => true,
-                Trashed::Trails => {
+        for relative in self.continuing(&name.id) {
+            let reads = match name.kind {
+                TrashKind::Session => true,
+                TrashKind::Trails => {
                     let trails = store.files(&name.id).trails_in_trash();
-                    let reader = SessionReader::new(store, kin.files.clone());
+                    let reader = SessionReader::new(store, relative.files.clone());
                     reader.log.reads_in(&trails)?
                 }
             };
             if reads {
-                reading.push(kin.id.clone());
+                reading.push(relative.id.clone());
             }
         }
         Ok(reading)

@@ -1,21 +1,20 @@
-//! The trash: what `delete` removed, until somebody empties it.
+//! The trash: deleted sessions, until it is emptied.
 //!
-//! A session is deleted by giving its directory another name, in one step, so it is
-//! in `sessions/` or in the trash and nowhere else, whatever happens meanwhile. What
-//! continues it goes on reading it there. Nothing here decides by itself that
-//! something is old enough to go: every removal was asked for.
+//! A session is deleted by one rename of its directory, so it is either in `sessions/` or
+//! in the trash. Sessions that continue it read it there. Nothing is removed for its age
+//! unless the caller asks for it.
 //!
-//! Whoever moves something in or out, or removes it for good, holds the trash's lock.
-//! What is about to be removed gets a name that says so first: a crash leaves that
-//! name, and whoever comes next removes the rest.
+//! The trash has a lock, which is held to move something in or out, or to remove it for
+//! good. What is about to be removed is renamed first: after a crash, the next process
+//! finds that name and removes the rest.
 
 mod delete;
 mod deleted;
 mod empty;
 mod entries;
-mod keep;
-mod kin;
-mod names;
+mod family;
+mod inherited_names;
+mod old_trails;
 mod purge;
 mod remove;
 mod restore;
@@ -31,23 +30,24 @@ use crate::log::{PURGED, TRAILS, TRASH, is_absent, open_lock};
 use crate::storage::{Storage, StorageFile};
 use crate::store::Store;
 
-pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionBecause};
-pub use empty::{EmptyOptions, EmptyPlan, EmptyReport, Kept};
-pub use entries::{TrashContents, TrashEntry, TrashName, Trashed};
+pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionReason};
+pub use empty::{EmptyOptions, EmptyPlan, EmptyReport, KeptEntry};
+pub use entries::{TrashContents, TrashEntry, TrashKind, TrashName};
 
+pub use crate::workspace::RemainingFiles;
 pub use purge::{PurgePlan, PurgeReport};
 
-pub(crate) use keep::let_go_of_trails;
+pub(crate) use old_trails::move_old_trails;
 
-/// What is about to be removed, asked for by `trash empty`.
+/// A session that is being removed by `trash empty`.
 const EMPTYING: &str = ".emptying";
-/// The trails of a session that are about to be removed.
+/// The trails of a session that are being removed.
 const EMPTYING_TRAILS: &str = ".trails-emptying";
 /// A session that is being purged.
 const PURGING: &str = ".purging";
-/// What is not ours and was in a session that is purged.
+/// Foreign files of a purged session.
 const LEFT: &str = ".left";
-/// The same while it is written anew.
+/// The same while it is rewritten.
 const PURGED_NEW: &str = ".purged-new";
 const LOCK: &str = "lock";
 
@@ -58,9 +58,9 @@ enum Named {
     Emptying(SessionId),
     Purging(SessionId),
     Purged(SessionId),
-    /// Ours, and nothing that was deleted.
+    /// A file of Backtrail that is not an entry.
     Lock,
-    /// Not ours: it is left alone.
+    /// A foreign file: it is left alone.
     Unknown,
 }
 
@@ -79,27 +79,27 @@ impl Named {
         match suffix {
             "" => Self::Entry(TrashName {
                 id,
-                what: Trashed::Session,
+                kind: TrashKind::Session,
             }),
             TRAILS => Self::Entry(TrashName {
                 id,
-                what: Trashed::Trails,
+                kind: TrashKind::Trails,
             }),
             EMPTYING | EMPTYING_TRAILS => Self::Emptying(id),
             PURGING => Self::Purging(id),
             PURGED => Self::Purged(id),
-            // Half of a file that says so.
+            // A file that is being rewritten.
             PURGED_NEW => Self::Lock,
             _ => Self::Unknown,
         }
     }
 }
 
-/// The trash's lock, held. Gives it back when dropped.
+/// The trash's lock, held until it is dropped.
 #[derive(Debug)]
-struct TrashTurn(Arc<dyn StorageFile>);
+struct TrashLock(Arc<dyn StorageFile>);
 
-impl Drop for TrashTurn {
+impl Drop for TrashLock {
     fn drop(&mut self) {
         self.0.unlock().ok();
     }
@@ -110,40 +110,40 @@ impl Store {
         self.root().join(TRASH)
     }
 
-    /// Waits for the trash's lock, making the trash where there is none.
-    fn hold_trash(&self) -> Result<TrashTurn> {
+    /// Waits for the trash's lock, and creates the trash where there is none.
+    fn hold_trash(&self) -> Result<TrashLock> {
         self.make_trash_dir()?;
         let (path, file) = open_lock(self.storage(), &self.trash_dir(), LOCK)?;
         loop {
             match file.lock() {
-                Ok(()) => return Ok(TrashTurn(file)),
+                Ok(()) => return Ok(TrashLock(file)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Error::io("cannot lock the trash", &path, error)),
             }
         }
     }
 
-    /// Holds the trash's lock if it is free.
-    fn try_hold_trash(&self) -> Result<Option<TrashTurn>> {
+    /// Takes the trash's lock if it is free.
+    fn try_hold_trash(&self) -> Result<Option<TrashLock>> {
         self.make_trash_dir()?;
         let (path, file) = open_lock(self.storage(), &self.trash_dir(), LOCK)?;
         match file.try_lock() {
-            Ok(free) => Ok(free.then_some(TrashTurn(file))),
+            Ok(free) => Ok(free.then_some(TrashLock(file))),
             Err(error) => Err(Error::io("cannot lock the trash", &path, error)),
         }
     }
 
-    /// Returns the names in the trash, in order; none where there is no trash.
+    /// Returns the names in the trash, sorted; none where there is no trash.
     fn names_in_trash(&self) -> Result<Vec<(PathBuf, Named)>> {
         let dir = self.trash_dir();
         let mut all = Vec::new();
         for name in self.list_trash()? {
             let path = dir.join(&name);
             let named = match Named::of(&name) {
-                // Only directories are, and a link is none.
+                // Only directories count, and a link is not one.
                 Named::Emptying(_) | Named::Purging(_) if !self.is_dir(&path)? => {
                     if !self.list_trash()?.contains(&name) {
-                        // Somebody just did the rest.
+                        // Another process has just removed it.
                         continue;
                     }
                     Named::Unknown
@@ -166,12 +166,16 @@ impl Store {
         Ok(names)
     }
 
-    /// Returns the ids of the sessions in the trash, in order.
+    /// Returns the ids of the sessions in the trash, sorted.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the trash cannot be read.
     pub fn deleted_sessions(&self) -> Result<Vec<SessionId>> {
         let mut ids = Vec::new();
         for (path, named) in self.names_in_trash()? {
             if let Named::Entry(name) = named
-                && name.what == Trashed::Session
+                && name.kind == TrashKind::Session
                 && self.is_dir(&path)?
             {
                 ids.push(name.id);
@@ -180,7 +184,7 @@ impl Store {
         Ok(ids)
     }
 
-    /// Returns the ids of sessions that were purged and begin so.
+    /// Returns the ids of purged sessions with a prefix.
     pub(crate) fn purged_like(&self, beginning: &str) -> Result<Vec<SessionId>> {
         let names = self.names_in_trash()?.into_iter();
         Ok(names
@@ -191,7 +195,7 @@ impl Store {
             .collect())
     }
 
-    /// Syncs the names in directories that something moved between.
+    /// Syncs directories after a move between them.
     fn sync_dirs<'a>(&self, dirs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
         for dir in dirs {
             sync(self.storage(), dir)?;

@@ -1,29 +1,29 @@
 //! Purging a session: no byte of it stays in the store.
 //!
-//! A file that says so comes first, so that nobody takes what is gone for damage. Then
-//! the session gets a name that says that it is being purged. As long as that is there
-//! the rest is done again, whoever comes next: its words leave the trails of the
-//! workspaces, its file states are let go of, derived data goes, and last its own
-//! files. The clean-up then removes the objects that nothing else holds.
+//! A file that records the purge comes first, so that the missing session does not count as
+//! damage. Then the session is renamed. While that name exists, the next process completes
+//! the rest: its text leaves the workspaces' trails, its file states are dropped, derived
+//! data is removed, and last its own files. A clean-up then removes the objects that
+//! nothing else has.
 //!
-//! Files are removed, not overwritten: what the disk keeps of them is its own matter.
+//! Files are removed, not overwritten.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::delete::{DeleteScope, Deletion, DeletionBecause, hold_session, refuse_active};
+use super::delete::{DeleteScope, Deletion, DeletionReason, hold_session, refuse_active};
 use super::deleted::Deleted;
-use super::kin::Family;
-use super::names::Names;
+use super::family::Family;
+use super::inherited_names::NameHashes;
 use super::{LEFT, Named, PURGED_NEW, PURGING};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::log::{AppendLock, LogDir, rewrite_only_trail};
 use crate::log::{PURGED, TRAILS};
 use crate::store::Store;
-use crate::workspace::{self, StillHeld, Workspace};
+use crate::workspace::{self, RemainingFiles, Workspace};
 
-/// What purging sessions would do.
+/// A purge that was planned.
 #[derive(Debug)]
 pub struct PurgePlan {
     store: Store,
@@ -31,7 +31,7 @@ pub struct PurgePlan {
     again: Vec<SessionId>,
     forks: Vec<SessionId>,
     sub_agents: Vec<SessionId>,
-    held: Vec<StillHeld>,
+    remaining: Vec<RemainingFiles>,
 }
 
 /// What purging sessions did.
@@ -42,23 +42,27 @@ pub struct PurgeReport {
     pub purged: Vec<SessionId>,
     /// How many bytes their files had.
     pub bytes: u64,
-    /// How many checkpoints were let go of.
+    /// How many checkpoints had their files dropped.
     pub checkpoints: u64,
     /// The forks that inherited a title or tags, and lost them with the session.
     pub renamed: Vec<SessionId>,
-    /// The forks that still have such words, since somebody speaks in them or others go
-    /// on from them.
+    /// The forks that still have such a title or tags, since a process is writing to them or
+    /// others continue them.
     pub still_named: Vec<SessionId>,
-    /// The checkpoints of others whose own words have those of the session in them.
+    /// The checkpoints of others whose own text quotes the session.
     pub still_quoted: Vec<CheckpointId>,
-    /// Workspaces whose trail cannot be read: what stands there was not looked at.
+    /// Workspaces whose trail cannot be read, and may still have text of the session.
     pub unread: Vec<PathBuf>,
-    /// What is not ours, and was left where it is.
+    /// Foreign files, which were left alone.
     pub left: Vec<PathBuf>,
 }
 
 impl Store {
-    /// Finds out what purging sessions would do, in the trash or not.
+    /// Plans to purge sessions, in the trash or not, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where a session does not exist.
     pub fn purge_plan(&self, ids: &[SessionId], scope: DeleteScope) -> Result<PurgePlan> {
         let mut named: Vec<SessionId> = Vec::new();
         let mut again = Vec::new();
@@ -82,28 +86,28 @@ impl Store {
         };
         deletions.extend(named.iter().map(|id| Deletion {
             id: id.clone(),
-            because: DeletionBecause::Named,
+            reason: DeletionReason::Named,
         }));
         let (mut forks, mut sub_agents) = (Vec::new(), Vec::new());
         for other in others {
-            match other.because {
-                DeletionBecause::SubAgent { .. } => sub_agents.push(other.id),
+            match other.reason {
+                DeletionReason::SubAgent { .. } => sub_agents.push(other.id),
                 _ => forks.push(other.id),
             }
         }
         let all: Vec<SessionId> = deletions.iter().map(|it| it.id.clone()).collect();
-        let held = workspace::still_held(&self.workspaces()?, &all)?;
+        let remaining = workspace::remaining_files(&self.workspaces()?, &all)?;
         Ok(PurgePlan {
             store: self.clone(),
             deletions,
             again,
             forks,
             sub_agents,
-            held,
+            remaining,
         })
     }
 
-    /// Returns the files of a session wherever it is.
+    /// Returns the files of a session, in the trash or not.
     fn files_anywhere(&self, id: &SessionId) -> Result<LogDir> {
         let files = self.files(id);
         match files.head() {
@@ -113,20 +117,20 @@ impl Store {
         }
     }
 
-    /// Does the rest of purges that were interrupted.
+    /// Completes interrupted purges.
     pub(crate) fn finish_purges(&self) -> Result<PurgeReport> {
         let mut report = PurgeReport::default();
         if self.purging()?.is_empty() {
             return Ok(report);
         }
-        let _turn = self.hold_trash()?;
+        let _guard = self.hold_trash()?;
         for (path, id) in self.purging()? {
             self.finish_purge(&id, path, &mut report)?;
         }
         Ok(report)
     }
 
-    /// Returns the sessions that are being purged, or were about to.
+    /// Returns the sessions that are being purged.
     fn purging(&self) -> Result<Vec<(PathBuf, SessionId)>> {
         let names = self.names_in_trash()?.into_iter();
         Ok(names
@@ -137,7 +141,7 @@ impl Store {
             .collect())
     }
 
-    /// Gives a session the name of one that is being purged, and says so for good.
+    /// Records that a session is purged, and renames it.
     fn begin_purge(&self, id: &SessionId) -> Result<PathBuf> {
         let live = self.files(id);
         let speaker = match live.head() {
@@ -171,7 +175,7 @@ impl Store {
         Ok(to)
     }
 
-    /// Does all that is left to do of a purge.
+    /// Completes a purge.
     fn finish_purge(&self, id: &SessionId, dir: PathBuf, report: &mut PurgeReport) -> Result<()> {
         let mut workspaces = Vec::new();
         for (workspace, known) in workspace::all(self)? {
@@ -186,7 +190,7 @@ impl Store {
         }
         for workspace in &workspaces {
             let left = match workspace.purge_session(id) {
-                // It stays as it is, and is named, until it is repaired.
+                // It stays as it is, and is reported, until it is repaired.
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
                     report.unread.push(workspace.root().to_owned());
                     continue;
@@ -197,7 +201,7 @@ impl Store {
             report.still_quoted.extend(left.quoted);
         }
         let own = self.files(id).at(&dir);
-        self.purge_names(id, Names::of(&own)?, report)?;
+        self.purge_names(id, NameHashes::of(&own)?, report)?;
         purge_derived(&workspaces);
         self.forget_derived()?;
         let trails = self.trash_dir().join(format!("{id}{TRAILS}"));
@@ -214,8 +218,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives what is left of a session, and is not ours, a name of its own: the purge is
-    /// done. Returns where it is now.
+    /// Renames a directory with foreign files, so that the purge is complete. Returns where
+    /// the files are now.
     fn leave(&self, id: &SessionId, dir: &Path, left: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let trash = self.trash_dir();
         let mut to = trash.join(format!("{id}{LEFT}"));
@@ -227,9 +231,8 @@ impl Store {
                     to = trash.join(format!("{id}{LEFT}-{again}"));
                 }
                 renamed => {
-                    renamed.map_err(|error| {
-                        Error::io("cannot set aside what is not ours", dir, error)
-                    })?;
+                    renamed
+                        .map_err(|error| Error::io("cannot set foreign files aside", dir, error))?;
                     break;
                 }
             }
@@ -255,24 +258,29 @@ impl Store {
         self.trash_dir().join(format!("{id}{PURGED}"))
     }
 
-    /// Takes from forks the title and the tags that they have of the session, and
-    /// remembers what to look for as long as some still have them.
-    fn purge_names(&self, id: &SessionId, names: Names, report: &mut PurgeReport) -> Result<()> {
+    /// Removes from forks the title and the tags that they have from the session, and keeps
+    /// their hashes as long as some forks still have them.
+    fn purge_names(
+        &self,
+        id: &SessionId,
+        names: NameHashes,
+        report: &mut PurgeReport,
+    ) -> Result<()> {
         let family = Family::read(self)?;
         let forks = family.descendants(std::slice::from_ref(id), |_| true);
         let mut is_left = false;
         for fork in forks {
-            let Some(kin) = family.0.iter().find(|kin| kin.id == fork.id) else {
+            let Some(relative) = family.0.iter().find(|relative| relative.id == fork.id) else {
                 continue;
             };
-            let inherited = names.inherited_by(&kin.files)?;
+            let inherited = names.inherited_by(&relative.files)?;
             if inherited.is_empty() {
                 continue;
             }
-            let alone = kin.files.readable_trails()?.len() == 1
-                && family.continuing(&kin.id).next().is_none();
+            let alone = relative.files.readable_trails()?.len() == 1
+                && family.continuing(&relative.id).next().is_none();
             let rewritten = alone
-                && match rewrite_only_trail(self, &kin.files, &inherited) {
+                && match rewrite_only_trail(self, &relative.files, &inherited) {
                     Ok(()) => true,
                     Err(error) if error.kind() == ErrorKind::Locked => false,
                     Err(error) => return Err(error),
@@ -286,11 +294,18 @@ impl Store {
                 list.push(fork.id);
             }
         }
-        self.remember_names(id, if is_left { names } else { Names::default() })
+        self.remember_names(
+            id,
+            if is_left {
+                names
+            } else {
+                NameHashes::default()
+            },
+        )
     }
 
-    /// Writes beside that a session was purged what is still to be looked for.
-    fn remember_names(&self, id: &SessionId, names: Names) -> Result<()> {
+    /// Rewrites the record of a purge with the hashes that forks still have.
+    fn remember_names(&self, id: &SessionId, names: NameHashes) -> Result<()> {
         let (storage, path) = (self.storage(), self.said_purged(id));
         let said = Deleted::read_file(storage, &path);
         let said = said.unwrap_or_else(|| Deleted {
@@ -300,16 +315,17 @@ impl Store {
         if said.names == names {
             return Ok(());
         }
-        // It is there at every moment: others go by it.
+        // The file exists at every moment: other processes rely on it.
         let aside = self.trash_dir().join(format!("{id}{PURGED_NEW}"));
         Deleted { names, ..said }.write_file(storage, &aside)?;
         let replaced = storage.replace(&aside, &path);
-        replaced.map_err(|error| Error::io("cannot say what was purged", &path, error))?;
+        replaced
+            .map_err(|error| Error::io("cannot write the record of the purge", &path, error))?;
         super::sync(storage, &self.trash_dir())
     }
 }
 
-/// Removes what was derived from sessions and the workspaces that they worked in.
+/// Removes data derived from sessions and their workspaces.
 fn purge_derived(workspaces: &[Workspace]) {
     for workspace in workspaces {
         workspace.forget_cache();
@@ -317,17 +333,18 @@ fn purge_derived(workspaces: &[Workspace]) {
 }
 
 impl PurgePlan {
-    /// Returns the sessions that would be purged, each before the one it comes from.
+    /// Returns the sessions that would be purged, each before the one that it comes from.
     pub fn deletions(&self) -> &[Deletion] {
         &self.deletions
     }
 
-    /// Returns the sessions that were purged before: what could not be done then is.
+    /// Returns the sessions that were purged before: what could not be completed then is
+    /// tried again.
     pub fn again(&self) -> &[SessionId] {
         &self.again
     }
 
-    /// Returns the forks that stay: what they have of the session is gone for them, too.
+    /// Returns the forks that stay, without what they inherited from the session.
     pub fn forks(&self) -> &[SessionId] {
         &self.forks
     }
@@ -337,14 +354,19 @@ impl PurgePlan {
         &self.sub_agents
     }
 
-    /// Returns the checkpoints of others that hold files as the sessions left them:
-    /// those stay in the store.
-    pub fn still_held(&self) -> &[StillHeld] {
-        &self.held
+    /// Returns the checkpoints of others that have files of the sessions: those files stay
+    /// in the store.
+    pub fn remaining_files(&self) -> &[RemainingFiles] {
+        &self.remaining
     }
 
-    /// Purges the sessions. What was begun and not finished is finished by the next
-    /// purge, `trash empty` or clean-up.
+    /// Purges the sessions. An interrupted purge is completed by the next purge, `trash
+    /// empty` or clean-up.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Locked`](ErrorKind::Locked) where another process is writing to one of
+    /// them, and where the store cannot be written.
     pub fn apply(self) -> Result<PurgeReport> {
         let Self {
             store,
@@ -354,7 +376,7 @@ impl PurgePlan {
         } = self;
         store.finish_purges()?;
         let mut report = PurgeReport::default();
-        let _turn = store.hold_trash()?;
+        let _guard = store.hold_trash()?;
         for deletion in deletions {
             let dir = store.begin_purge(&deletion.id)?;
             store.finish_purge(&deletion.id, dir, &mut report)?;

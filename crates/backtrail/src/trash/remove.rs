@@ -1,8 +1,8 @@
-//! Removing a directory of ours for good, and nothing else.
+//! Removing a session's directory for good.
 
 use std::path::{Path, PathBuf};
 
-use super::{EMPTYING, EMPTYING_TRAILS, Named, TrashName, Trashed};
+use super::{EMPTYING, EMPTYING_TRAILS, Named, TrashKind, TrashName};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::log::{is_absent, is_session_file};
@@ -12,23 +12,22 @@ use crate::store::Store;
 #[derive(Debug, Default)]
 pub(crate) struct Removed {
     pub(crate) bytes: u64,
-    /// What is not ours, and was left where it is.
+    /// Foreign files, which were left alone.
     pub(crate) left: Vec<PathBuf>,
 }
 
 impl Store {
-    /// Gives an entry the name of something that is about to be removed.
-    pub(super) fn doom(&self, name: &TrashName) -> Result<PathBuf> {
-        let suffix = match name.what {
-            Trashed::Session => EMPTYING,
-            Trashed::Trails => EMPTYING_TRAILS,
+    /// Renames an entry that is about to be removed.
+    pub(super) fn mark_for_removal(&self, name: &TrashName) -> Result<PathBuf> {
+        let suffix = match name.kind {
+            TrashKind::Session => EMPTYING,
+            TrashKind::Trails => EMPTYING_TRAILS,
         };
         let trash = self.trash_dir();
         let to = trash.join(format!("{}{suffix}", name.id));
         let from = trash.join(name.to_string());
         if self.is_dir(&to)? {
-            // Somebody died while he removed one of that name. The rest of it goes
-            // first: names are not given twice.
+            // A process died while it removed one of that name. The rest goes first.
             self.remove_session_dir(&to)?;
         }
         self.storage()
@@ -38,8 +37,8 @@ impl Store {
         Ok(to)
     }
 
-    /// Removes a session's directory: its own files, and then itself. What is not
-    /// ours, or is no file, stays and is named; links are not followed.
+    /// Removes a session's directory: its files, and then itself. Foreign files and anything
+    /// that is not a file stay and are reported; links are not followed.
     pub(super) fn remove_session_dir(&self, dir: &Path) -> Result<Removed> {
         let mut removed = Removed::default();
         if !self.is_dir(dir)? {
@@ -58,7 +57,7 @@ impl Store {
                     drop(file);
                     self.storage().remove_file(&path).map_err(failed)?;
                 }
-                // Gone already, by another's hand.
+                // Another process removed it.
                 Err(error) if is_absent(&error) => {}
                 _ => removed.left.push(path),
             }
@@ -73,11 +72,11 @@ impl Store {
     pub(super) fn is_dir(&self, path: &Path) -> Result<bool> {
         self.storage()
             .is_dir(path)
-            .map_err(|error| Error::io("cannot look into the trash", path, error))
+            .map_err(|error| Error::io("cannot read the trash", path, error))
     }
 
-    /// Does the rest of emptyings and purges that were interrupted. The caller holds no
-    /// lock: a purge waits for those of the workspaces, and for the store's.
+    /// Completes interrupted emptyings and purges. The caller holds no lock: a purge waits
+    /// for those of the workspaces and of the store.
     pub(crate) fn clear_emptying(&self) -> Result<Removed> {
         let purged = self.finish_purges()?;
         let mut removed = Removed {
@@ -87,7 +86,7 @@ impl Store {
         if self.leftovers()?.is_empty() {
             return Ok(removed);
         }
-        let _turn = self.hold_trash()?;
+        let _guard = self.hold_trash()?;
         for (path, _) in self.leftovers()? {
             let more = self.remove_session_dir(&path)?;
             removed.bytes += more.bytes;
@@ -96,7 +95,7 @@ impl Store {
         Ok(removed)
     }
 
-    /// Returns what an emptying that was interrupted left.
+    /// Returns the leftovers of an interrupted emptying.
     pub(super) fn leftovers(&self) -> Result<Vec<(PathBuf, SessionId)>> {
         let names = self.names_in_trash()?.into_iter();
         Ok(names

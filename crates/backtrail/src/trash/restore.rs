@@ -1,8 +1,8 @@
-//! Bringing back what was deleted.
+//! Restoring what was deleted.
 
 use std::io;
 
-use super::{TrashName, Trashed};
+use super::{TrashKind, TrashName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::DELETED;
 use crate::log::is_absent;
@@ -10,16 +10,21 @@ use crate::store::Store;
 use crate::trail::trail_number;
 
 impl Store {
-    /// Brings back what is in the trash. Refused where the name is taken.
+    /// Restores an entry of the trash.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where it is not in the trash, and with
+    /// [`Invalid`](ErrorKind::Invalid) where its name is taken.
     pub fn restore_deleted(&self, name: &TrashName) -> Result<()> {
         let dir = self.trash_dir().join(name.to_string());
         if !self.is_dir(&dir)? {
             return Err(not_there(name));
         }
-        let _turn = self.hold_trash()?;
-        match name.what {
-            Trashed::Session => self.restore_session(name),
-            Trashed::Trails => self.restore_trails(name),
+        let _guard = self.hold_trash()?;
+        match name.kind {
+            TrashKind::Session => self.restore_session(name),
+            TrashKind::Trails => self.restore_trails(name),
         }
     }
 
@@ -30,7 +35,7 @@ impl Store {
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
                 let what = format!(
-                    "session {} cannot be restored: there is another one of that name",
+                    "cannot restore session {}: there is another session with this id",
                     name.id
                 );
                 Error::invalid(what).at_path(files.path())
@@ -39,12 +44,12 @@ impl Store {
             _ => Error::io("cannot restore the session", from.path(), error),
         })?;
         self.sync_dirs([self.sessions_dir(), self.trash_dir().as_path()])?;
-        // It means nothing any more.
+        // It has no meaning outside the trash.
         self.storage().remove_file(&files.path().join(DELETED)).ok();
         Ok(())
     }
 
-    /// Puts trails back beside the others of their session.
+    /// Moves trails back to the others of their session.
     fn restore_trails(&self, name: &TrashName) -> Result<()> {
         let files = self.files(&name.id);
         files.head().map_err(|error| match error.in_trash() {
@@ -66,7 +71,7 @@ impl Store {
         let removed = self.remove_session_dir(&dir)?;
         match removed.left.first() {
             Some(left) => {
-                let what = "the trails are restored, but something that is not ours is left";
+                let what = "the trails are restored, but there is a foreign file beside them";
                 Err(Error::invalid(what).at_path(left))
             }
             None => Ok(()),

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::checkpoint::{Checkpoint, SessionPlace, Why};
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use crate::error::ErrorKind;
 use crate::ids::SessionId;
 use crate::store::Store;
@@ -53,9 +53,11 @@ impl Description {
     /// Describes the turn or run that began with a checkpoint.
     pub(crate) fn of_start(start: &Checkpoint) -> Self {
         let prompt = start.prompt_place();
-        match (&start.why, &start.about) {
-            (Why::RunStart, Some(command)) => Self::from(format!("the run `{command}`")),
-            (Why::RunStart, None) => Self::from("a run".to_owned()),
+        match (&start.reason, &start.about) {
+            (CheckpointReason::RunStart, Some(command)) => {
+                Self::from(format!("the run `{command}`"))
+            }
+            (CheckpointReason::RunStart, None) => Self::from("a run".to_owned()),
             _ => Self {
                 text: Some(prompt.as_ref().map_or("a turn", |_| "the turn").to_owned()),
                 prompt,
@@ -97,14 +99,14 @@ impl Checkpoint {
     /// session; `None` where there is no text, or it cannot be read.
     pub fn about(&self) -> Option<About> {
         let store = self.workspace.store();
-        if !self.why.begins() {
+        if !self.reason.begins() {
             return self.description().read(store).map(About::Text);
         }
         if let Some(place) = &self.prompt {
             return prompt(store, place);
         }
         // Earlier versions copied the prompt. It counts as long as the session is there.
-        let copied = self.why == Why::TurnStart || self.about.is_none();
+        let copied = self.reason == CheckpointReason::TurnStart || self.about.is_none();
         match &self.session {
             Some(place) if copied && is_deleted(store, &place.id) => Some(About::SessionDeleted),
             _ => self.about.clone().map(About::Text),
@@ -131,7 +133,7 @@ impl Checkpoint {
             self.session
                 .as_ref()
                 .map(after)
-                .filter(|_| self.why == Why::TurnStart)
+                .filter(|_| self.reason == CheckpointReason::TurnStart)
         })
     }
 }

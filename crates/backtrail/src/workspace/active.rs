@@ -1,8 +1,7 @@
-//! Who works in a workspace now.
+//! The turns and runs that are running in a workspace.
 //!
-//! A turn or run that is under way has a file of its own beside the trail, locked
-//! by its process. The lock is gone with the process, so a file without one is
-//! what a crash left, and is swept away by the next who looks.
+//! Each has a file beside the trail, locked by its process. The lock goes with the process,
+//! so a file without a lock is what a crash left, and the next process removes it.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ const PREFIX: &str = "active-";
 /// The longest file that is read.
 const MAX_FILE: usize = 8 << 10;
 
-/// A turn or run that is under way.
+/// A turn or run that is running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Activity {
@@ -35,6 +34,13 @@ pub struct Activity {
     pub about: Option<String>,
     /// The process.
     pub holder: Holder,
+}
+
+/// What becomes of the files of dead processes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leftovers {
+    Remove,
+    Keep,
 }
 
 /// The content of its file.
@@ -69,8 +75,7 @@ impl ActivityFile {
     }
 }
 
-/// Says that a turn or run is under way, until it is dropped. It keeps nobody
-/// from anything.
+/// Marks a turn or run as running until it is dropped. It locks nothing.
 #[derive(Debug)]
 pub struct Active {
     workspace: Workspace,
@@ -79,7 +84,11 @@ pub struct Active {
 }
 
 impl Workspace {
-    /// Says that a turn or run is under way that began with a checkpoint.
+    /// Marks the turn or run that began with a checkpoint as running.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be written.
     pub fn activate(&self, start: &Checkpoint) -> Result<Active> {
         let name = format!("{PREFIX}{}", start.id());
         let path = self.files().path().join(name);
@@ -90,14 +99,14 @@ impl Workspace {
             prompt: start.prompt.clone(),
             holder: self.store().holder(),
         };
-        let failed = |error| self.failed("cannot say that something is under way", error);
-        let word = serde_json::to_vec(&activity).map_err(|error| failed(error.into()))?;
-        // Nobody sweeps it away between its making and its lock.
+        let failed = |error| self.failed("cannot mark the run as running", error);
+        let bytes = serde_json::to_vec(&activity).map_err(|error| failed(error.into()))?;
+        // No other process removes it before it is locked.
         let lock = AppendLock::open(self.files())?;
         let _guard = lock.hold()?;
         let file = self.store().storage().create_new(&path).map_err(failed)?;
         file.lock().map_err(failed)?;
-        append_all(file.as_ref(), &word).map_err(failed)?;
+        append_all(file.as_ref(), &bytes).map_err(failed)?;
         Ok(Active {
             workspace: self.clone(),
             path,
@@ -105,24 +114,28 @@ impl Workspace {
         })
     }
 
-    /// Returns the turns and runs that are under way.
+    /// Returns the turns and runs that are running.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's directory in the store cannot be read.
     pub fn active(&self) -> Result<Vec<Activity>> {
-        self.look_who(true)
+        self.read_active(Leftovers::Remove)
     }
 
-    /// Returns the turns and runs that are under way, and changes nothing.
+    /// Returns the turns and runs that are running, and changes nothing.
     pub(crate) fn at_work(&self) -> Result<Vec<Activity>> {
-        self.look_who(false)
+        self.read_active(Leftovers::Keep)
     }
 
-    fn look_who(&self, sweeps: bool) -> Result<Vec<Activity>> {
+    fn read_active(&self, leftovers: Leftovers) -> Result<Vec<Activity>> {
         let storage = self.store().storage();
         let Some(lock) = AppendLock::open_existing(self.files())? else {
             return Ok(Vec::new());
         };
         let guard = lock.hold()?;
         let names = storage.list(self.files().path());
-        let names = names.map_err(|error| self.failed("cannot look who is at work", error))?;
+        let names = names.map_err(|error| self.failed("cannot list what is running", error))?;
         let mut all = Vec::new();
         for name in names {
             if !name.to_string_lossy().starts_with(PREFIX) {
@@ -134,7 +147,7 @@ impl Workspace {
             };
             if file.try_lock().unwrap_or(false) {
                 // Its process is gone.
-                if sweeps {
+                if leftovers == Leftovers::Remove {
                     storage.remove_file(&path).ok();
                 }
             } else if let Some(activity) = ActivityFile::read(file.as_ref()) {
@@ -153,7 +166,7 @@ impl Workspace {
 impl Drop for Active {
     fn drop(&mut self) {
         let storage = self.workspace.store().storage();
-        // Without its lock, whoever looks next sweeps it away.
+        // Without its lock, the next process removes it.
         let removed: io::Result<()> = storage.remove_file(&self.path);
         removed.ok();
         self.file.unlock().ok();

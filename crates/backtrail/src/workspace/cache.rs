@@ -1,9 +1,9 @@
-//! Where the stat cache of a workspace is kept.
+//! The stat cache of a workspace.
 //!
-//! It is derived data and only a hint: what cannot be read is as good as none,
-//! and a failure to write it costs time at the next snapshot, nothing else. What it
-//! names was stored when it was written. So behind it stands which packs there were:
-//! if one of them is gone, or shorter, the cache is as good as none, too.
+//! It is derived data and only a hint: a cache that cannot be read is ignored, and a
+//! failure to write one only costs time at the next snapshot. What it names was stored when
+//! it was written. So the list of packs follows it: if one of them is gone or shorter, the
+//! cache is ignored, too.
 
 use std::ffi::OsStr;
 use std::io;
@@ -126,7 +126,7 @@ impl Workspace {
     }
 }
 
-/// How long the check of what stands behind the cache is.
+/// The length of the check over the list of packs.
 const CHECK: usize = 8;
 
 fn check(bytes: &[u8]) -> [u8; CHECK] {

@@ -1,25 +1,25 @@
-//! What a checkpoint says.
+//! A checkpoint.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::let_go::LetGo;
+use super::dropped::Dropped;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
 use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
 
-/// The state of a workspace at a moment, and why it was kept.
+/// The state of a workspace at a moment, and the reason for keeping it.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
     pub(crate) workspace: Workspace,
     pub(super) seq: u64,
     pub(super) id: CheckpointId,
     pub(super) at: Timestamp,
-    pub(super) why: Why,
+    pub(super) reason: CheckpointReason,
     pub(super) session: Option<SessionPlace>,
     pub(super) of: Option<CheckpointId>,
     pub(super) label: Option<String>,
@@ -31,15 +31,15 @@ pub struct Checkpoint {
     pub(super) files: u64,
     pub(super) bytes: u64,
     pub(super) changed: u64,
-    pub(super) not_captured: NotCaptured,
+    pub(super) skipped: SkippedFiles,
 }
 
 /// Why a checkpoint was made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Why {
-    /// Somebody asked for it.
+pub enum CheckpointReason {
+    /// It was asked for.
     Manual,
     /// A turn began.
     TurnStart,
@@ -51,25 +51,25 @@ pub enum Why {
     RunStart,
     /// A command ended.
     RunEnd,
-    /// A turn was given up before it ended.
+    /// A turn was interrupted.
     Interrupted,
-    /// Files were about to be taken back, or brought forward again.
+    /// Files were about to be moved by a rewind, restore, undo or redo.
     BeforeRewind,
-    /// Files were taken back to a point.
+    /// Files were rewound to a point.
     Rewind,
-    /// Some paths were taken back to a point.
+    /// Some paths were restored from a point.
     Restore,
-    /// A step was taken back.
+    /// A step was undone.
     Undo,
-    /// A step was brought forward again.
+    /// A step was redone.
     Redo,
-    /// Another reason, from a newer version.
+    /// A reason that only a newer version knows.
     #[serde(untagged)]
     Other(String),
 }
 
-impl Why {
-    /// Returns the reason as it is written.
+impl CheckpointReason {
+    /// Returns the reason as it is stored.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Manual => "manual",
@@ -88,23 +88,23 @@ impl Why {
         }
     }
 
-    /// Returns whether a turn or run begins with it.
+    /// Returns whether it begins a turn or run.
     pub(crate) fn begins(&self) -> bool {
         matches!(self, Self::TurnStart | Self::RunStart)
     }
 
-    /// Returns whether Backtrail itself had moved files.
+    /// Returns whether Backtrail itself moved files.
     pub(crate) fn moved(&self) -> bool {
         matches!(self, Self::Rewind | Self::Restore | Self::Undo | Self::Redo)
     }
 
-    /// Returns whether a turn or run ends with it.
+    /// Returns whether it ends a turn or run.
     pub(crate) fn ends(&self) -> bool {
         matches!(self, Self::TurnEnd | Self::RunEnd | Self::Interrupted)
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for CheckpointReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -116,17 +116,17 @@ impl fmt::Display for Why {
 pub struct SessionPlace {
     /// The session.
     pub id: SessionId,
-    /// The trail that was its head.
+    /// Its newest trail.
     pub trail: u32,
-    /// The record that was its last; 0 where there was none.
+    /// Its last record; 0 if there was none.
     pub seq: u64,
 }
 
-/// What a snapshot saw and did not capture.
+/// What a snapshot skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct NotCaptured {
-    /// How many entries.
+pub struct SkippedFiles {
+    /// How many entries were skipped.
     pub count: u64,
     /// The first few of them.
     pub first: Vec<SkippedEntry>,
@@ -138,7 +138,7 @@ impl Checkpoint {
         self.id
     }
 
-    /// Returns its number on the workspace's trail.
+    /// Returns the seq of its record on the workspace's trail.
     pub fn seq(&self) -> u64 {
         self.seq
     }
@@ -149,8 +149,8 @@ impl Checkpoint {
     }
 
     /// Returns why it was made.
-    pub fn why(&self) -> &Why {
-        &self.why
+    pub fn reason(&self) -> &CheckpointReason {
+        &self.reason
     }
 
     /// Returns the place in a session that it belongs to.
@@ -158,13 +158,13 @@ impl Checkpoint {
         self.session.as_ref()
     }
 
-    /// Returns the checkpoint that the same turn or run began with, where this is
-    /// a later one of it, or where another begins within it.
+    /// Returns the checkpoint that its turn or run began with, unless it is that one; for
+    /// the first checkpoint of a run within another, that of the other.
     pub fn begun_by(&self) -> Option<CheckpointId> {
         self.of
     }
 
-    /// Returns the name that the caller gave it.
+    /// Returns the caller's name for it.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
     }
@@ -189,32 +189,48 @@ impl Checkpoint {
         self.changed
     }
 
-    /// Returns what was seen and not captured.
-    pub fn not_captured(&self) -> &NotCaptured {
-        &self.not_captured
+    /// Returns what was skipped.
+    pub fn skipped(&self) -> &SkippedFiles {
+        &self.skipped
     }
 
-    /// Opens the snapshot. Fails with [`LetGo`](crate::ErrorKind::LetGo) where its
-    /// files were let go.
+    /// Opens the snapshot.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Dropped`](crate::ErrorKind::Dropped) where its files were dropped, and
+    /// where the snapshot cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.workspace.must_be_kept(self.id)?;
         self.workspace.open_snapshot(&self.snapshot)
     }
 
-    /// Returns when and why its files were let go, if they were.
-    pub fn let_go(&self) -> Result<Option<LetGo>> {
-        self.workspace.let_go_of(self.id)
+    /// Returns when and why its files were dropped, if they were.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
+    pub fn dropped(&self) -> Result<Option<Dropped>> {
+        self.workspace.drop_of(self.id)
     }
 
     /// Returns what changed since the checkpoint before it; nothing for the first.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`snapshot`](Self::snapshot) does.
     pub fn changes_before(&self) -> Result<Diff> {
         self.changes_from(self.workspace.checkpoint_before(self.seq)?)
     }
 
-    /// Returns what changed: since its turn or run began, else since the
-    /// checkpoint before it.
+    /// Returns what changed since its turn or run began, or else since the checkpoint
+    /// before it.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`snapshot`](Self::snapshot) does.
     pub fn changes(&self) -> Result<Diff> {
-        match self.of.filter(|_| !self.why.begins()) {
+        match self.of.filter(|_| !self.reason.begins()) {
             Some(start) => self.changes_from(self.workspace.checkpoint_by_id(start)?),
             None => self.changes_before(),
         }

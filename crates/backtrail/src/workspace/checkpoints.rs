@@ -1,17 +1,16 @@
-//! The checkpoints of a workspace, either way.
+//! The checkpoints of a workspace, forwards and backwards.
 
 use super::Workspace;
 use super::checkpoint::Checkpoint;
-use super::stored::Stored;
+use super::checkpoint_record::CheckpointRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
 use crate::log::Records;
 use crate::trail::{DamageReport, RecordKind};
 
-/// The checkpoints of a workspace, one after the other.
+/// Iterates over the checkpoints of a workspace.
 ///
-/// What is damaged on its trail is passed over, and told by
-/// [`damage`](Self::damage).
+/// Damage on the trail is skipped, and reported by [`damage`](Self::damage).
 #[derive(Debug)]
 pub struct Checkpoints {
     workspace: Workspace,
@@ -21,13 +20,12 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Returns what had to be passed over so far.
+    /// Returns the damage that was skipped so far.
     pub fn damage(&self) -> Option<&DamageReport> {
         self.records.as_ref().map(Records::damage)
     }
 
-    /// Returns how many records so far are whole and yet no checkpoint that can
-    /// be read.
+    /// Returns how many records so far are undamaged, but cannot be read as checkpoints.
     pub fn flawed(&self) -> u64 {
         self.flawed
     }
@@ -40,7 +38,7 @@ impl Checkpoints {
             if !matches!(record.kind(), RecordKind::Checkpoint | RecordKind::Done) {
                 continue;
             }
-            match Stored::read(&record) {
+            match CheckpointRecord::read(&record) {
                 Ok(stored) => {
                     return Ok(Some(stored.into_checkpoint(&self.workspace, record.seq())));
                 }
@@ -60,13 +58,20 @@ impl Iterator for Checkpoints {
 }
 
 impl Workspace {
-    /// Returns the checkpoints in the order in which they were made.
+    /// Returns the checkpoints, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
     pub fn checkpoints(&self) -> Result<Checkpoints> {
         self.iterate(self.trail().records())
     }
 
-    /// Returns the checkpoints, the newest first. The cost is that of what is
-    /// read.
+    /// Returns the checkpoints, newest first. Only what is iterated over is read.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
     pub fn checkpoints_back(&self) -> Result<Checkpoints> {
         self.iterate(self.trail().records_back())
     }
@@ -84,11 +89,19 @@ impl Workspace {
     }
 
     /// Returns the newest checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
     pub fn last_checkpoint(&self) -> Result<Option<Checkpoint>> {
         self.checkpoints_back()?.next().transpose()
     }
 
-    /// Returns the checkpoint with an id.
+    /// Returns the checkpoint with this id.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
     pub fn checkpoint_by_id(&self, id: CheckpointId) -> Result<Option<Checkpoint>> {
         self.find_back(|checkpoint| checkpoint.id == id)
     }
@@ -112,7 +125,7 @@ impl Workspace {
         Ok(None)
     }
 
-    /// Returns an error for where a checkpoint is needed and there is none.
+    /// Returns the error for a workspace without checkpoints.
     pub(crate) fn no_checkpoint(&self) -> Error {
         let what = format!("{} has no checkpoint yet", self.root().display());
         Error::new(ErrorKind::NotFound, what).at_path(self.root())

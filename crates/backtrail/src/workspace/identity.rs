@@ -1,17 +1,17 @@
 //! Which workspace a directory is.
 //!
-//! A workspace is known by its path. Where a known one was moved, its directory
-//! is told by what the file system calls it and by when it was made, as long as no
-//! other directory lies at the old path; the new path is then noted on its trail, with
-//! the old one, by which sessions may know it. Beside it stands where its repository
-//! is from, so that a project is known when the directory is gone.
+//! A workspace is known by its path. A directory that was moved is recognised by its
+//! device, inode and time of birth, as long as there is no other directory at the old
+//! path. The new path is then noted on the workspace's trail, with the old one, which
+//! sessions may name. The note also has the remote of its git repository, so that the
+//! project is known when the directory is gone.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::making::SNAPSHOT;
+use super::create::SNAPSHOT;
 use super::remote::{self, Remote};
 use super::{FormerRoot, Workspace};
 use crate::error::{Error, ErrorKind, Result};
@@ -24,17 +24,17 @@ use crate::time::Timestamp;
 use crate::trail::opener::{Because, Opener};
 use crate::trail::present::{DirectoryId, Formerly, Present, WorkspaceRef};
 
-/// How many former places of a workspace are kept: every note repeats them.
+/// How many former directories of a workspace are kept: every note repeats them.
 const MOST_FORMER: usize = 32;
 
 /// A directory, as it is now.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Directory {
     pub(super) root: PathBuf,
     directory: DirectoryId,
 }
 
-impl Place {
+impl Directory {
     pub(super) fn of(path: &Path) -> Result<Self> {
         let failed = |error| Error::io("cannot open the workspace", path, error);
         let root = path.canonicalize().map_err(failed)?;
@@ -48,8 +48,7 @@ impl Place {
     }
 }
 
-/// Returns what the file system calls the directory at a path, if it is one. A link
-/// is none.
+/// Returns the identity of the directory at a path, if it is one. Links are not followed.
 fn directory_at(path: &Path) -> io::Result<Option<DirectoryId>> {
     let metadata = path.symlink_metadata()?;
     let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
@@ -63,41 +62,41 @@ fn directory_at(path: &Path) -> io::Result<Option<DirectoryId>> {
 
 /// A workspace that the store knows.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownWorkspace {
     pub(super) id: WorkspaceId,
     root: PathBuf,
-    /// All that its trail says of where it is.
-    pub(super) said: WorkspaceRef,
+    /// What its trail says about where it is.
+    pub(super) noted: WorkspaceRef,
 }
 
-impl Known {
+impl KnownWorkspace {
     pub(crate) fn open(self, store: &Store) -> Workspace {
         Workspace::new(store, self.id, self.root)
     }
 
-    /// Returns where it was before, the latest last.
+    /// Returns its former directories, oldest first.
     pub(super) fn former_roots(&self) -> impl Iterator<Item = FormerRoot> {
-        self.said.formerly.iter().map(FormerRoot::from)
+        self.noted.formerly.iter().map(FormerRoot::from)
     }
 
-    /// Returns whether another one took its place.
+    /// Returns whether another workspace replaced it.
     pub(super) fn is_superseded(&self) -> bool {
-        self.said.superseded_by.is_some()
+        self.noted.superseded_by.is_some()
     }
 
-    /// Returns its directory, where it was last.
+    /// Returns its last known directory.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns whether it was moved to a place.
-    pub(super) fn moved_to(&self, place: &Place) -> bool {
-        let is_it = place.directory.born.is_some() && self.said.directory == Some(place.directory);
-        // A directory at the old path is the workspace, whatever it was made of.
+    /// Returns whether it was moved to a directory.
+    pub(super) fn moved_to(&self, place: &Directory) -> bool {
+        let is_it = place.directory.born.is_some() && self.noted.directory == Some(place.directory);
+        // A directory at the old path is the workspace, whatever its identity.
         is_it && !matches!(directory_at(&self.root), Ok(Some(_)))
     }
 
-    /// Returns whether anything was ever kept of it.
+    /// Returns whether it has checkpoints.
     pub(super) fn is_used(&self, store: &Store) -> bool {
         let workspace = Workspace::new(store, self.id.clone(), self.root.clone());
         workspace.last_checkpoint().is_ok_and(|last| last.is_some())
@@ -105,29 +104,29 @@ impl Known {
 }
 
 /// Returns all workspaces whose trail can be read.
-pub(crate) fn known(store: &Store) -> Result<Vec<Known>> {
-    // One that cannot be read must not hide the others; `verify` names it.
+pub(crate) fn known(store: &Store) -> Result<Vec<KnownWorkspace>> {
+    // One that cannot be read must not hide the others; `verify` reports it.
     let all = all(store)?.into_iter();
     Ok(all.filter_map(|(_, known)| known.ok().flatten()).collect())
 }
 
-/// Returns all workspaces, with why one cannot be read; `None` for what a crash
-/// left of one that was about to be made.
-pub(crate) fn all(store: &Store) -> Result<Vec<(WorkspaceId, Result<Option<Known>>)>> {
+/// Returns all workspaces, or the error where one cannot be read; `None` for one that a
+/// crash left half created.
+pub(crate) fn all(store: &Store) -> Result<Vec<(WorkspaceId, Result<Option<KnownWorkspace>>)>> {
     let dir = store.workspaces_dir();
     let names = match store.storage().list(dir) {
         Ok(names) => names,
         Err(error) if is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(Error::io("cannot list the workspaces", dir, error)),
     };
-    // Beside them lies a lock.
+    // There is also a lock file.
     let ids = names.iter().filter_map(|name| name.to_str()?.parse().ok());
     Ok(ids
         .map(|id: WorkspaceId| (id.clone(), read_known(store, id)))
         .collect())
 }
 
-pub(super) fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>> {
+pub(super) fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<KnownWorkspace>> {
     let files = store.workspace_files(&id);
     if files.trails()?.is_empty() {
         must_be_new(&files)?;
@@ -135,27 +134,27 @@ pub(super) fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<Known>
     }
     let present = files.with_head(|head| present(store, &files, head))?;
     let workspace = present.workspace.ok_or_else(|| {
-        let what = format!("which directory workspace {id} is cannot be read any more");
+        let what = format!("cannot read the directory of workspace {id} from its trail");
         Error::new(ErrorKind::Corrupt, what).at_path(files.path())
     })?;
-    Ok(Some(Known {
+    Ok(Some(KnownWorkspace {
         id,
         root: workspace.root(),
-        said: workspace,
+        noted: workspace,
     }))
 }
 
-/// Refuses a workspace without a trail in which something was kept once: a crash while
-/// it is made leaves no such thing.
+/// Refuses a workspace without a trail that had checkpoints once: a crash while it is
+/// created does not leave that.
 pub(crate) fn must_be_new(files: &LogDir) -> Result<()> {
     let path = files.path().join(SNAPSHOT);
     let was_used = files.storage().exists(&path);
-    match was_used.map_err(|error| Error::io("cannot look at the workspace", &path, error))? {
+    match was_used.map_err(|error| Error::io("cannot read the workspace", &path, error))? {
         false => Ok(()),
         true => {
             let what = format!(
-                "the trail of workspace {} is gone, and with it what was kept there; put it \
-                 back from a copy, or remove the directory",
+                "the trail of workspace {} is gone, and with it all its checkpoints; restore \
+                 it from a backup, or remove the directory",
                 files.id()
             );
             Err(Error::new(ErrorKind::Corrupt, what).at_path(files.path()))
@@ -168,23 +167,23 @@ fn present(store: &Store, files: &LogDir, head: u32) -> Result<Present> {
     present_at(store, files, end.trail, &end.position)
 }
 
-/// Finds a workspace by its id, where it was last.
+/// Finds a workspace by its id.
 pub(crate) fn by_id(store: &Store, id: &WorkspaceId) -> Result<Workspace> {
     let known = read_known(store, id.clone())?;
     let known = known.ok_or_else(|| store.workspace_files(id).not_found())?;
-    // One step only, so that no damage leads in circles.
-    let taken = match &known.said.superseded_by {
+    // One step only, so that damage cannot lead in circles.
+    let taken = match &known.noted.superseded_by {
         Some(by) => read_known(store, by.clone())?,
         None => None,
     };
     Ok(taken.unwrap_or(known).open(store))
 }
 
-/// Finds the workspace that a directory is, without making anything. One that is
-/// gone is found by its path.
+/// Finds the workspace of a directory, without creating one. A directory that is gone is
+/// found by its path.
 pub(crate) fn find(store: &Store, path: &Path) -> Result<Option<Workspace>> {
     let known = known(store)?;
-    let found = match Place::of(path) {
+    let found = match Directory::of(path) {
         Ok(place) => {
             let found = find_known(known, &place);
             found.map(|found| (found, place.root))
@@ -203,7 +202,7 @@ pub(crate) fn find(store: &Store, path: &Path) -> Result<Option<Workspace>> {
     Ok(used.map(|(known, root)| Workspace::new(store, known.id, root)))
 }
 
-/// Returns the path that a directory had which is gone.
+/// Returns the path of a directory that is gone.
 pub(super) fn absent_root(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
@@ -213,7 +212,7 @@ pub(super) fn absent_root(path: &Path) -> PathBuf {
     }
 }
 
-pub(super) fn find_known(all: Vec<Known>, place: &Place) -> Option<Known> {
+pub(super) fn find_known(all: Vec<KnownWorkspace>, place: &Directory) -> Option<KnownWorkspace> {
     let (by_path, others): (Vec<_>, Vec<_>) = all
         .into_iter()
         .filter(|known| !known.is_superseded())
@@ -222,15 +221,15 @@ pub(super) fn find_known(all: Vec<Known>, place: &Place) -> Option<Known> {
     by_path.into_iter().next().or(moved)
 }
 
-/// Finds the workspace that a directory is, making it where it is new, and
-/// noting where it was moved to.
+/// Finds the workspace of a directory, creates it where it is new, and notes where it was
+/// moved to.
 pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
-    let place = Place::of(path)?;
+    let place = Directory::of(path)?;
     not_in_the_store(store, &place)?;
     let remote = remote::read(&place.root);
     let seen = find_known(known(store)?, &place);
     if let Some(known) = &seen
-        && known.now(&place, &remote, store.now()) == known.said
+        && known.now(&place, &remote, store.now()) == known.noted
     {
         return Ok(Workspace::new(store, known.id.clone(), place.root));
     }
@@ -238,7 +237,7 @@ pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
     // One at a time, so that no directory becomes two workspaces.
     let lock = lock(store)?;
     let _guard = lock.hold()?;
-    // One that was seen and cannot be read now is no reason to make another.
+    // One that was found and cannot be read now must not be created again.
     let again = match seen {
         Some(known) => read_known(store, known.id)?,
         None => None,
@@ -254,16 +253,16 @@ pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
     }
 }
 
-/// Returns the lock of who makes a workspace, or says where one is.
+/// Returns the lock for creating or moving workspaces.
 pub(super) fn lock(store: &Store) -> Result<AppendLock> {
     AppendLock::in_dir(store.storage(), store.workspaces_dir())
 }
 
-/// Refuses a directory that is a part of the store.
-pub(super) fn not_in_the_store(store: &Store, place: &Place) -> Result<()> {
-    if lies_within(&place.root, store.root()) {
+/// Refuses a directory in the store.
+pub(super) fn not_in_the_store(store: &Store, place: &Directory) -> Result<()> {
+    if is_within(&place.root, store.root()) {
         let what = format!(
-            "{} lies in the store; name another directory",
+            "{} is in the store; name another directory",
             place.root.display()
         );
         return Err(Error::invalid(what).at_path(&place.root));
@@ -271,36 +270,36 @@ pub(super) fn not_in_the_store(store: &Store, place: &Place) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a path lies in a directory, or is it.
-fn lies_within(path: &Path, dir: &Path) -> bool {
+/// Returns whether a path is a directory or in it.
+fn is_within(path: &Path, dir: &Path) -> bool {
     dir.canonicalize().is_ok_and(|dir| path.starts_with(dir))
 }
 
-impl Known {
-    /// Returns what is to be said of it now that it is at a place: where it was before
-    /// stays known, and its remote unless another one is there.
-    pub(super) fn now(&self, place: &Place, remote: &Remote, now: Timestamp) -> WorkspaceRef {
+impl KnownWorkspace {
+    /// Returns the note for its present directory. Former directories stay known, and so
+    /// does its remote unless there is another one.
+    pub(super) fn now(&self, place: &Directory, remote: &Remote, now: Timestamp) -> WorkspaceRef {
         let formerly = match self.root == place.root {
-            true => self.said.formerly.clone(),
+            true => self.noted.formerly.clone(),
             false => self.left(now),
         };
         WorkspaceRef {
             remote: match remote {
                 Remote::Is(remote) => Some(remote.clone()),
                 Remote::None => None,
-                Remote::Unknown => self.said.remote.clone(),
+                Remote::Unknown => self.noted.remote.clone(),
             },
             formerly,
             ..reference(place)
         }
     }
 
-    /// Returns where it was before once it has left where it is.
+    /// Returns its former directories once it has left the present one.
     pub(super) fn left(&self, now: Timestamp) -> Vec<Formerly> {
-        let mut formerly = self.said.formerly.clone();
+        let mut formerly = self.noted.formerly.clone();
         let been = formerly.iter().filter(|former| !former.sessions_only);
         let mut since = been.map(|former| former.until).max();
-        // One entry for a place, however often it was there.
+        // One entry per directory, however often it was there.
         let here = |former: &Formerly| former.root() == self.root;
         if let Some(again) = formerly.iter().find(|former| here(former)) {
             since = again.since.min(since);
@@ -312,30 +311,34 @@ impl Known {
     }
 }
 
-/// Opens a workspace that is known, and notes where it is now, and where its
-/// repository is from, if that is new.
-fn bind(store: &Store, known: Known, place: &Place, remote: &Remote) -> Result<Workspace> {
-    let said = known.now(place, remote, store.now());
-    if said != known.said {
-        note(store, &known.id, said)?;
+/// Opens a known workspace, and notes its directory and its remote where they are new.
+fn bind(
+    store: &Store,
+    known: KnownWorkspace,
+    place: &Directory,
+    remote: &Remote,
+) -> Result<Workspace> {
+    let now = known.now(place, remote, store.now());
+    if now != known.noted {
+        note(store, &known.id, now)?;
     }
     Ok(Workspace::new(store, known.id, place.root.clone()))
 }
 
-/// Says on a workspace's trail where it is.
-pub(super) fn note(store: &Store, id: &WorkspaceId, said: WorkspaceRef) -> Result<()> {
+/// Notes on a workspace's trail where it is.
+pub(super) fn note(store: &Store, id: &WorkspaceId, workspace: WorkspaceRef) -> Result<()> {
     append_note(
         store,
         &store.workspace_files(id),
-        &Note::new().workspace(said),
+        &Note::new().workspace(workspace),
     )?;
     Ok(())
 }
 
-pub(super) fn create(store: &Store, place: Place) -> Result<Workspace> {
+pub(super) fn create(store: &Store, place: Directory) -> Result<Workspace> {
     let dir = store.workspaces_dir();
     let id =
-        new_uuid(store.random()).map_err(|error| Error::io("cannot make an id", dir, error))?;
+        new_uuid(store.random()).map_err(|error| Error::io("cannot create an id", dir, error))?;
     let id = WorkspaceId::from_uuid(id);
     let files = store.workspace_files(&id);
     store
@@ -352,12 +355,12 @@ pub(super) fn create(store: &Store, place: Place) -> Result<Workspace> {
         ..Present::default()
     };
     files.create_opened(&Opener { present, ..opener })?;
-    // Said twice: an opener that is damaged must not orphan the history behind it.
+    // Written twice: a damaged opener must not orphan the history after it.
     append_note(store, &files, &Note::new().workspace(said))?;
     Ok(Workspace::new(store, id, place.root))
 }
 
-fn reference(place: &Place) -> WorkspaceRef {
+fn reference(place: &Directory) -> WorkspaceRef {
     WorkspaceRef {
         directory: Some(place.directory),
         ..WorkspaceRef::new(&place.root)
@@ -367,13 +370,13 @@ fn reference(place: &Place) -> WorkspaceRef {
 /// Returns the root of the workspace that a directory belongs to: the nearest
 /// known one around it, else the nearest directory with a `.git`, else itself.
 pub(crate) fn root_around(store: &Store, dir: &Path) -> Result<PathBuf> {
-    let dir = Place::of(dir)?.root;
+    let dir = Directory::of(dir)?.root;
     let known = known(store)?;
     let is_known = |dir: &&Path| {
         let here = known
             .iter()
             .find(|known| known.root == *dir && !known.is_superseded());
-        // One of which nothing was ever kept decides nothing.
+        // A workspace without checkpoints does not count.
         here.is_some_and(|here| here.is_used(store))
     };
     let has_git = |dir: &&Path| rustix::fs::lstat(dir.join(".git")).is_ok();
@@ -383,7 +386,7 @@ pub(crate) fn root_around(store: &Store, dir: &Path) -> Result<PathBuf> {
 }
 
 impl Workspace {
-    /// Returns whether the directory is there.
+    /// Returns whether the directory exists.
     pub(crate) fn root_exists(&self) -> Result<bool> {
         match directory_at(self.root()) {
             Ok(directory) => Ok(directory.is_some()),
@@ -392,10 +395,10 @@ impl Workspace {
         }
     }
 
-    /// Refuses a workspace that is not there.
+    /// Returns the error for a directory that does not exist.
     pub(super) fn not_there(&self) -> Error {
         let what = format!(
-            "the workspace {} is not there; if it was moved, make a checkpoint where it is now",
+            "the workspace {} does not exist; if it was moved, make a checkpoint in its new place",
             self.root().display()
         );
         Error::new(ErrorKind::NotFound, what).at_path(self.root())

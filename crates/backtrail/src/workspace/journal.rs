@@ -1,17 +1,16 @@
-//! How a step that moves files stands on its workspace's trail.
+//! The records of a step that moves files.
 //!
-//! `rewind` is there before anything is touched and says all that is needed to carry
-//! the step forward; `done` ends it, and is the checkpoint of the files as they are
-//! then; `given_up` ends it where everything is as it was. Whoever does it holds the
-//! snapshot lock from before the first of them to the last, so a `rewind` without an
-//! end is one that a crash interrupted.
+//! `rewind` is durable before any file is touched, and has all that is needed to finish the
+//! step; `done` ends it, and is the checkpoint of the files after it; `given_up` ends it
+//! where nothing was changed. The process holds the snapshot lock from before the first of
+//! them to the last, so a `rewind` without an end was interrupted by a crash.
 
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::about::Description;
-use super::checkpoint::{NotCaptured, SessionPlace, Why};
-use super::stored::{CHECKPOINT, Stored};
+use super::checkpoint::{CheckpointReason, SessionPlace, SkippedFiles};
+use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::write_fields;
@@ -26,82 +25,83 @@ const REWIND: &str = "rewind";
 const DONE: &str = "done";
 const GIVEN_UP: &str = "given_up";
 
-/// A step that moves files, as it was begun.
+/// The `rewind` record: a step that moves files, as it was begun.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Begun {
+pub(crate) struct StepRecord {
     pub(crate) at: Timestamp,
     /// The id of the step, and of the checkpoint that it ends with.
     pub(crate) id: CheckpointId,
-    pub(crate) why: Why,
-    /// The step that it takes back or brings forward again.
+    #[serde(rename = "why")]
+    pub(crate) reason: CheckpointReason,
+    /// The step that it undoes or redoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<CheckpointId>,
-    /// The session whose work it takes back, where it is one's alone.
+    /// The session whose work it undoes, where it is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) of_session: Option<SessionId>,
     /// The checkpoint of the files before it.
     pub(crate) from: CheckpointId,
-    /// The checkpoint that they go to.
+    /// The checkpoint that the files go to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<CheckpointId>,
     /// The snapshot of the files before it.
     pub(crate) before: ObjectId,
-    /// The snapshot of what they become.
+    /// The snapshot of the files after it.
     pub(crate) after: ObjectId,
-    /// Whether the workspace's own directory is gone, and is made again.
+    /// Whether the workspace's own directory is gone, and is created again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) makes_root: bool,
-    /// How the conversation moves with them.
+    /// How the conversation moves with the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) chat: Option<BegunChat>,
+    pub(crate) chat: Option<ChatMoveRecord>,
     /// What it does, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<String>,
-    /// The message that those words end with.
+    /// The message whose first line follows `about`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<SessionPlace>,
-    /// What it took back where it kept what others did to the same paths.
+    /// What it undid, where it kept other changes to the same paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) merge: Option<BegunMerge>,
+    pub(crate) merge: Option<MergeRecord>,
 }
 
-/// What a merge took back: what some did after one checkpoint and up to another.
+/// What a merge undid: the work of some after one checkpoint and up to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct BegunMerge {
+pub(crate) struct MergeRecord {
     #[serde(rename = "whose")]
     pub(crate) authors: MergedWork,
     pub(crate) since: CheckpointId,
-    /// Up to the end where there is none.
+    /// `None` for up to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<CheckpointId>,
 }
 
-/// Whose work a merge took back.
+/// Whose work a merge undid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MergedWork {
-    /// That of the step's session, with its sub-agents.
+    /// The step's session, with its sub-agents.
     Session,
-    /// That of every session.
+    /// Every session.
     Sessions,
-    /// Everything that was saved.
+    /// Everything in checkpoints.
     Everyone,
-    /// What the move that ended with `since` did.
+    /// The move that ended with `since`.
     Move,
-    /// A newer version's.
+    /// A value that only a newer version knows.
     #[serde(other)]
     Other,
 }
 
 /// How a conversation moves with the files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct BegunChat {
+pub(crate) struct ChatMoveRecord {
     pub(crate) session: SessionId,
-    /// Where it stood.
+    /// Its last record before.
     pub(crate) from: TrailPlace,
-    /// Where it goes on from.
+    /// The record that it continues from.
     pub(crate) to: TrailPlace,
-    /// The trail that it goes on in.
+    /// The trail that it continues in.
     pub(crate) trail: u32,
 }
 
@@ -121,32 +121,32 @@ impl From<Spot> for TrailPlace {
     }
 }
 
-/// The record that a step was given up.
+/// The `given_up` record: the step changed nothing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct GivenUp {
     at: Timestamp,
     pub(crate) of: CheckpointId,
 }
 
-/// What ends a step.
+/// The end of a step.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) snapshot: ObjectId,
     pub(crate) totals: Totals,
-    pub(crate) not_captured: NotCaptured,
+    pub(crate) skipped: SkippedFiles,
     pub(crate) changed: u64,
-    /// Where the conversation stands, if it moved with the files.
+    /// The last record of the conversation, if it moved with the files.
     pub(crate) session: Option<SessionPlace>,
 }
 
-impl Begun {
+impl StepRecord {
     /// Returns the session that the step belongs to.
     pub(crate) fn session(&self) -> Option<&SessionId> {
         let moved = self.chat.as_ref().map(|chat| &chat.session);
         self.of_session.as_ref().or(moved)
     }
 
-    /// Returns what it does, as it is said on the trail.
+    /// Returns what it does, as the record describes it.
     pub(crate) fn description(&self) -> Description {
         Description {
             text: self.about.clone(),
@@ -170,10 +170,14 @@ pub(super) fn body(value: &impl Serialize) -> Result<Vec<u8>> {
 }
 
 impl Workspace {
-    /// Says that a step begins, behind the checkpoint of the files before it, if
-    /// that is not on the trail yet. Durable when it returns.
-    pub(crate) fn begin_step(&self, before: Option<&Stored>, begun: &Begun) -> Result<()> {
-        let before = before.map(Stored::body).transpose()?;
+    /// Records that a step begins, after the checkpoint of the files before it where that is
+    /// not on the trail yet. Durable when it returns.
+    pub(crate) fn begin_step(
+        &self,
+        before: Option<&CheckpointRecord>,
+        begun: &StepRecord,
+    ) -> Result<()> {
+        let before = before.map(CheckpointRecord::body).transpose()?;
         let begun = body(begun)?;
         let entry = |kind, body| Entry { kind, body };
         let mut entries = Vec::new();
@@ -182,12 +186,12 @@ impl Workspace {
         append_entries(self.store(), self.files(), &entries).map(drop)
     }
 
-    /// Says that a step is done.
-    pub(crate) fn end_step(&self, begun: &Begun, ending: Ending) -> Result<()> {
-        let stored = Stored {
+    /// Records that a step is done.
+    pub(crate) fn end_step(&self, begun: &StepRecord, ending: Ending) -> Result<()> {
+        let stored = CheckpointRecord {
             at: self.store().now(),
             id: begun.id,
-            why: begun.why.clone(),
+            reason: begun.reason.clone(),
             session: ending.session,
             of: None,
             label: None,
@@ -197,7 +201,7 @@ impl Workspace {
             files: ending.totals.files,
             bytes: ending.totals.bytes,
             changed: ending.changed,
-            not_captured: ending.not_captured,
+            skipped: ending.skipped,
         };
         let body = stored.body()?;
         let entry = Entry {
@@ -207,8 +211,8 @@ impl Workspace {
         append_entries(self.store(), self.files(), &[entry]).map(drop)
     }
 
-    /// Says that a step was given up, and everything is as it was.
-    pub(crate) fn give_up_step(&self, begun: &Begun) -> Result<()> {
+    /// Records that a step was given up and nothing was changed.
+    pub(crate) fn give_up_step(&self, begun: &StepRecord) -> Result<()> {
         let body = body(&GivenUp {
             at: self.store().now(),
             of: begun.id,
@@ -220,9 +224,9 @@ impl Workspace {
         append_entries(self.store(), self.files(), &[entry]).map(drop)
     }
 
-    /// Returns the step that was begun last and did not end. One that is under way
-    /// looks the same: only who holds the snapshot lock knows.
-    pub(crate) fn open_step(&self) -> Result<Option<Begun>> {
+    /// Returns the last step, if it did not end. A running one looks the same: only the
+    /// holder of the snapshot lock knows.
+    pub(crate) fn open_step(&self) -> Result<Option<StepRecord>> {
         let mut back = match self.trail().records_back() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             back => back?,
@@ -230,14 +234,14 @@ impl Workspace {
         while let Some(record) = back.next()? {
             match record.kind() {
                 RecordKind::Rewind => {
-                    return match Begun::read(&record) {
+                    return match StepRecord::read(&record) {
                         Ok(begun) => Ok(Some(begun)),
                         Err(reason) => Err(self.unreadable_step(record.seq(), reason)),
                     };
                 }
-                // Nothing else is appended while a step is under way.
+                // Nothing else is appended during a step.
                 RecordKind::Note
-                | RecordKind::LetGo
+                | RecordKind::Dropped
                 | RecordKind::Mark
                 | RecordKind::MarksCleared => {}
                 _ => return Ok(None),
@@ -248,7 +252,7 @@ impl Workspace {
 
     fn unreadable_step(&self, seq: u64, reason: Reason) -> Error {
         let what = format!(
-            "record {seq} of the workspace says that files were being moved, and cannot be read"
+            "record {seq} of the workspace, of a step that was moving files, cannot be read"
         );
         Error::new(ErrorKind::Corrupt, what)
             .with_reason(reason)

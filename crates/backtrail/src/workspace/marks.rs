@@ -1,8 +1,8 @@
 //! Files that were marked before an edit, so that their first state is kept.
 //!
-//! A checkpoint covers every file. A mark is for what changes between checkpoints:
-//! the state of one file, or that there is none, durable at once. The first mark
-//! since the last checkpoint counts, and the next checkpoint ends it.
+//! A checkpoint covers every file. A mark is for changes between checkpoints: it keeps the
+//! state of one file, or that there is none, durably. The first mark since the last
+//! checkpoint counts, and the next checkpoint ends it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::at_path::{Glance, glance, node_at, one_path, unstable};
 use super::journal::body;
+use super::path_lookup::{PathLookup, checked_path, lookup, node_at, unstable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hex::{path_of, to_hex};
 use crate::log::append_entry;
@@ -30,13 +30,13 @@ const MARKS_CLEARED: &str = "marks_cleared";
 
 /// The record of a mark.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Marked {
+struct MarkRecord {
     at: Timestamp,
-    /// Lossy where `path_hex` is there.
+    /// Lossy where there is a `path_hex`.
     path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path_hex: Option<String>,
-    /// A snapshot with nothing in it but this path.
+    /// A snapshot of this path alone.
     snapshot: ObjectId,
 }
 
@@ -46,8 +46,7 @@ struct Cleared {
     at: Timestamp,
 }
 
-/// What happened to one file since it was marked or, where it was not, since the last
-/// checkpoint.
+/// What happened to one file since it was marked, or else since the last checkpoint.
 #[derive(Debug, Clone)]
 pub struct FileChange {
     change: Change,
@@ -67,24 +66,35 @@ impl FileChange {
         self.since
     }
 
-    /// Returns whether the state before is that of a mark, and not of the last
-    /// checkpoint.
+    /// Returns whether the state before comes from a mark, not from the last checkpoint.
     pub fn is_marked(&self) -> bool {
         self.marked
     }
 
     /// Reads what was there before: a file's bytes or a link's target.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the stored content cannot be read.
     pub fn before(&self) -> Result<Option<Vec<u8>>> {
         self.diff.before(&self.change)
     }
 
-    /// Reads what is there now: a file's bytes or a link's target. A file that changed
-    /// since it was compared is a [`Conflict`](ErrorKind::Conflict).
+    /// Reads what is there now: a file's bytes or a link's target.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Conflict`](ErrorKind::Conflict) where the file changed since it was
+    /// compared, and where it cannot be read.
     pub fn after(&self) -> Result<Option<Vec<u8>>> {
         self.diff.after(&self.change)
     }
 
     /// Compares both line by line.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`before`](Self::before) and [`after`](Self::after) do.
     pub fn text(&self, context_lines: usize) -> Result<TextDiff> {
         self.diff.text(&self.change, context_lines)
     }
@@ -97,22 +107,24 @@ impl fmt::Display for FileChange {
 }
 
 impl Workspace {
-    /// Keeps the state of one file or link before an edit, or that there is none, and
-    /// returns when that is durable. A path that is marked already since the last
-    /// checkpoint keeps its first state.
+    /// Keeps the state of one file or link before an edit, or that there is none. Durable
+    /// when it returns. A path that is already marked since the last checkpoint keeps its
+    /// first state. The path is relative to the workspace.
     ///
-    /// The path is relative to the workspace. What cannot be kept is refused: a
-    /// directory, a file over the cap, what cannot be read.
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](ErrorKind::Invalid) for a directory or a file over the cap,
+    /// and where the file cannot be read or the store cannot be written.
     pub fn mark(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = one_path(path.as_ref())?;
+        let path = checked_path(path.as_ref())?;
         let lock = self.snapshot_lock()?;
-        let _turn = lock.wait(None)?;
+        let _guard = lock.wait(None)?;
         self.recover_locked(None)?;
         if self.marks()?.contains_key(&path) {
             return Ok(());
         }
         let snapshot = self.store_one(&path)?;
-        let marked = Marked {
+        let marked = MarkRecord {
             at: self.store().now(),
             path: path.to_string_lossy().into_owned(),
             path_hex: path.to_str().is_none().then(|| to_hex(bytes_of(&path))),
@@ -122,14 +134,22 @@ impl Workspace {
     }
 
     /// Returns the paths that are marked since the last checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
     pub fn marked(&self) -> Result<Vec<PathBuf>> {
         Ok(self.marks()?.into_keys().collect())
     }
 
-    /// Forgets all marks.
+    /// Clears all marks.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be written.
     pub fn clear_marks(&self) -> Result<()> {
         let lock = self.snapshot_lock()?;
-        let _turn = lock.wait(None)?;
+        let _guard = lock.wait(None)?;
         self.recover_locked(None)?;
         if self.marks()?.is_empty() {
             return Ok(());
@@ -144,19 +164,27 @@ impl Workspace {
         .map(drop)
     }
 
-    /// Returns what happened to one file since it was marked or, where it was not,
-    /// since the last checkpoint; `None` where it is as it was.
+    /// Returns what happened to one file since it was marked, or else since the last
+    /// checkpoint; `None` where it is unchanged.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where the file was not marked and there
+    /// is no checkpoint.
     pub fn change_of(&self, path: impl AsRef<Path>) -> Result<Option<FileChange>> {
-        let path = one_path(path.as_ref())?;
+        let path = checked_path(path.as_ref())?;
         match self.marks()?.remove(&path) {
             Some(marked) => self.change_since_mark(&path, &marked),
             None => self.change_since_last(&path),
         }
     }
 
-    /// Returns what happened since the last checkpoint, in the order of the paths'
-    /// bytes; of files that were marked, since the mark. Where there is no checkpoint
-    /// yet, only those are known.
+    /// Returns what happened since the last checkpoint, and to marked files since the mark,
+    /// sorted by path. Without a checkpoint only marked files are known.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the directory or the store cannot be read.
     pub fn changes(&self) -> Result<Vec<FileChange>> {
         let marks = self.marks()?;
         let mut all = Vec::new();
@@ -178,8 +206,8 @@ impl Workspace {
         Ok(all)
     }
 
-    /// Returns the marks that stand since the last checkpoint, the first of each path.
-    fn marks(&self) -> Result<BTreeMap<PathBuf, Marked>> {
+    /// Returns the marks since the last checkpoint, the first of each path.
+    fn marks(&self) -> Result<BTreeMap<PathBuf, MarkRecord>> {
         let mut marks = BTreeMap::new();
         let mut back = match self.trail().records_back() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(marks),
@@ -189,9 +217,9 @@ impl Workspace {
             match record.kind() {
                 RecordKind::Checkpoint | RecordKind::Done | RecordKind::MarksCleared => break,
                 RecordKind::Mark => {
-                    // One that cannot be read is named by `verify`.
-                    if let Ok(marked) = serde_json::from_slice::<Marked>(record.bytes()) {
-                        // Those before it count: they are still to come.
+                    // `verify` reports one that cannot be read.
+                    if let Ok(marked) = serde_json::from_slice::<MarkRecord>(record.bytes()) {
+                        // An earlier one, which is read later, replaces it.
                         marks.insert(marked.path(), marked);
                     }
                 }
@@ -201,7 +229,7 @@ impl Workspace {
         Ok(marks)
     }
 
-    /// Stores what stands at a path as a snapshot of its own, durably.
+    /// Stores a snapshot of one path, durably.
     fn store_one(&self, path: &Path) -> Result<ObjectId> {
         let writer = self.objects().writer()?;
         let (seen, node) = self.capture_one(path, &writer)?;
@@ -214,12 +242,12 @@ impl Workspace {
         &self,
         path: &Path,
         writer: &crate::objects::ObjectWriter,
-    ) -> Result<(Glance, Option<Node>)> {
+    ) -> Result<(PathLookup, Option<Node>)> {
         let options = self.scan_options(None, None);
         if self.root().join(path).starts_with(&options.store) {
-            return Err(refused(path, "lies in the store"));
+            return Err(refused(path, "is in the store"));
         }
-        let seen = glance(self.root(), path)?;
+        let seen = lookup(self.root(), path)?;
         seen.must_lead_there(path)?;
         match seen.kind() {
             None => return Ok((seen, None)),
@@ -228,7 +256,7 @@ impl Workspace {
             }
             Some(FileKind::File) if seen.len() > options.cap => {
                 let (len, cap) = (seen.len(), options.cap);
-                let why = format!("has {len} bytes, and no state over the cap of {cap} is kept");
+                let why = format!("has {len} bytes, more than the cap of {cap}");
                 return Err(refused(path, &why));
             }
             Some(FileKind::File | FileKind::Link) => {}
@@ -243,7 +271,7 @@ impl Workspace {
         }
     }
 
-    fn change_since_mark(&self, path: &Path, marked: &Marked) -> Result<Option<FileChange>> {
+    fn change_since_mark(&self, path: &Path, marked: &MarkRecord) -> Result<Option<FileChange>> {
         let before = self.open_snapshot(&marked.snapshot)?;
         let (seen, node) = node_at(self.root(), path)?;
         let after = self.show_one(path, &seen.dirs, node)?;
@@ -262,14 +290,14 @@ impl Workspace {
         };
         let snapshot = last.snapshot()?;
         if let Some(reason) = snapshot.skipped_reason(path)? {
-            let why = format!("was not captured ({reason}); mark it before it is edited");
+            let why = format!("was skipped ({reason}); mark it before you edit it");
             return Err(refused(path, &why));
         }
         if snapshot
             .entry(path)?
             .is_some_and(|state| state.kind == FileKind::Dir)
         {
-            return Err(refused(path, "is a directory; ask for the files in it"));
+            return Err(refused(path, "is a directory; name the files in it"));
         }
         let (seen, node) = node_at(self.root(), path)?;
         let after = self.show_one(path, &seen.dirs, node)?;
@@ -278,7 +306,7 @@ impl Workspace {
     }
 }
 
-impl Marked {
+impl MarkRecord {
     fn path(&self) -> PathBuf {
         path_of(&self.path, self.path_hex.as_deref())
     }
@@ -288,7 +316,7 @@ fn refused(path: &Path, why: &str) -> Error {
     Error::invalid(format!("{} {why}", shown(path))).at_path(path)
 }
 
-/// Takes the only change of a diff.
+/// Returns the only change of a diff.
 fn one(diff: Diff, since: Timestamp, marked: bool) -> Option<FileChange> {
     let change = diff.changes().first().cloned()?;
     Some(FileChange {
@@ -299,8 +327,8 @@ fn one(diff: Diff, since: Timestamp, marked: bool) -> Option<FileChange> {
     })
 }
 
-/// Returns what a change says of paths that are not marked.
-fn unmarked(change: &Change, marks: &BTreeMap<PathBuf, Marked>) -> Vec<Change> {
+/// Returns the part of a change that concerns paths that are not marked.
+fn unmarked(change: &Change, marks: &BTreeMap<PathBuf, MarkRecord>) -> Vec<Change> {
     let is_marked = |path: &Path| marks.contains_key(path);
     let Some(from) = &change.from else {
         let stays = !is_marked(&change.path);

@@ -1,38 +1,38 @@
-//! One directory that an agent works in, and what is kept of it.
+//! A directory that an agent works in, and its checkpoints.
 //!
-//! A workspace keeps a trail as a session does: its checkpoints, in the order in
-//! which they were made. A checkpoint names a snapshot, why it was made, and the
-//! place in a session that it belongs to, if any. Objects are durable before the
-//! checkpoint that names them, so a checkpoint that can be read is complete.
+//! A workspace has a log, as a session does: its checkpoints, in the order in which they
+//! were made. A checkpoint names a snapshot, the reason for it, and the place in a session
+//! that it belongs to, if any. Objects are durable before the checkpoint that names them,
+//! so a checkpoint that can be read is complete.
 //!
-//! Two locks order what processes do here: the snapshot lock, held from the first
-//! look at the directory to the checkpoint's record, and the short lock of the
-//! trail. Neither is held while an agent or a command runs.
+//! Two locks order the work of processes: the snapshot lock, held from the scan of the
+//! directory to the checkpoint's record, and the short lock of the log. Neither is held
+//! while an agent or a command runs.
 
 mod about;
 mod active;
-mod at_path;
 mod cache;
 mod checkpoint;
+pub(crate) mod checkpoint_record;
 mod checkpoints;
-mod held;
+pub(crate) mod create;
+pub(crate) mod dropped;
 mod identity;
 pub(crate) mod journal;
-pub(crate) mod let_go;
-mod log;
-mod look;
-pub(crate) mod making;
+mod log_entries;
 mod marks;
-mod mend;
-pub(crate) mod nested;
-pub(crate) mod outside;
+pub(crate) mod new_directory;
+mod path_lookup;
 mod point;
 mod purge;
 mod relink;
+mod remaining_files;
 pub(crate) mod remote;
+mod repair;
 pub(crate) mod resolve;
 mod run;
-pub(crate) mod stored;
+mod scan;
+pub(crate) mod spans;
 pub(crate) mod timeline;
 mod verify;
 
@@ -50,25 +50,25 @@ use crate::trail::present::WorkspaceRef;
 
 pub use about::About;
 pub use active::{Active, Activity};
-pub use checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
+pub use checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 pub use checkpoints::Checkpoints;
-pub use held::StillHeld;
-pub use let_go::{LetGo, LetGoBecause};
-pub use log::{LogEntry, LogKind};
-pub use making::CheckpointOptions;
+pub use create::CheckpointOptions;
+pub use dropped::{DropReason, Dropped};
+pub use log_entries::{LogEntry, LogKind};
 pub use marks::FileChange;
-pub use mend::{Recaptured, SnapshotsRepair};
 pub use point::Point;
 pub use relink::{FormerRoot, RelinkOptions, Relinked, RelinkedWhat};
+pub use remaining_files::RemainingFiles;
 pub use remote::remote_of;
+pub use repair::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions, SnapshotsRepairPlan};
 pub use run::Run;
 pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
 
 pub(crate) use about::Description;
-pub(crate) use held::still_held;
 pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
-pub(crate) use mend::{give_up, mend};
-pub(crate) use relink::{Here, Homes, moved_home};
+pub(crate) use relink::{SessionHomes, SessionsHere, moved_home};
+pub(crate) use remaining_files::remaining_files;
+pub(crate) use repair::repair_snapshots_plan;
 pub(crate) use run::append_run;
 pub(crate) use verify::verify;
 
@@ -91,38 +91,38 @@ pub(crate) use verify::verify;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Workspace(Arc<Inner>);
+pub struct Workspace(Arc<WorkspaceInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct WorkspaceInner {
     store: Store,
     files: LogDir,
     id: WorkspaceId,
     root: PathBuf,
-    /// What was read of snapshots, where that is kept.
+    /// What was read of snapshots, for a handle that keeps it.
     read: Option<Arc<CachedNodes>>,
-    let_go: Mutex<let_go::Known>,
+    dropped: Mutex<dropped::DroppedCache>,
 }
 
 impl Workspace {
     pub(crate) fn new(store: &Store, id: WorkspaceId, root: PathBuf) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(WorkspaceInner {
             files: store.workspace_files(&id),
             store: store.clone(),
             id,
             root,
             read: None,
-            let_go: Mutex::default(),
+            dropped: Mutex::default(),
         }))
     }
 
-    /// Returns a handle that keeps in memory what it reads of snapshots: for one
-    /// piece of work, not for long.
+    /// Returns a handle that keeps in memory what it reads of snapshots: for one operation,
+    /// not for long.
     pub(crate) fn remembering(&self) -> Self {
-        let Inner {
+        let WorkspaceInner {
             store, id, root, ..
         } = &*self.0;
-        Self(Arc::new(Inner {
+        Self(Arc::new(WorkspaceInner {
             files: self.0.files.clone(),
             store: store.clone(),
             id: id.clone(),
@@ -130,7 +130,7 @@ impl Workspace {
             read: Some(Arc::new(CachedNodes::new(Arc::new(
                 store.objects().clone(),
             )))),
-            let_go: Mutex::default(),
+            dropped: Mutex::default(),
         }))
     }
 
@@ -149,7 +149,11 @@ impl Workspace {
         &self.0.store
     }
 
-    /// Returns the session that works here and was spoken in last.
+    /// Returns the session that works here and was written to last.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be listed.
     pub fn latest_session(&self) -> Result<Option<SessionId>> {
         let infos = self.session_infos()?.into_iter();
         let newest = infos.max_by_key(|info| (info.updated_at, info.id.clone()));
@@ -157,18 +161,22 @@ impl Workspace {
     }
 
     /// Returns the sessions that work here, in no order.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be listed.
     pub fn sessions(&self) -> Result<Vec<SessionId>> {
         let infos = self.session_infos()?.into_iter();
         Ok(infos.map(|info| info.id).collect())
     }
 
-    /// Returns the sessions that work here. One that cannot be read must not hide
-    /// the others.
+    /// Returns the sessions that work here. One that cannot be read must not hide the
+    /// others.
     fn session_infos(&self) -> Result<Vec<SessionInfo>> {
-        let homes = Homes::of(&self.0.store)?;
+        let homes = SessionHomes::of(&self.0.store)?;
         let is_here = |info: &SessionInfo| match homes.home(info) {
             Some(id) => id == self.id(),
-            // It may have been moved, and nobody noted it yet.
+            // It may have been moved, which is not noted yet.
             None => {
                 info.workspace_id.is_none() && info.workspace_root.as_deref() == Some(self.root())
             }
@@ -199,7 +207,7 @@ impl Workspace {
         LogReader::new(&self.0.store, self.0.files.clone())
     }
 
-    /// Makes an error of a failure of the machine in its directory in the store.
+    /// Returns the error of a failed operation in its directory in the store.
     fn failed(&self, doing: &str, error: std::io::Error) -> Error {
         Error::io(doing, self.0.files.path(), error)
     }

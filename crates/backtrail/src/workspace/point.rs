@@ -1,4 +1,4 @@
-//! How a moment is named.
+//! Points: the names of moments.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::error::{Error, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 
-/// A moment of a workspace, as one names it.
+/// The name of a moment in a workspace.
 ///
 /// As text: `last` (the newest checkpoint), `last~2` (before the last two turns or
 /// runs), `REF:SEQ` (a record of a session; `:SEQ` in the newest one here), the id
@@ -25,7 +25,7 @@ pub struct Point(pub(super) Named);
 pub(super) enum Named {
     Last,
     TurnsBack(u64),
-    /// A reference to a session, or the newest here, and a record of it.
+    /// A record of a session; without a reference, of the newest one here.
     Record(Option<String>, u64),
     Checkpoint(CheckpointId),
     Label(String),
@@ -41,8 +41,7 @@ impl Point {
         Self(Named::Last)
     }
 
-    /// As it was before the last `count` turns or runs, whichever sessions they
-    /// belong to.
+    /// Before the last `count` turns or runs of any session.
     pub fn turns_back(count: u64) -> Self {
         Self(match count {
             0 => Named::Last,
@@ -74,8 +73,8 @@ impl FromStr for Point {
             return Err(Error::invalid("a point must not be empty; try last"));
         }
         if text.starts_with(['~', '#', '-']) {
-            let what = "is not a point: none begins with ~, # or -, which shells take for \
-                        themselves; write last~1 for before the last turn or run";
+            let what = "is not a point: points do not begin with ~, # or -; write last~1 for before the \
+                        last turn or run";
             return Err(Error::invalid(format!("{} {what}", quoted(text))));
         }
         if text == LAST {
@@ -83,10 +82,10 @@ impl FromStr for Point {
         }
         if let Some(count) = text.strip_prefix("last~") {
             let digits = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
-            // So many that no number holds them are more than there are.
+            // A number that is too large is more than there are.
             let number = count.parse().or(digits.then_some(u64::MAX).ok_or(()));
             return number.map(Self::turns_back).map_err(|()| {
-                let what = "needs a number behind last~, as in last~1";
+                let what = "needs a number after last~, as in last~1";
                 Error::invalid(format!("the point {} {what}", quoted(text)))
             });
         }
@@ -105,12 +104,12 @@ fn split_record(text: &str) -> Option<(&str, u64)> {
     digits.then(|| Some((reference, seq.parse().ok()?)))?
 }
 
-/// Returns why a label could not be told from another kind of point, if so.
+/// Returns why a text cannot be a label, if so: it must not be another kind of point.
 pub(super) fn reserved(label: &str) -> Option<&'static str> {
     match label.parse() {
         Ok(Point(Named::Text(_))) => None,
-        Ok(_) => Some("means something else as a point; choose another"),
-        Err(_) => Some("cannot be used as a point; let it begin with a letter or a digit"),
+        Ok(_) => Some("is reserved; choose another label"),
+        Err(_) => Some("cannot be used as a point; begin it with a letter or a digit"),
     }
 }
 

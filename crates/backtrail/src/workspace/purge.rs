@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::Workspace;
-use super::checkpoint::{NotCaptured, Why};
-use super::journal::Begun;
-use super::let_go::LetGoBecause;
-use super::stored::Stored;
+use super::checkpoint::{CheckpointReason, SkippedFiles};
+use super::checkpoint_record::CheckpointRecord;
+use super::dropped::DropReason;
+use super::journal::StepRecord;
 use crate::error::{ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
@@ -28,18 +28,18 @@ impl Workspace {
             return Ok(PurgedHere::default());
         }
         let lock = self.snapshot_lock()?;
-        let _turn = lock.wait(None)?;
+        let _guard = lock.wait(None)?;
         self.recover_locked(None)?;
         self.must_be_whole()?;
         // This also removes the activity files of dead processes.
         self.active()?;
         let traces = self.traces_of(session)?;
         let quoted = self.quoting(&traces)?;
-        let gone = self.all_let_go()?;
+        let gone = self.all_dropped()?;
         let mut ids: Vec<CheckpointId> = traces.own.iter().copied().collect();
         ids.retain(|id| !gone.contains_key(id));
         ids.sort_unstable_by_key(CheckpointId::to_string);
-        self.let_go(&ids, LetGoBecause::Purge)?;
+        self.drop_files(&ids, DropReason::Purge)?;
         rewrite_line(self.store(), self.files(), &traces)?;
         self.forget_cache();
         Ok(PurgedHere {
@@ -143,12 +143,12 @@ impl Traces {
     fn add(&mut self, record: &RecordRef<'_>) {
         match record.kind() {
             RecordKind::Checkpoint | RecordKind::Done => {
-                if let Ok(stored) = Stored::read(record) {
+                if let Ok(stored) = CheckpointRecord::read(record) {
                     self.add_checkpoint(stored);
                 }
             }
             RecordKind::Rewind => {
-                if let Ok(begun) = Begun::read(record) {
+                if let Ok(begun) = StepRecord::read(record) {
                     if self.is_about(&begun) {
                         self.steps.insert(begun.id);
                     } else if begun.step.is_some_and(|step| self.loses_text(step)) {
@@ -160,28 +160,28 @@ impl Traces {
         }
     }
 
-    fn add_checkpoint(&mut self, stored: Stored) {
+    fn add_checkpoint(&mut self, stored: CheckpointRecord) {
         if self.is_own(&stored) {
             self.own.insert(stored.id);
             self.texts.extend(stored.about);
             self.texts.extend(stored.label);
         } else {
-            let skipped = stored.not_captured.first.into_iter();
+            let skipped = stored.skipped.first.into_iter();
             self.known_files.extend(skipped.map(|entry| entry.path));
         }
     }
 
-    fn is_own(&self, stored: &Stored) -> bool {
+    fn is_own(&self, stored: &CheckpointRecord) -> bool {
         let of = stored.of.is_some_and(|start| self.own.contains(&start));
         // A redo of its work has it.
-        let again = stored.why == Why::Redo && self.steps.contains(&stored.id);
+        let again = stored.reason == CheckpointReason::Redo && self.steps.contains(&stored.id);
         match &stored.session {
             Some(place) => place.id == self.session,
             None => of || again,
         }
     }
 
-    fn is_about(&self, begun: &Begun) -> bool {
+    fn is_about(&self, begun: &StepRecord) -> bool {
         let moved = begun.chat.as_ref().map(|chat| &chat.session);
         let sessions = [begun.of_session.as_ref(), moved];
         let mut named = [begun.step, begun.to, Some(begun.from)]
@@ -212,7 +212,7 @@ impl Traces {
                 "about" if fields.get("prompt").is_none() => is_changed = true,
                 "label" if is_own => is_changed = true,
                 "not_captured" if is_own => {
-                    let mut skipped: NotCaptured = value.parse().unwrap_or_default();
+                    let mut skipped: SkippedFiles = value.parse().unwrap_or_default();
                     let count = skipped.first.len();
                     skipped
                         .first
@@ -230,8 +230,10 @@ impl Traces {
 impl Editor for Traces {
     fn edit(&self, record: &RecordRef<'_>) -> Result<Rewritten> {
         let id = match record.kind() {
-            RecordKind::Checkpoint | RecordKind::Done => Stored::read(record).map(|it| it.id),
-            RecordKind::Rewind => Begun::read(record).map(|it| it.id),
+            RecordKind::Checkpoint | RecordKind::Done => {
+                CheckpointRecord::read(record).map(|it| it.id)
+            }
+            RecordKind::Rewind => StepRecord::read(record).map(|it| it.id),
             _ => return Ok(Rewritten::AsItIs),
         };
         // A record that cannot be read may have anything in it.

@@ -1,16 +1,16 @@
-//! Where workspaces were before, and how somebody says where one is now.
+//! Former directories of workspaces, and relinking a workspace to another directory.
 //!
-//! Sessions may name a directory and no workspace. While a workspace is at a directory,
-//! such sessions are its own; when it leaves, its trail says from when to when it was
+//! A session may name a directory and no workspace. While a workspace is at a directory,
+//! such sessions belong to it. When it leaves, its trail notes from when to when it was
 //! there, so that the sessions of that time stay with it, and later ones belong to
-//! whatever lies at the old path then.
+//! whatever is at the old path then.
 
 use std::path::{Path, PathBuf};
 
 use super::Workspace;
 use super::identity::{
-    Known, Place, absent_root, by_id, create, find_known, known, lock, not_in_the_store, note,
-    read_known,
+    Directory, KnownWorkspace, absent_root, by_id, create, find_known, known, lock,
+    not_in_the_store, note, read_known,
 };
 use super::remote;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,7 +20,7 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::present::{Formerly, WorkspaceRef};
 
-/// A directory that a workspace was at before.
+/// A former directory of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FormerRoot {
@@ -28,15 +28,15 @@ pub struct FormerRoot {
     pub root: PathBuf,
     /// When the workspace came there; `None` if it was there from the beginning.
     pub since: Option<Timestamp>,
-    /// When it was there no more.
+    /// When it left.
     pub until: Timestamp,
-    /// Whether only sessions were there, and the workspace itself never was.
+    /// Whether only sessions were there, and never the workspace itself.
     pub sessions_only: bool,
 }
 
 impl FormerRoot {
-    /// Returns whether a session that names a directory and no workspace belongs to the
-    /// workspace for having begun there in this time.
+    /// Returns whether a session that names this directory and no workspace belongs to the
+    /// workspace, since it began there in this time.
     pub fn covers(&self, root: &Path, began: Option<Timestamp>) -> bool {
         let in_time =
             |began: Timestamp| began < self.until && self.since.is_none_or(|since| began >= since);
@@ -55,23 +55,23 @@ impl From<&Formerly> for FormerRoot {
     }
 }
 
-/// What [`Store::relink`] may do.
+/// Options of [`Store::relink`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RelinkOptions {
-    although_there: bool,
+    replace_existing: bool,
 }
 
 impl RelinkOptions {
-    /// Makes options that allow nothing but the plain case.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Goes ahead although a directory lies at the old path: it loses its past to the
-    /// new one.
+    /// Relinks even if there is a directory at the old path: its history then belongs to
+    /// the new one.
     #[must_use]
-    pub fn although_there(mut self, yes: bool) -> Self {
-        self.although_there = yes;
+    pub fn replace_existing(mut self) -> Self {
+        self.replace_existing = true;
         self
     }
 }
@@ -84,48 +84,54 @@ pub struct Relinked {
     pub workspace: Workspace,
     /// The old directory.
     pub from: PathBuf,
-    /// What was linked.
+    /// What was relinked.
     pub what: RelinkedWhat,
 }
 
-/// What was linked to another directory.
+/// What was relinked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RelinkedWhat {
-    /// A workspace with all that is kept of it.
+    /// A workspace with its checkpoints.
     Workspace,
-    /// Sessions alone: nothing else is kept of the old directory.
+    /// Sessions alone: the old directory has no checkpoints.
     Sessions,
-    /// Sessions that were linked by an earlier call are as they were before it.
+    /// Sessions that an earlier call relinked are where they were before it.
     SessionsBack,
 }
 
 impl Store {
-    /// Says that the workspace which was at `old` is now at `new`, for a directory that is
-    /// not recognised (one that was copied to another disk, say). Where nothing but
-    /// sessions is known of `old`, they are those of `new` from now on. The other way
-    /// round it is taken back; then `new` need not be there, and `old` may be.
+    /// Moves the workspace at `old` to `new`, for a directory that is not recognised, such
+    /// as one that was copied to another disk. Where only sessions are known of `old`, they
+    /// belong to `new` from then on. Swap the arguments to undo it; then `new` need not
+    /// exist, and `old` may.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](ErrorKind::Invalid) where `old` still exists or `new` has
+    /// checkpoints of its own, and with [`NotFound`](ErrorKind::NotFound) where nothing is
+    /// known of `old` or `new` does not exist.
     pub fn relink(&self, old: &Path, new: &Path, options: RelinkOptions) -> Result<Relinked> {
-        let target = Target::of(new)?;
-        if let Target::There(place) = &target {
+        let target = RelinkTarget::of(new)?;
+        if let RelinkTarget::There(place) = &target {
             not_in_the_store(self, place)?;
         }
         self.make_workspaces_dir()?;
         let lock = lock(self)?;
         let _guard = lock.hold()?;
-        let old = Old::find(self, old)?;
+        let old = RelinkSource::find(self, old)?;
         if old.root == target.root() {
-            let what = format!("{} is where it already is", old.root.display());
+            let what = format!("{} is already there", old.root.display());
             return Err(Error::invalid(what).at_path(&old.root));
         }
-        if let Some(back) = old.sessions_back(self, &target)? {
+        if let Some(back) = old.undo_sessions(self, &target)? {
             return Ok(back);
         }
         let place = old.place(target)?;
         let back = old.was_at(place.root());
-        if old.root.is_dir() && !back && !options.although_there {
+        if old.root.is_dir() && !back && !options.replace_existing {
             let what = format!(
-                "{} is still there; what was kept of it would be that of {}",
+                "{} still exists; its checkpoints would belong to {}",
                 old.root.display(),
                 place.root().display()
             );
@@ -138,16 +144,16 @@ impl Store {
     }
 }
 
-/// The directory that something is linked to.
-enum Target {
-    There(Place),
-    /// It is gone, or was never there.
+/// The new directory.
+enum RelinkTarget {
+    There(Directory),
+    /// It does not exist.
     Absent(PathBuf),
 }
 
-impl Target {
+impl RelinkTarget {
     fn of(path: &Path) -> Result<Self> {
-        match Place::of(path) {
+        match Directory::of(path) {
             Ok(place) => Ok(Self::There(place)),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Ok(Self::Absent(absent_root(path)))
@@ -165,14 +171,14 @@ impl Target {
 }
 
 /// What is known of the old directory.
-struct Old {
+struct RelinkSource {
     root: PathBuf,
-    workspace: Option<Known>,
+    workspace: Option<KnownWorkspace>,
 }
 
-impl Old {
+impl RelinkSource {
     fn find(store: &Store, path: &Path) -> Result<Self> {
-        // A path as it was written is also one whose links lead elsewhere by now.
+        // The path as given, too: its links may lead elsewhere by now.
         let written = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let mut ways = vec![absent_root(path), written];
         ways.extend(path.canonicalize());
@@ -202,16 +208,16 @@ impl Old {
         Err(Error::new(ErrorKind::NotFound, what).at_path(path))
     }
 
-    /// Takes back that sessions were linked, where that is what is asked for.
-    fn sessions_back(&self, store: &Store, target: &Target) -> Result<Option<Relinked>> {
-        let (Some(known), Target::Absent(root)) = (&self.workspace, target) else {
+    /// Undoes a relink of sessions, where that is what the caller asks for.
+    fn undo_sessions(&self, store: &Store, target: &RelinkTarget) -> Result<Option<Relinked>> {
+        let (Some(known), RelinkTarget::Absent(root)) = (&self.workspace, target) else {
             return Ok(None);
         };
         let is_it = |former: &Formerly| former.sessions_only && former.root() == *root;
-        if !known.said.formerly.iter().any(is_it) {
+        if !known.noted.formerly.iter().any(is_it) {
             return Ok(None);
         }
-        let mut said = known.said.clone();
+        let mut said = known.noted.clone();
         said.formerly.retain(|former| !is_it(former));
         note(store, &known.id, said)?;
         Ok(Some(Relinked {
@@ -221,10 +227,9 @@ impl Old {
         }))
     }
 
-    /// Returns the directory to link to, if it is there, or is one that the workspace was
-    /// at before.
-    fn place(&self, target: Target) -> Result<Target> {
-        if let Target::Absent(root) = &target
+    /// Returns the new directory, if it exists or is a former one.
+    fn place(&self, target: RelinkTarget) -> Result<RelinkTarget> {
+        if let RelinkTarget::Absent(root) = &target
             && !self.was_at(root)
         {
             let what = format!("there is no directory {}", root.display());
@@ -234,25 +239,33 @@ impl Old {
     }
 
     fn was_at(&self, root: &Path) -> bool {
-        let mut former = self.workspace.iter().flat_map(|known| &known.said.formerly);
+        let mut former = self
+            .workspace
+            .iter()
+            .flat_map(|known| &known.noted.formerly);
         former.any(|former| former.root() == root)
     }
 }
 
-fn move_workspace(store: &Store, old: Known, from: PathBuf, to: Target) -> Result<Relinked> {
+fn move_workspace(
+    store: &Store,
+    old: KnownWorkspace,
+    from: PathBuf,
+    to: RelinkTarget,
+) -> Result<Relinked> {
     let (said, root) = match &to {
-        Target::There(place) => {
+        RelinkTarget::There(place) => {
             if let Some(there) = find_known(known(store)?, place)
                 && there.id != old.id
             {
-                give_way(store, there, &old.id, place)?;
+                supersede(store, there, &old.id, place)?;
             }
             let said = old.now(place, &remote::read(&place.root), store.now());
             (said, place.root.clone())
         }
-        Target::Absent(root) => {
+        RelinkTarget::Absent(root) => {
             let said = WorkspaceRef {
-                remote: old.said.remote.clone(),
+                remote: old.noted.remote.clone(),
                 formerly: old.left(store.now()),
                 ..WorkspaceRef::new(root)
             };
@@ -267,25 +280,30 @@ fn move_workspace(store: &Store, old: Known, from: PathBuf, to: Target) -> Resul
     })
 }
 
-/// Makes room at a directory that is a workspace already, of which nothing was ever kept.
-fn give_way(store: &Store, there: Known, to: &WorkspaceId, place: &Place) -> Result<()> {
+/// Replaces a workspace without checkpoints at the new directory.
+fn supersede(
+    store: &Store,
+    there: KnownWorkspace,
+    to: &WorkspaceId,
+    place: &Directory,
+) -> Result<()> {
     if there.is_used(store) {
         let what = format!(
-            "{} is a workspace of its own, with checkpoints",
+            "{} is another workspace with checkpoints",
             place.root.display()
         );
         return Err(Error::invalid(what).at_path(&place.root));
     }
     let said = WorkspaceRef {
         superseded_by: Some(to.clone()),
-        ..there.said
+        ..there.noted
     };
     note(store, &there.id, said)
 }
 
-/// Makes sessions that name a directory those of the workspace at another one.
-fn adopt_sessions(store: &Store, from: PathBuf, to: Target) -> Result<Relinked> {
-    let Target::There(place) = to else {
+/// Gives the sessions of a directory to the workspace at another one.
+fn adopt_sessions(store: &Store, from: PathBuf, to: RelinkTarget) -> Result<Relinked> {
+    let RelinkTarget::There(place) = to else {
         let what = format!("there is no directory {}", to.root().display());
         return Err(Error::new(ErrorKind::NotFound, what).at_path(to.root()));
     };
@@ -295,7 +313,7 @@ fn adopt_sessions(store: &Store, from: PathBuf, to: Target) -> Result<Relinked> 
         None => create(store, place)?.id().clone(),
     };
     let known = read_known(store, id.clone())?;
-    let mut said = known.map_or_else(|| WorkspaceRef::new(&root), |known| known.said);
+    let mut said = known.map_or_else(|| WorkspaceRef::new(&root), |known| known.noted);
     said.formerly.retain(|former| former.root() != from);
     said.formerly.push(Formerly {
         sessions_only: true,
@@ -309,11 +327,11 @@ fn adopt_sessions(store: &Store, from: PathBuf, to: Target) -> Result<Relinked> 
     })
 }
 
-/// Which workspace a session works in, as all trails together say.
+/// Which workspace each session works in.
 #[derive(Debug)]
-pub(crate) struct Homes(Vec<Known>);
+pub(crate) struct SessionHomes(Vec<KnownWorkspace>);
 
-impl Homes {
+impl SessionHomes {
     pub(crate) fn of(store: &Store) -> Result<Self> {
         Ok(Self(known(store)?))
     }
@@ -322,7 +340,7 @@ impl Homes {
     pub(crate) fn home(&self, info: &SessionInfo) -> Option<&WorkspaceId> {
         match &info.workspace_id {
             Some(id) => self.0.iter().find_map(|known| {
-                (known.id == *id).then(|| known.said.superseded_by.as_ref().unwrap_or(&known.id))
+                (known.id == *id).then(|| known.noted.superseded_by.as_ref().unwrap_or(&known.id))
             }),
             None => self.of_root(info.workspace_root.as_deref()?, info.created_at),
         }
@@ -337,7 +355,7 @@ impl Homes {
             let mut all = self.0.iter();
             all.find(|known| known.root() == root && !known.is_superseded())
         };
-        // The one that was there then, and not one that came later.
+        // The one that was there then, not a later one.
         former
             .min_by_key(|(until, _)| *until)
             .map(|(_, id)| id)
@@ -345,33 +363,33 @@ impl Homes {
     }
 }
 
-/// Opens the workspace of a session whose directory was moved away from where it says.
+/// Opens the workspace of a session whose directory was moved.
 pub(crate) fn moved_home(store: &Store, info: &SessionInfo) -> Option<Workspace> {
     let root = info
         .workspace_root
         .as_deref()
         .filter(|root| !root.is_dir())?;
-    let homes = Homes::of(store).ok()?;
+    let homes = SessionHomes::of(store).ok()?;
     let home = by_id(store, homes.home(info)?).ok()?;
     (home.root() != root).then_some(home)
 }
 
-/// The sessions of a directory, be it a workspace or not.
+/// The sessions of a directory, whether or not it is a workspace.
 #[derive(Debug)]
-pub(crate) struct Here<'a> {
+pub(crate) struct SessionsHere<'a> {
     root: &'a Path,
-    homes: Option<(Homes, WorkspaceId)>,
+    homes: Option<(SessionHomes, WorkspaceId)>,
 }
 
-impl<'a> Here<'a> {
+impl<'a> SessionsHere<'a> {
     pub(crate) fn at(store: &Store, root: &'a Path) -> Self {
-        // Where workspaces cannot be read, paths still tell.
+        // Where workspaces cannot be read, paths are compared.
         let homes = || {
-            let id = match Place::of(root) {
+            let id = match Directory::of(root) {
                 Ok(place) => find_known(known(store).ok()?, &place)?.id,
                 Err(_) => return None,
             };
-            Some((Homes::of(store).ok()?, id))
+            Some((SessionHomes::of(store).ok()?, id))
         };
         Self {
             root,
@@ -392,17 +410,28 @@ impl<'a> Here<'a> {
 }
 
 impl Workspace {
-    /// Returns where its repository is from (`github.com/acme/shop`), as its trail says:
-    /// known also when the directory is gone.
+    /// Returns the remote of its git repository (`github.com/acme/shop`) from its trail,
+    /// even if the directory is gone.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
     pub fn remote(&self) -> Result<Option<String>> {
         let known = read_known(self.store(), self.id().clone())?;
-        Ok(known.and_then(|known| known.said.remote))
+        Ok(known.and_then(|known| known.noted.remote))
     }
 
-    /// Returns the directories that it was at before, the latest last. A session that
-    /// names one of them and no workspace may be its own: see [`FormerRoot::covers`].
+    /// Returns its former directories, oldest first. A session that names one of them and no
+    /// workspace may belong to it: see [`FormerRoot::covers`].
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
     pub fn former_roots(&self) -> Result<Vec<FormerRoot>> {
         let known = read_known(self.store(), self.id().clone())?;
-        Ok(known.iter().flat_map(Known::former_roots).collect())
+        Ok(known
+            .iter()
+            .flat_map(KnownWorkspace::former_roots)
+            .collect())
     }
 }

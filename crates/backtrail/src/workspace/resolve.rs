@@ -1,25 +1,25 @@
 //! Finding the checkpoint that a point means.
 
 use super::Workspace;
-use super::checkpoint::{Checkpoint, SessionPlace, Why};
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::point::{Named, Point};
 use super::timeline::Timeline;
 use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::SessionId;
 use crate::snapshot::Snapshot;
 
-/// The shortest beginning of an id that counts.
+/// The shortest prefix of an id that is accepted.
 const SHORTEST_PREFIX: usize = 4;
 /// How many points an error names.
 const NAMED: usize = 5;
 
-/// What a point means: a state of the files, and a place in a conversation.
+/// What a point means: a checkpoint, and a place in a conversation.
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
     pub(crate) checkpoint: Checkpoint,
-    /// The last record that belongs to it, where it belongs to a session.
+    /// Its last record, where it belongs to a session.
     pub(crate) session: Option<SessionPlace>,
-    /// Whether the point counts turns and runs, whichever sessions they belong to.
+    /// Whether the point counts turns and runs of any session.
     pub(crate) counts: bool,
 }
 
@@ -35,20 +35,26 @@ impl Moment {
 
 impl Workspace {
     /// Opens the snapshot of the newest checkpoint at or before a point.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`resolve`](Self::resolve) and [`Checkpoint::snapshot`] do.
     pub fn snapshot(&self, point: &Point) -> Result<Snapshot> {
         self.resolve(point)?.snapshot()
     }
 
     /// Finds the newest checkpoint at or before a point.
     ///
-    /// What fits two things is refused with [`Ambiguous`](ErrorKind::Ambiguous);
-    /// [`Error::points`] names both, and what is nearest to a wrong one.
+    /// # Errors
+    ///
+    /// Fails with [`Ambiguous`](ErrorKind::Ambiguous) where the point matches several
+    /// things, and with [`NotFound`](ErrorKind::NotFound) where it matches none;
+    /// [`Error::points`] names the candidates or the nearest ones.
     pub fn resolve(&self, point: &Point) -> Result<Checkpoint> {
         self.locate(point).map(|moment| moment.checkpoint)
     }
 
-    /// Finds the newest checkpoint at or before a point, and where the conversation
-    /// stands there.
+    /// Finds the newest checkpoint at or before a point, and the place in the conversation.
     pub(crate) fn locate(&self, point: &Point) -> Result<Moment> {
         match &point.0 {
             Named::Last => {
@@ -90,7 +96,7 @@ impl Workspace {
         }
     }
 
-    /// Finds what the last `count` turns and runs began with.
+    /// Finds the checkpoint that the last `count` turns and runs began with.
     fn before_turns(&self, count: u64) -> Result<Checkpoint> {
         let timeline = Timeline::read(self)?;
         let spans = timeline.spans_counted();
@@ -102,9 +108,9 @@ impl Workspace {
             Some(n) => Ok(checkpoints.swap_remove(spans[n].start)),
             None => {
                 let what = match spans.len() {
-                    0 => "no turn or run was made here yet".to_owned(),
-                    1 => "only one turn or run was made here".to_owned(),
-                    n => format!("only {n} turns and runs were made here"),
+                    0 => "there is no turn or run here yet".to_owned(),
+                    1 => "there is only one turn or run to go back to: last~1".to_owned(),
+                    n => format!("there are only {n} turns and runs to go back to: last~{n}"),
                 };
                 let error = Error::new(ErrorKind::NotFound, what).at_path(self.root());
                 Err(error.with_points(self.newest_points()))
@@ -133,15 +139,15 @@ impl Workspace {
         Ok(SessionPlace { seq, ..end })
     }
 
-    /// Finds the newest checkpoint at or before a record of a session. Those on
+    /// Finds the newest checkpoint at or before a record of a session. Checkpoints on
     /// branches that the session has left do not count.
     fn at_record(&self, session: &SessionId, seq: u64) -> Result<Moment> {
         let place = self.place_of(session, seq)?;
         let line = self.store().read_session(session)?.log.line()?;
         let found = self.find_back(|checkpoint| {
             checkpoint.session().is_some_and(|place| {
-                // A run ends before its record is there.
-                let since = place.seq + u64::from(checkpoint.why == Why::RunEnd);
+                // The record of a run comes after its last checkpoint.
+                let since = place.seq + u64::from(checkpoint.reason == CheckpointReason::RunEnd);
                 since <= seq && line.holds(&place.id, place.trail, place.seq)
             })
         })?;
@@ -159,7 +165,7 @@ impl Workspace {
         })
     }
 
-    /// Finds what a text fits: checkpoints and records by their ids, or a label.
+    /// Finds what a text matches: checkpoints and records by their ids, or a label.
     fn by_text(&self, text: &str) -> Result<Moment> {
         let mut labelled: Option<Checkpoint> = None;
         let mut by_id: Vec<Checkpoint> = Vec::new();
@@ -217,7 +223,7 @@ impl Workspace {
                 Ok(Moment::of(found.expect("one of them fits")))
             }
             (n, _) => {
-                let what = format!("{n} things are meant by {}", quoted(text));
+                let what = format!("{} matches {n} checkpoints or records", quoted(text));
                 Err(Error::new(ErrorKind::Ambiguous, what).with_points(fitting))
             }
         }
@@ -225,17 +231,14 @@ impl Workspace {
 
     fn no_such(&self, text: &str) -> Error {
         let what = match is_prefix(text) {
-            true => format!(
-                "no checkpoint, record or label here begins with {}",
-                quoted(text)
-            ),
-            false => format!("no checkpoint here is called {}", quoted(text)),
+            true => format!("no checkpoint, record or label matches {}", quoted(text)),
+            false => format!("no checkpoint or label matches {}", quoted(text)),
         };
         let error = Error::new(ErrorKind::NotFound, what);
         error.with_points(self.nearest_points(text))
     }
 
-    /// Returns the labels and ids that are most like a text.
+    /// Returns the labels and ids that are most similar to a text.
     fn nearest_points(&self, text: &str) -> Vec<String> {
         let mut near: Vec<(usize, String)> = Vec::new();
         for checkpoint in self.checkpoints_back().into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! What a session says of a command that ran.
+//! The record of a command that ran.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -16,9 +16,9 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 
-/// A command that ran: what it was, not what it printed.
+/// A command that ran. Its output is not kept.
 ///
-/// In JSON, arguments and directory are texts; what is not UTF-8 in them is replaced.
+/// In JSON, arguments and directory are strings; what is not UTF-8 in them is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// The command and its arguments.
@@ -29,7 +29,7 @@ pub struct Run {
     pub started_at: Timestamp,
     /// How long it took.
     pub duration_ms: u64,
-    /// What it ended with; `None` where a signal ended it.
+    /// Its exit code; `None` where a signal ended it.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -42,9 +42,9 @@ pub struct Run {
 /// The type of its record.
 const RUN: &str = "run";
 
-/// A run's record, behind its number.
+/// The fields of a run's record, after its number.
 #[derive(Serialize, Deserialize)]
-struct Body {
+struct RunRecord {
     at: Timestamp,
     id: uuid::Uuid,
     argv: Vec<String>,
@@ -66,11 +66,11 @@ struct Body {
 }
 
 impl Run {
-    fn body(&self, at: Timestamp, id: uuid::Uuid) -> Body {
+    fn body(&self, at: Timestamp, id: uuid::Uuid) -> RunRecord {
         let hex = |text: &OsString| to_hex(text.as_encoded_bytes());
         let odd = self.argv.iter().any(|arg| arg.to_str().is_none());
         let directory = self.directory.as_os_str();
-        Body {
+        RunRecord {
             at,
             id,
             argv: self
@@ -121,8 +121,8 @@ impl Serialize for Run {
     }
 }
 
-impl From<Body> for Run {
-    fn from(body: Body) -> Self {
+impl From<RunRecord> for Run {
+    fn from(body: RunRecord) -> Self {
         let argv = body.argv.iter().enumerate().map(|(n, text)| {
             let hex = body.argv_hex.as_ref().and_then(|all| all.get(n));
             path_of(text, hex.map(String::as_str)).into_os_string()
@@ -146,7 +146,7 @@ impl RecordRef<'_> {
         if self.kind() != RecordKind::Run {
             return Ok(None);
         }
-        let body = serde_json::from_slice::<Body>(self.bytes()).map_err(|error| {
+        let body = serde_json::from_slice::<RunRecord>(self.bytes()).map_err(|error| {
             let what = format!("cannot read the run of record {}", self.seq());
             Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
         })?;
@@ -154,10 +154,10 @@ impl RecordRef<'_> {
     }
 }
 
-/// Says in a session that a command ran, whoever speaks there.
+/// Records in a session that a command ran, whichever process is writing to it.
 pub(crate) fn append_run(store: &Store, session: &SessionId, run: &Run) -> Result<u64> {
     let id =
-        new_uuid(store.random()).map_err(|error| Error::machine("cannot make an id", error))?;
+        new_uuid(store.random()).map_err(|error| Error::machine("cannot create an id", error))?;
     let mut body = Vec::new();
     write_fields(&mut body, &run.body(store.now(), id)).map_err(|error| {
         Error::invalid("cannot record the run").with_reason(Reason::Syntax(error.to_string()))

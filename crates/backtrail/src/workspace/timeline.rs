@@ -1,43 +1,42 @@
-//! Everything that was done to the files of a workspace, in order: whose change is
-//! whose, and what was taken back.
+//! Everything that was done to the files of a workspace, in order, and what was undone.
 
 use std::collections::{HashMap, HashSet};
 
 use super::Workspace;
-use super::checkpoint::{Checkpoint, Why};
-use super::journal::Begun;
-use super::nested::{Span, spans};
-use super::stored::Stored;
+use super::checkpoint::{Checkpoint, CheckpointReason};
+use super::checkpoint_record::CheckpointRecord;
+use super::journal::StepRecord;
+use super::spans::{Span, spans};
 use crate::error::{ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::trail::RecordKind;
 
-/// What was kept of a workspace, the oldest first.
+/// The checkpoints and steps of a workspace, oldest first.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     pub(crate) checkpoints: Vec<Checkpoint>,
-    /// Where each of them stands.
+    /// The position of each checkpoint.
     places: HashMap<CheckpointId, usize>,
-    /// The steps that moved files, by the id of what they ended with.
-    pub(crate) moves: HashMap<CheckpointId, Begun>,
-    /// The turns and runs that are under way, by what they began with.
+    /// The steps that moved files, by the id of the checkpoint that they ended with.
+    pub(crate) moves: HashMap<CheckpointId, StepRecord>,
+    /// The turns and runs that are running, by the checkpoint that they began with.
     pub(crate) active: HashSet<CheckpointId>,
 }
 
-/// A step that changed files, and whether it is taken back.
+/// A step that changed files.
 #[derive(Debug, Clone)]
 pub(crate) struct FileStep {
-    /// What it began with, or for a move what it ended with.
+    /// The checkpoint that it began with, or for a move the one it ended with.
     pub(crate) id: CheckpointId,
     /// The checkpoint before it.
     pub(crate) before: usize,
-    /// The checkpoint that has its outcome; `None` where that is what is there now.
+    /// The checkpoint with its outcome; `None` where that is the present state.
     pub(crate) after: Option<usize>,
     pub(crate) kind: FileStepKind,
     pub(crate) session: Option<SessionId>,
-    /// The checkpoint with which it came, or came again: the highest is the newest.
+    /// The checkpoint at which it was done or redone: the highest is the newest.
     came: usize,
-    /// The steps that a rewind took back, as long as it is in effect itself.
+    /// The steps that a rewind undid, as long as it is in effect itself.
     covers: Vec<FileStep>,
 }
 
@@ -52,9 +51,9 @@ pub(crate) enum FileStepKind {
 /// The steps in effect, and those that were undone and may be redone.
 #[derive(Debug, Default)]
 pub(crate) struct FileSteps {
-    /// The newest last.
+    /// Newest last.
     pub(crate) done: Vec<FileStep>,
-    /// The one that was undone last comes last, with the move that undid it.
+    /// The one that was undone last is last, with the move that undid it.
     pub(crate) undone: Vec<(FileStep, CheckpointId)>,
 }
 
@@ -73,7 +72,7 @@ impl Timeline {
         while let Some(record) = records.next()? {
             match record.kind() {
                 RecordKind::Checkpoint | RecordKind::Done => {
-                    if let Ok(stored) = Stored::read(&record) {
+                    if let Ok(stored) = CheckpointRecord::read(&record) {
                         let checkpoint = stored.into_checkpoint(workspace, record.seq());
                         let place = timeline.checkpoints.len();
                         timeline.places.insert(checkpoint.id, place);
@@ -81,7 +80,7 @@ impl Timeline {
                     }
                 }
                 RecordKind::Rewind => {
-                    if let Ok(begun) = Begun::read(&record) {
+                    if let Ok(begun) = StepRecord::read(&record) {
                         timeline.moves.insert(begun.id, begun);
                     }
                 }
@@ -93,13 +92,13 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Returns the place of a checkpoint.
+    /// Returns the position of a checkpoint.
     pub(crate) fn index_of(&self, id: CheckpointId) -> Option<usize> {
         self.places.get(&id).copied()
     }
 
-    /// Returns the turns and runs that a person counts: those that are not taken back,
-    /// and after the last of them those that are.
+    /// Returns the turns and runs that `last~N` counts: those in effect, and all after the
+    /// last of them.
     pub(super) fn spans_counted(&self) -> Vec<Span> {
         let steps = self.steps();
         let in_effect: HashSet<CheckpointId> = steps.done.iter().map(|step| step.id).collect();
@@ -114,7 +113,7 @@ impl Timeline {
         spans
     }
 
-    /// Works out which steps are in effect, by going through what was done.
+    /// Works out which steps are in effect.
     pub(crate) fn steps(&self) -> FileSteps {
         let spans = spans(&self.checkpoints);
         let by_start: HashMap<usize, &Span> = spans.iter().map(|span| (span.start, span)).collect();
@@ -127,9 +126,9 @@ impl Timeline {
             if let Some(span) = by_start.get(&n) {
                 state.done(self.span_step(n, span));
             } else if let Some(span) = by_end.get(&n) {
-                // What was undone while it was under way, and went on.
+                // It was undone while it ran, and then continued.
                 state.ended(self.span_step(n, span));
-            } else if checkpoint.why.moved()
+            } else if checkpoint.reason.moved()
                 && let Some(begun) = self.moves.get(&checkpoint.id)
             {
                 state.moved(n, begun, self);
@@ -146,15 +145,15 @@ impl Timeline {
             before: span.start,
             after: match span.end {
                 None if is_active => None,
-                // It died: what it did last shows in the state that comes next.
+                // It died: the next checkpoint has what it did last.
                 None => {
                     let next = self.newest_of(span.start) + 1;
                     (next < self.checkpoints.len()).then_some(next)
                 }
                 end => end,
             },
-            kind: match start.why {
-                Why::RunStart => FileStepKind::Run,
+            kind: match start.reason {
+                CheckpointReason::RunStart => FileStepKind::Run,
                 _ => FileStepKind::Turn,
             },
             session: start.session.as_ref().map(|place| place.id.clone()),
@@ -165,26 +164,26 @@ impl Timeline {
 
     /// Returns the newest checkpoint of a turn or run that did not end.
     pub(crate) fn newest_of(&self, start: usize) -> usize {
-        let newest = super::log::newest_of(&self.checkpoints[start..]).id;
+        let newest = super::log_entries::newest_of(&self.checkpoints[start..]).id;
         self.index_of(newest).unwrap_or(start)
     }
 }
 
-/// Steps while they are being worked out.
+/// The steps while they are worked out.
 #[derive(Default)]
 struct Stacks(FileSteps);
 
 impl Stacks {
     fn done(&mut self, step: FileStep) {
         self.0.done.push(step);
-        // Anything new ends what could be redone.
+        // After a new step nothing can be redone.
         self.0.undone.clear();
     }
 
-    /// Takes in that a turn or run ended. What was taken back while it was under way
-    /// is a step again: it went on.
+    /// Adds the end of a turn or run. One that was undone while it ran is a step again,
+    /// since it continued.
     fn ended(&mut self, step: FileStep) {
-        // Most often it is one of the last.
+        // It is usually one of the last.
         if self.0.done.iter().rev().any(|done| done.id == step.id) {
             return;
         }
@@ -194,22 +193,22 @@ impl Stacks {
         self.done(step);
     }
 
-    fn moved(&mut self, n: usize, begun: &Begun, timeline: &Timeline) {
+    fn moved(&mut self, n: usize, begun: &StepRecord, timeline: &Timeline) {
         let Some(before) = timeline.index_of(begun.from) else {
             return;
         };
         let same = |step: &FileStep| Some(step.id) == begun.step;
-        match begun.why {
-            Why::Undo => {
+        match begun.reason {
+            CheckpointReason::Undo => {
                 if let Some(at) = self.0.done.iter().rposition(same) {
                     let mut step = self.0.done.remove(at);
-                    // Those that it had taken back stand where they stood among others.
+                    // The steps that it had undone return to their positions.
                     self.0.done.append(&mut step.covers);
                     self.0.done.sort_by_key(|step| step.came);
                     self.0.undone.push((step, begun.id));
                 }
             }
-            Why::Redo => {
+            CheckpointReason::Redo => {
                 if let Some(at) = self.0.undone.iter().rposition(|(step, _)| same(step)) {
                     let (mut step, _) = self.0.undone.remove(at);
                     if let Some(begun) = timeline.moves.get(&step.id) {
@@ -234,11 +233,11 @@ impl Stacks {
         }
     }
 
-    /// Takes out the steps that a rewind took back: those of its session, or all
-    /// where it belongs to none.
-    fn covered_by(&mut self, begun: &Begun, timeline: &Timeline) -> Vec<FileStep> {
+    /// Removes the steps that a rewind undid: those of its session, or all where it belongs
+    /// to none.
+    fn covered_by(&mut self, begun: &StepRecord, timeline: &Timeline) -> Vec<FileStep> {
         let to = begun.to.and_then(|to| timeline.index_of(to));
-        let Some(to) = to.filter(|_| begun.why == Why::Rewind) else {
+        let Some(to) = to.filter(|_| begun.reason == CheckpointReason::Rewind) else {
             return Vec::new();
         };
         let is_covered = |step: &mut FileStep| {

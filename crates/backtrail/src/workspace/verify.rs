@@ -13,31 +13,32 @@ use crate::objects::{Depth, ObjectId};
 use crate::snapshot::{Missing, find_missing};
 use crate::store::Store;
 
-/// How much is checked, and who is told how far it is.
+/// Options of a check.
 #[derive(Clone, Default)]
 pub struct VerifyOptions {
     pub(crate) quick: bool,
     progress: Option<Arc<VerifyProgress>>,
 }
 
-/// Who is told how many bytes of objects were read, and how many there are.
+/// Called with how many bytes of objects were read, and how many there are.
 type VerifyProgress = dyn Fn(u64, u64) + Send + Sync;
 
 impl VerifyOptions {
-    /// Makes options for a check of everything.
+    /// Returns options for a check of everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Checks the structure alone: what names objects and records, and that what is
-    /// named is there. The bytes of files and messages are not read.
+    /// Checks the structure only: that every record and object that is named exists. The
+    /// bytes of files and messages are not read.
     #[must_use]
     pub fn quick(mut self) -> Self {
         self.quick = true;
         self
     }
 
-    /// Sets who is told how many bytes of objects were read, and how many there are.
+    /// Sets a function that is called with how many bytes of objects were read, and how
+    /// many there are.
     #[must_use]
     pub fn progress(mut self, progress: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(progress));
@@ -53,7 +54,7 @@ impl fmt::Debug for VerifyOptions {
     }
 }
 
-/// What a check of the snapshots of a store found.
+/// The result of a check of a store's snapshots.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct SnapshotsReport {
@@ -61,13 +62,13 @@ pub struct SnapshotsReport {
     pub workspaces: u64,
     /// How many checkpoints they have.
     pub checkpoints: u64,
-    /// How many of those have no files any more because they were let go.
-    pub let_go: u64,
+    /// How many of those have had their files dropped.
+    pub dropped: u64,
     /// What was found on their trails.
     pub trails: Vec<(Workspace, VerifyReport)>,
     /// Workspaces and records that cannot be read.
     pub incomplete: Vec<Incomplete>,
-    /// What checkpoints name and is not whole.
+    /// What checkpoints name and is damaged or missing.
     pub lost: Vec<LostState>,
     /// How many copies of objects are whole.
     pub objects: u64,
@@ -77,10 +78,9 @@ pub struct SnapshotsReport {
     pub damage: Vec<ObjectDamage>,
     /// How many places in the packs are damaged.
     pub damaged: u64,
-    /// How many damaged copies there are of objects that are whole elsewhere.
+    /// How many damaged copies there are of objects with an undamaged copy.
     pub spare: u64,
-    /// How many packs end in something that a crash left, or that is being
-    /// written now.
+    /// How many packs end in bytes that a crash left, or that are being written now.
     pub leftovers: u64,
 }
 
@@ -94,7 +94,7 @@ pub struct Incomplete {
     pub error: Error,
 }
 
-/// A state of a path that is named by checkpoints and not whole.
+/// A state of a path that checkpoints name and that is damaged or missing.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LostState {
@@ -102,25 +102,25 @@ pub struct LostState {
     pub workspace: Workspace,
     /// The path in it; `.` is the workspace itself.
     pub path: PathBuf,
-    /// Whether it is a directory: what was in it cannot be told.
+    /// Whether it is a directory: what was in it is unknown.
     pub is_dir: bool,
-    /// The object that is damaged, or not there.
+    /// The object that is damaged or missing.
     pub object: ObjectId,
-    /// The checkpoints that have it, in the order in which they were made.
+    /// The checkpoints that have it, oldest first.
     pub checkpoints: Vec<CheckpointId>,
     /// What is wrong.
     pub error: Error,
 }
 
-/// A place in a pack that is not what was written.
+/// A damaged place in a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObjectDamage {
     /// The pack.
     pub file: PathBuf,
-    /// Where in it.
+    /// The position in it.
     pub byte: u64,
-    /// The object that it concerns, where that is known.
+    /// The object there, where that is known.
     pub object: Option<ObjectId>,
     /// What is wrong.
     pub reason: String,
@@ -159,8 +159,8 @@ pub(crate) fn verify(store: &Store, options: &VerifyOptions) -> Result<Snapshots
     Ok(report)
 }
 
-/// How many damaged places are told one by one.
-const TOLD: usize = 100;
+/// How many damaged places are listed.
+const LISTED: usize = 100;
 
 fn check_packs(store: &Store, options: &VerifyOptions, report: &mut SnapshotsReport) -> Result<()> {
     let depth = match options.quick {
@@ -182,7 +182,7 @@ fn check_packs(store: &Store, options: &VerifyOptions, report: &mut SnapshotsRep
             continue;
         }
         report.damaged += 1;
-        if report.damage.len() < TOLD {
+        if report.damage.len() < LISTED {
             report.damage.push(ObjectDamage {
                 file: damage.path,
                 byte: damage.byte,
@@ -209,19 +209,19 @@ impl Workspace {
             false => self.trail().verify()?,
         };
         report.trails.push((self.clone(), trail));
-        let gone = self.all_let_go()?;
+        let gone = self.all_dropped()?;
         let mut lost = Lost::default();
         let mut checkpoints = self.checkpoints()?;
         for checkpoint in &mut checkpoints {
             let checkpoint = checkpoint?;
             report.checkpoints += 1;
             if gone.contains_key(&checkpoint.id()) {
-                report.let_go += 1;
+                report.dropped += 1;
                 continue;
             }
             let missing = find_missing(self.objects(), &checkpoint.snapshot_id(), whole)?;
-            // Its files may have been let go, and removed, while we looked.
-            if !missing.is_empty() && checkpoint.let_go()?.is_none() {
+            // Its files may have been dropped and removed meanwhile.
+            if !missing.is_empty() && checkpoint.dropped()?.is_none() {
                 lost.add(checkpoint.id(), missing);
             }
         }
@@ -240,7 +240,7 @@ impl Workspace {
     }
 }
 
-/// What is lost, by path and object: many checkpoints have the same.
+/// What is lost, by path and object: many checkpoints share one.
 #[derive(Default)]
 struct Lost(BTreeMap<(PathBuf, ObjectId), (Missing, Vec<CheckpointId>)>);
 

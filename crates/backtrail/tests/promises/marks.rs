@@ -1,5 +1,5 @@
-//! Marks (B6): a file's first state is kept before an edit, durable at once; what
-//! changed since is told for one file and for all; a checkpoint clears the marks.
+//! Marks (B6): a file's first state is kept durably before an edit; what changed since is
+//! reported for one file and for all; a checkpoint clears the marks.
 //!
 //! The truth is a plain map of what each file held when it was first marked.
 
@@ -39,16 +39,16 @@ fn told(changes: &[FileChange]) -> Vec<String> {
 }
 
 #[test]
-fn b6_the_first_state_since_the_last_checkpoint_is_kept_and_told() {
+fn b6_the_first_state_since_the_last_checkpoint_is_kept_and_reported() {
     let lab = Lab::new(1);
     lab.write("a", "kept\n");
     lab.write("b", "kept\n");
     lab.keep();
-    // The person edits it, and only then it is marked.
+    // You edit it, and only then it is marked.
     lab.write("a", "person's\n");
     lab.workspace.mark("a").unwrap();
     lab.write("a", "agent's\n");
-    // To mark it again changes nothing.
+    // Marking it again changes nothing.
     lab.workspace.mark("./a").unwrap();
     lab.write("a", "agent's once more\n");
     lab.write("b", "edited\n");
@@ -123,13 +123,13 @@ fn b6_absence_links_modes_and_kinds_are_states_too() {
     assert_eq!(before(&became).as_deref(), Some("a file\n"));
     fs::remove_dir_all(lab.path("dir")).unwrap();
     assert_eq!(kind("dir/run").change().kind, ChangeKind::Deleted);
-    // What leads elsewhere by now is gone from here.
+    // A path that leads elsewhere by now is gone from here.
     symlink("/etc", lab.path("dir")).unwrap();
     assert_eq!(kind("dir/run").change().kind, ChangeKind::Deleted);
 }
 
 #[test]
-fn b6_a_checkpoint_clears_the_marks_and_so_does_whoever_clears_them() {
+fn b6_a_checkpoint_clears_the_marks_and_so_does_clear_marks() {
     let lab = Lab::new(4);
     let marked = || lab.workspace.marked().unwrap().len();
     lab.write("a", "one\n");
@@ -149,7 +149,7 @@ fn b6_a_checkpoint_clears_the_marks_and_so_does_whoever_clears_them() {
     let change = lab.workspace.change_of("a").unwrap().unwrap();
     assert_eq!(before(&change).as_deref(), Some("two\n"));
 
-    // A move of the files ends with a checkpoint.
+    // A rewind ends with a checkpoint.
     lab.workspace.mark("a").unwrap();
     let to = Point::checkpoint(first.id());
     done(
@@ -160,7 +160,7 @@ fn b6_a_checkpoint_clears_the_marks_and_so_does_whoever_clears_them() {
     assert_eq!(marked(), 0);
     assert!(lab.workspace.change_of("a").unwrap().is_none());
 
-    // So does a turn begin with one, and end.
+    // A turn begins and ends with one.
     let session = lab.session();
     lab.workspace.mark("a").unwrap();
     turn(&session, "first", || {
@@ -174,7 +174,7 @@ fn b6_a_checkpoint_clears_the_marks_and_so_does_whoever_clears_them() {
 }
 
 #[test]
-fn b6_where_there_is_no_checkpoint_yet_marks_tell_of_what_is_marked() {
+fn b6_without_a_checkpoint_only_marked_files_are_reported() {
     let lab = Lab::new(5);
     lab.write("a", "one\n");
     lab.write("b", "one\n");
@@ -192,7 +192,7 @@ fn b6_where_there_is_no_checkpoint_yet_marks_tell_of_what_is_marked() {
 }
 
 #[test]
-fn b6_what_no_snapshot_captures_can_be_marked_all_the_same() {
+fn b6_files_that_snapshots_skip_can_be_marked() {
     let lab = Lab::new(6);
     lab.write(".gitignore", "target/\n");
     lab.write("target/out", "built\n");
@@ -214,7 +214,7 @@ fn b6_what_no_snapshot_captures_can_be_marked_all_the_same() {
 }
 
 #[test]
-fn b6_a_file_that_was_renamed_is_told_by_what_was_marked() {
+fn b6_a_renamed_file_is_reported_by_its_marks() {
     let lab = Lab::new(7);
     lab.write("old", "the same content, and enough of it\n");
     lab.keep();
@@ -236,7 +236,7 @@ fn b6_a_file_that_was_renamed_is_told_by_what_was_marked() {
 }
 
 #[test]
-fn b6_what_cannot_be_kept_is_refused_by_name() {
+fn b6_a_file_that_cannot_be_kept_is_refused_by_name() {
     let lab = Lab::with(StoreOptions::new().snapshot_cap(1000));
     lab.write("dir/a", "one\n");
     lab.write("large", vec![0; 1001]);
@@ -254,18 +254,15 @@ fn b6_what_cannot_be_kept_is_refused_by_name() {
         }
     };
     refused("dir", "is a directory; mark the files in it");
-    refused(
-        "large",
-        "large has 1001 bytes, and no state over the cap of 1000",
-    );
+    refused("large", "large has 1001 bytes, more than the cap of 1000");
     refused("way/a", "way/a leads through way, which is a link");
     refused("out/passwd", "leads through out");
     refused("../a", "is not a path within a workspace");
     refused("/etc/passwd", "is not a path within a workspace");
     refused(".", "is the workspace itself");
     refused("", "is the workspace itself");
-    refused(".git/config", "is git's own");
-    refused("a\0b", "has a NUL in it");
+    refused(".git/config", "belongs to git");
+    refused("a\0b", "contains a NUL");
     let pipe = lab.path("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     match made.is_ok_and(|status| status.success()) {
@@ -356,11 +353,11 @@ fn b6_marks_stand_on_the_trail_as_they_are_documented() {
     let workspace = store.workspace(&root).unwrap();
     fs::write(root.join("a"), "one\n").unwrap();
     workspace.mark("a").unwrap();
-    // Marked already: nothing is said again.
+    // Already marked: nothing is written.
     workspace.mark("a").unwrap();
     workspace.mark(OsStr::from_bytes(b"\xff")).unwrap();
     workspace.clear_marks().unwrap();
-    // There is nothing to clear any more, and nothing is said.
+    // Nothing to clear: nothing is written.
     workspace.clear_marks().unwrap();
     let trail = dir
         .path()
@@ -390,7 +387,7 @@ fn b6_marks_stand_on_the_trail_as_they_are_documented() {
 
 /// Random edits, marks, checkpoints and clearings against a plain map.
 #[test]
-fn b6_whatever_is_done_every_change_is_told_from_the_first_state() {
+fn b6_after_any_edits_every_change_is_reported_from_the_first_state() {
     const PATHS: [&str; 4] = ["a", "d/b", "d/c", "target/x"];
     let first = setting("BACKTRAIL_TEST_SEED", 0);
     for seed in first..first + 10 * setting("BACKTRAIL_TEST_LIVES", 1) {

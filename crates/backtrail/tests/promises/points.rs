@@ -1,5 +1,5 @@
-//! Points: every name of a moment means one, and what means none or two is refused
-//! with the way out.
+//! Points: every point means one checkpoint, and one that means none or two is refused with
+//! suggestions.
 
 #![expect(
     clippy::disallowed_methods,
@@ -9,7 +9,8 @@
 use std::fs;
 
 use backtrail::{
-    Checkpoint, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Why, Workspace,
+    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, Message, Point, SessionOptions,
+    Workspace,
 };
 
 use crate::snapshots::desk::Desk;
@@ -45,7 +46,7 @@ fn ids_prefixes_labels_and_last_find_their_checkpoint() {
     assert_eq!(find(&desk, "last").id(), third.id());
     let label = Point::label("before the storm");
     assert_eq!(desk.workspace.resolve(&label).unwrap().id(), first.id());
-    // What a point is written as is the same point.
+    // A point that is written and parsed is the same point.
     for text in ["last", "last~3", "same", "abcd", "latest:4", ":4"] {
         assert_eq!(point(text).to_string(), text);
     }
@@ -69,10 +70,10 @@ fn a_record_of_a_session_is_a_point_by_its_id_too() {
 }
 
 #[test]
-fn what_means_two_things_is_refused_with_both_named() {
+fn an_ambiguous_point_is_refused_with_both_candidates() {
     let desk = Desk::new();
     let first = desk.keep();
-    // A label that looks like the beginning of an id.
+    // A label that looks like a prefix of an id.
     let prefix = &first.id().to_string()[..4];
     let second = desk.label(prefix);
     let error = desk.workspace.resolve(&point(prefix)).unwrap_err();
@@ -82,13 +83,13 @@ fn what_means_two_things_is_refused_with_both_named() {
     assert!(points.contains(&second.id().to_string()), "{points:?}");
     assert_eq!(find(&desk, &first.id().to_string()).id(), first.id());
     assert_eq!(find(&desk, &second.id().to_string()).id(), second.id());
-    // Said as a label it is one.
+    // As a label it is one.
     let label = Point::label(prefix);
     assert_eq!(desk.workspace.resolve(&label).unwrap().id(), second.id());
 }
 
 #[test]
-fn what_means_nothing_is_refused_with_the_nearest() {
+fn an_unknown_point_is_refused_with_the_nearest() {
     let desk = Desk::new();
     let error = desk.workspace.resolve(&Point::last()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -131,7 +132,7 @@ fn labels_that_could_not_be_named_are_refused_and_keep_nothing() {
 }
 
 #[test]
-fn last_n_counts_turns_and_runs_of_all_sessions_and_not_what_lies_within_them() {
+fn last_n_counts_turns_and_runs_of_all_sessions_but_not_nested_ones() {
     let desk = Desk::new();
     let new_session = || {
         let options = SessionOptions::new().workspace(&desk.workspace);
@@ -151,21 +152,27 @@ fn last_n_counts_turns_and_runs_of_all_sessions_and_not_what_lies_within_them() 
     let wait = |count: usize| while desk.workspace.checkpoints().unwrap().count() < count {};
     wait(1);
     set("1 before the run");
-    let run = |why| CheckpointOptions::new().why(why).session(one.id());
-    let start = make(&desk.workspace, run(Why::RunStart));
+    let run = |reason| CheckpointOptions::new().reason(reason).session(one.id());
+    let start = make(&desk.workspace, run(CheckpointReason::RunStart));
     set("1 after the run");
-    make(&desk.workspace, run(Why::RunEnd).begun_by(start.id()));
+    make(
+        &desk.workspace,
+        run(CheckpointReason::RunEnd).begun_by(start.id()),
+    );
     turn.end().unwrap();
-    // Somebody asks for one in between, which is no turn.
+    // A manual checkpoint in between, which is not a turn.
     set("by hand");
     desk.label("mine");
     // A run of another session.
-    let run = |why| CheckpointOptions::new().why(why).session(two.id());
-    let start = make(&desk.workspace, run(Why::RunStart));
+    let run = |reason| CheckpointOptions::new().reason(reason).session(two.id());
+    let start = make(&desk.workspace, run(CheckpointReason::RunStart));
     set("2");
-    make(&desk.workspace, run(Why::RunEnd).begun_by(start.id()));
+    make(
+        &desk.workspace,
+        run(CheckpointReason::RunEnd).begun_by(start.id()),
+    );
     // One without an end.
-    make(&desk.workspace, run(Why::RunStart));
+    make(&desk.workspace, run(CheckpointReason::RunStart));
     set("3");
 
     assert_eq!(at("last"), "2");
@@ -198,7 +205,7 @@ fn a_place_in_a_session_does_not_lead_to_branches_that_it_has_left() {
         assert_eq!(find(&desk, &format!("{id}:{seq}")).id(), kept.id());
         assert_eq!(find(&desk, &format!(":{seq}")).id(), kept.id());
     }
-    // Back to the first, and another way from there.
+    // Back to the first, and another branch from there.
     session.rewind(1).unwrap();
     say("another two");
     assert_eq!(
@@ -216,7 +223,7 @@ fn a_place_in_a_session_does_not_lead_to_branches_that_it_has_left() {
     assert!(error.to_string().contains("its last is 2"), "{error}");
     let error = desk.workspace.resolve(&point(":0")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    // A place before all checkpoints of a session has none.
+    // A record before all checkpoints of a session has none.
     session.rewind(0).unwrap();
     say("afresh");
     let error = desk.workspace.resolve(&point(":1")).unwrap_err();
@@ -274,7 +281,7 @@ fn two_clones_never_cross() {
         assert_eq!(by_label.unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(workspace.checkpoints().unwrap().count(), 1);
     }
-    // A session of one is no place in the other.
+    // A session of one workspace is not in the other.
     let options = SessionOptions::new().workspace(&other);
     let session = desk.store.create_session(options).unwrap();
     session.append(Message::user_text("there")).unwrap();

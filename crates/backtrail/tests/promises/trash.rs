@@ -1,5 +1,5 @@
-//! What is deleted is in the trash, whole, until somebody empties it; and what is
-//! purged is nowhere.
+//! A deleted session is in the trash, whole, until the trash is emptied; a purged one is
+//! nowhere.
 
 mod beside;
 mod faults;
@@ -11,10 +11,8 @@ mod purge;
 mod several;
 mod spared;
 
-use backtrail::{
-    DeleteScope, EmptyOptions, Message, Result, SessionId, SessionOptions, SessionReader, Store,
-    StoreOptions, TrashName,
-};
+use backtrail::trash::{DeleteScope, EmptyOptions, TrashName};
+use backtrail::{Message, Result, SessionId, SessionOptions, SessionReader, Store, StoreOptions};
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
 const HOME: &str = "/store-in-memory";
@@ -30,7 +28,7 @@ fn store_on(memory: &MemoryStorage) -> Store {
     options(memory.clone()).open_or_create(HOME).unwrap()
 }
 
-/// Makes a session in which some things are said, and closes it.
+/// Creates a session with some messages, and closes it.
 fn session(store: &Store, words: &[&str]) -> SessionId {
     let session = store
         .create_session(SessionOptions::new().title(words[0]))
@@ -65,7 +63,7 @@ fn empty(store: &Store) -> Result<Vec<TrashName>> {
     Ok(plan.apply()?.emptied)
 }
 
-/// Returns what was said, and that nothing was passed over.
+/// Returns the messages, and asserts that there is no damage.
 fn said(reader: &SessionReader) -> Vec<String> {
     let mut records = reader.records().unwrap();
     let mut said = Vec::new();

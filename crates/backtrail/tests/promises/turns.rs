@@ -1,7 +1,6 @@
-//! Turns: a message and all that answers it, with the files as they were before it.
+//! Turns: a message and its answers, with the files as they were before it.
 //!
-//! A disk that waits at the snapshot's first step shows who waits for it and who
-//! does not.
+//! A disk that blocks the snapshot's first step shows which calls wait for it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,9 +15,9 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
 use backtrail::{
-    Block, Checkpoint, CheckpointOptions, ErrorKind, LocalStorage, LogKind, Message, Point,
-    Session, SessionOptions, Storage, StorageFile, Store, StoreOptions, ToolResult, ToolUse, Turn,
-    Why,
+    Block, Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, LocalStorage, LogKind,
+    Message, Point, Session, SessionOptions, Storage, StorageFile, Store, StoreOptions, ToolResult,
+    ToolUse, Turn,
 };
 
 use crate::snapshots::desk::Desk;
@@ -49,9 +48,9 @@ fn checkpoints(desk: &Desk) -> Vec<Checkpoint> {
     all.map(Result::unwrap).collect()
 }
 
-fn reasons(desk: &Desk) -> Vec<Why> {
+fn reasons(desk: &Desk) -> Vec<CheckpointReason> {
     let all = checkpoints(desk);
-    all.iter().map(|kept| kept.why().clone()).collect()
+    all.iter().map(|kept| kept.reason().clone()).collect()
 }
 
 fn content(kept: &Checkpoint) -> String {
@@ -76,13 +75,18 @@ fn a_turn_keeps_the_files_before_it_after_each_tool_and_at_its_end() {
         desk.write("file", state);
         tool.finish(ToolResult::ok("done")).unwrap();
     }
-    // Its snapshot runs behind; the end waits for it.
+    // Its snapshot runs in the background; the end waits for it.
     turn.append(Message::assistant([Block::text("done")]))
         .unwrap();
     let end = turn.end().unwrap();
 
     let kept = checkpoints(&desk);
-    let expected = [Why::TurnStart, Why::ToolEnd, Why::ToolEnd, Why::TurnEnd];
+    let expected = [
+        CheckpointReason::TurnStart,
+        CheckpointReason::ToolEnd,
+        CheckpointReason::ToolEnd,
+        CheckpointReason::TurnEnd,
+    ];
     assert_eq!(reasons(&desk), expected);
     let [start, first, second, last] = &kept[..] else {
         panic!()
@@ -138,13 +142,13 @@ fn open_tool_calls_are_those_without_a_result_in_order() {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains(answered_or_unknown), "{error}");
     }
-    // A tool that is begun and dropped has no result.
+    // A tool call that is begun and dropped has no result.
     drop(turn.begin_tool("t3").unwrap());
     assert_eq!(calls(&turn), ["t3"]);
     turn.end().unwrap();
 }
 
-/// A disk whose snapshot lock cannot be opened until it is let go.
+/// A disk whose snapshot lock cannot be opened until it is released.
 #[derive(Debug, Clone)]
 struct Waiting {
     gate: Arc<(Mutex<bool>, Condvar)>,
@@ -157,7 +161,7 @@ impl Waiting {
         }
     }
 
-    fn let_go(&self) {
+    fn release(&self) {
         *self.gate.0.lock().unwrap() = true;
         self.gate.1.notify_all();
     }
@@ -221,14 +225,14 @@ fn the_conversation_does_not_wait_for_the_snapshot_and_a_tool_does() {
     let workspace = store.workspace(desk.root()).unwrap();
     let options = SessionOptions::new().workspace(&workspace);
     let session = store.create_session(options).unwrap();
-    // All of this returns although no snapshot can be made, and is durable.
+    // All of this returns and is durable, although no snapshot can be made.
     let turn = session.begin_turn(Message::user_text("go")).unwrap();
     turn.append(call("t1")).unwrap();
     turn.append(Message::assistant([Block::text("and so on")]))
         .unwrap();
     assert_eq!(last_seq(&desk.store, &session), 3);
     assert!(desk.workspace.last_checkpoint().unwrap().is_none());
-    // Only the tool waits: had it not, it would change what was to be kept.
+    // Only the tool call waits: otherwise it would change what is to be kept.
     let begun = std::thread::scope(|scope| {
         let tool = scope.spawn(|| {
             let tool = turn.begin_tool("t1").unwrap();
@@ -237,11 +241,11 @@ fn the_conversation_does_not_wait_for_the_snapshot_and_a_tool_does() {
             tool.finish(ToolResult::ok("done")).unwrap();
             first
         });
-        disk.let_go();
+        disk.release();
         tool.join().unwrap()
     });
     let begun = begun.expect("the snapshot was there when the tool began");
-    assert_eq!(begun.why(), &Why::TurnStart);
+    assert_eq!(begun.reason(), &CheckpointReason::TurnStart);
     assert_eq!(content(&begun), "before");
     assert_eq!(content(&turn.end().unwrap()), "after");
 }
@@ -257,7 +261,10 @@ fn a_turn_that_is_dropped_is_interrupted_and_its_changes_are_kept() {
     desk.write("file", "half");
     drop(tool);
     drop(turn);
-    assert_eq!(reasons(&desk), [Why::TurnStart, Why::Interrupted]);
+    assert_eq!(
+        reasons(&desk),
+        [CheckpointReason::TurnStart, CheckpointReason::Interrupted]
+    );
     let log = desk.workspace.log().unwrap();
     let [entry] = &log[..] else { panic!("{log:?}") };
     assert_eq!((entry.kind(), entry.ended()), (LogKind::Turn, false));
@@ -269,10 +276,10 @@ fn a_turn_that_is_dropped_is_interrupted_and_its_changes_are_kept() {
     );
 }
 
-/// Set in the process that is killed.
+/// Set in the process that will be killed.
 const CHILD: &str = "BACKTRAIL_TEST_TURN_OF";
 
-/// Not a promise: what the process does that is killed in the middle of a turn.
+/// Not a promise: the process that is killed in the middle of a turn.
 #[test]
 fn a_process_that_waits_to_be_killed() {
     let Ok(home) = std::env::var(CHILD) else {
@@ -287,12 +294,12 @@ fn a_process_that_waits_to_be_killed() {
     let _tool = turn.begin_tool("t1").unwrap();
     fs::write(workspace.root().join("file"), "half").unwrap();
     fs::write(Path::new(&home).join("ready"), "").unwrap();
-    // Until it is killed, or whoever started it is gone.
+    // Until it is killed, or its parent is gone.
     io::Read::read(&mut io::stdin(), &mut [0]).ok();
 }
 
 #[test]
-fn a_turn_whose_process_was_killed_has_no_end_and_nobody_is_at_work() {
+fn a_turn_whose_process_was_killed_has_no_end_and_is_not_running() {
     let desk = Desk::new();
     desk.write("file", "before");
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -315,11 +322,11 @@ fn a_turn_whose_process_was_killed_has_no_end_and_nobody_is_at_work() {
     child.wait().unwrap();
 
     assert!(desk.workspace.active().unwrap().is_empty());
-    assert_eq!(reasons(&desk), [Why::TurnStart]);
+    assert_eq!(reasons(&desk), [CheckpointReason::TurnStart]);
     let log = desk.workspace.log().unwrap();
     assert_eq!((log.len(), log[0].ended()), (1, false));
     assert_eq!(log[0].after().about().unwrap().text(), Some("doomed"));
-    // What it left is seen against what it began with, and another turn goes on.
+    // Its changes are seen against its start, and another turn continues.
     let before = desk.workspace.snapshot(&Point::turns_back(1)).unwrap();
     let changes = desk.workspace.changes_since(&before).unwrap();
     assert_eq!(changes.changes()[0].to_string(), "edited file");
@@ -382,7 +389,7 @@ fn a_spawned_session_is_linked_and_works_in_the_same_workspace() {
     inner.end().unwrap();
     let error = turn.spawn("never", SessionOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    // It may work elsewhere if it is told to.
+    // It may work elsewhere if the caller says so.
     let elsewhere = desk.dir.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let elsewhere = desk.store.workspace(&elsewhere).unwrap();
@@ -393,7 +400,7 @@ fn a_spawned_session_is_linked_and_works_in_the_same_workspace() {
 }
 
 #[test]
-fn without_a_workspace_there_is_no_turn_and_nothing_is_said() {
+fn without_a_workspace_there_is_no_turn_and_nothing_is_written() {
     let desk = Desk::new();
     let session = desk.store.create_session(SessionOptions::new()).unwrap();
     let error = session.begin_turn(Message::user_text("go")).unwrap_err();
@@ -420,7 +427,7 @@ fn a_first_snapshot_that_is_too_large_stops_the_tool_and_says_so() {
         let too_much = error.too_much().expect("it says how much");
         assert_eq!((too_much.files, too_much.bytes), (21, 21 * (256 << 20)));
     }
-    // What was said is safe.
+    // The messages are safe.
     assert_eq!(last_seq(&desk.store, &session), 2);
     assert!(turn.end().unwrap_err().too_much().is_some());
     assert!(desk.workspace.last_checkpoint().unwrap().is_none());

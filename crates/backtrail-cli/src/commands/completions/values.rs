@@ -81,7 +81,7 @@ impl<'a> Values<'a> {
             let label = checkpoint.label().map(ToOwned::to_owned);
             let about = || checkpoint.about().map(|about| about.to_string());
             let about = label.or_else(about).unwrap_or_default();
-            let what = format!("{}, {at}: {about}", checkpoint.why());
+            let what = format!("{}, {at}: {about}", checkpoint.reason());
             found.extend(Candidate::new(&id, &what).filter(|_| self.fits(&id)));
             if let Some(label) = checkpoint.label().filter(|label| self.fits(label)) {
                 let what = format!("checkpoint {id}, {at}");

@@ -94,7 +94,7 @@ fn workspace_of(store: &Store, info: &SessionInfo) -> backtrail::Result<Option<W
 
 fn unknown(error: &backtrail::Error) -> String {
     match error.kind() {
-        ErrorKind::LetGo => "the files it changed were dropped".to_owned(),
+        ErrorKind::Dropped => "the files it changed were dropped".to_owned(),
         _ => "the files it changed cannot be read any more".to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use backtrail::{
 };
 use serde_json::{Value, json};
 
-use super::super::checkpoint::{not_captured, not_captured_json};
+use super::super::checkpoint::{skipped, skipped_json};
 use super::super::moves::{moment_words, workspace_of};
 use super::super::recovery::Finish;
 use super::super::rewind::{as_session, record_of};
@@ -160,15 +160,15 @@ struct Told {
     lost: Option<SessionId>,
     files: u64,
     bytes: u64,
-    not_captured: Option<String>,
-    not_captured_json: Value,
+    skipped: Option<String>,
+    skipped_json: Value,
     has_git: bool,
 }
 
 impl Told {
     fn of(plan: &ForkIntoPlan, workspace: &Workspace) -> Self {
-        let mut not = not_captured_json(plan.not_captured());
-        not["by_reason"] = json!(plan.not_captured_by_reason());
+        let mut not = skipped_json(plan.skipped());
+        not["by_reason"] = json!(plan.skipped_by_reason());
         let totals = plan.totals();
         Self {
             dir: plan.dir(),
@@ -179,8 +179,8 @@ impl Told {
             lost: plan.lost_session().cloned(),
             files: totals.files,
             bytes: totals.bytes,
-            not_captured: not_captured(plan.not_captured()),
-            not_captured_json: not,
+            skipped: skipped(plan.skipped()),
+            skipped_json: not,
             has_git: plan.has_git(),
         }
     }
@@ -223,7 +223,7 @@ impl Told {
             self.root,
             self.words
         )];
-        if let Some(text) = &self.not_captured {
+        if let Some(text) = &self.skipped {
             lines.push(format!("not captured, so not there: {text}"));
         }
         if self.has_git {
@@ -249,7 +249,7 @@ impl Told {
             "lost_session": self.lost,
             "files": self.files,
             "bytes": self.bytes,
-            "skipped": self.not_captured_json,
+            "skipped": self.skipped_json,
             "git": self.has_git,
         });
         if let Some(forked) = forked {

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use backtrail::{
-    About, ChangedBy, ChatMove, Checkpoint, CheckpointId, Conflict, Kept, KeptBecause, Merge, Move,
-    NotRestored, PlannedChange, PlannedKind, RewindPlan, RewindReport, SessionId, Step, Timestamp,
-    ToolUse, Verb, Why, Workspace,
+    About, ChangedBy, ChatMove, Checkpoint, CheckpointId, CheckpointReason, Conflict, Kept,
+    KeptBecause, Merge, Move, NotRestored, PlannedChange, PlannedKind, RewindPlan, RewindReport,
+    SessionId, Step, Timestamp, ToolUse, Verb, Workspace,
 };
 use serde_json::Value;
 
 use super::data::step_json;
 use super::running::{Running, running};
-use crate::commands::checkpoint::not_captured;
+use crate::commands::checkpoint::skipped;
 use crate::text::{one_line, visible};
 
 /// How far it went.
@@ -51,7 +51,7 @@ pub(super) struct Outcome {
     pub(super) belongs_to: Option<String>,
     pub(super) running: Vec<Running>,
     /// What the point's snapshot did not capture, in words.
-    pub(super) not_captured: Option<String>,
+    pub(super) skipped: Option<String>,
 }
 
 /// A step that undo or redo is about.
@@ -134,7 +134,7 @@ impl Outcome {
             chat: None,
             belongs_to: None,
             running: Vec::new(),
-            not_captured: None,
+            skipped: None,
         }
     }
 
@@ -164,7 +164,7 @@ impl Outcome {
             chat: plan.chat().map(Chat::from),
             belongs_to: plan.belongs_to().map(ToOwned::to_owned),
             running: running(plan.active(), workspace),
-            not_captured: not_captured(plan.not_captured()),
+            skipped: skipped(plan.skipped()),
             ..Self::nothing(plan.verb(), stage)
         }
     }
@@ -326,7 +326,12 @@ impl Target {
         Self {
             id,
             at: checkpoint.at(),
-            words: target_words(checkpoint.why(), checkpoint.label(), about, &id.prefix(8)),
+            words: target_words(
+                checkpoint.reason(),
+                checkpoint.label(),
+                about,
+                &id.prefix(8),
+            ),
             place: place.map(|place| (place.id.clone(), place.seq)),
         }
     }
@@ -346,7 +351,12 @@ pub(in crate::commands) fn moment_words(checkpoint: &Checkpoint, workspace: &Wor
 }
 
 /// Writes what a checkpoint is, behind `back to`.
-fn target_words(why: &Why, label: Option<&str>, about: Option<&str>, id: &str) -> String {
+fn target_words(
+    why: &CheckpointReason,
+    label: Option<&str>,
+    about: Option<&str>,
+    id: &str,
+) -> String {
     let brief = |text: &str| one_line(&visible(text), 50);
     if let Some(label) = label {
         return format!("checkpoint \"{}\"", brief(label));
@@ -361,15 +371,17 @@ fn target_words(why: &Why, label: Option<&str>, about: Option<&str>, id: &str) -
         None => "a run".to_owned(),
     };
     match (why, &about) {
-        (Why::TurnStart, _) => format!("before {turn}"),
-        (Why::RunStart, _) => format!("before {run}"),
-        (Why::TurnEnd, _) => format!("after {turn}"),
-        (Why::RunEnd, _) => format!("after {run}"),
-        (Why::ToolEnd, _) => format!("within {turn}"),
-        (Why::Interrupted, _) => format!("where {turn} broke off"),
-        (Why::Rewind, Some(about)) => format!("after the rewind {about}"),
-        (Why::Restore, Some(about)) => format!("after the restore of {about}"),
-        (Why::Undo | Why::Redo, Some(about)) => format!("after the {why} of {about}"),
+        (CheckpointReason::TurnStart, _) => format!("before {turn}"),
+        (CheckpointReason::RunStart, _) => format!("before {run}"),
+        (CheckpointReason::TurnEnd, _) => format!("after {turn}"),
+        (CheckpointReason::RunEnd, _) => format!("after {run}"),
+        (CheckpointReason::ToolEnd, _) => format!("within {turn}"),
+        (CheckpointReason::Interrupted, _) => format!("where {turn} broke off"),
+        (CheckpointReason::Rewind, Some(about)) => format!("after the rewind {about}"),
+        (CheckpointReason::Restore, Some(about)) => format!("after the restore of {about}"),
+        (CheckpointReason::Undo | CheckpointReason::Redo, Some(about)) => {
+            format!("after the {why} of {about}")
+        }
         _ => format!("checkpoint {id}"),
     }
 }
@@ -380,29 +392,34 @@ mod tests {
 
     #[test]
     fn a_point_is_called_by_what_happened_there() {
-        let words = |why: Why, label, about| target_words(&why, label, about, "c81f0000");
+        let words = |reason: CheckpointReason, label, about| {
+            target_words(&reason, label, about, "c81f0000")
+        };
         let prompt = Some("fix the\nbug");
         assert_eq!(
-            words(Why::TurnStart, None, prompt),
+            words(CheckpointReason::TurnStart, None, prompt),
             "before the turn \"fix the bug\""
         );
         assert_eq!(
-            words(Why::RunStart, None, Some("make")),
+            words(CheckpointReason::RunStart, None, Some("make")),
             "before the run `make`"
         );
-        assert_eq!(words(Why::RunEnd, None, None), "after a run");
+        assert_eq!(words(CheckpointReason::RunEnd, None, None), "after a run");
         assert_eq!(
-            words(Why::RunEnd, Some("good"), prompt),
+            words(CheckpointReason::RunEnd, Some("good"), prompt),
             "checkpoint \"good\""
         );
-        assert_eq!(words(Why::Manual, None, None), "checkpoint c81f0000");
+        assert_eq!(
+            words(CheckpointReason::Manual, None, None),
+            "checkpoint c81f0000"
+        );
         let escape = Some("\u{1b}]0;x\u{7}");
         assert_eq!(
-            words(Why::TurnEnd, None, escape),
+            words(CheckpointReason::TurnEnd, None, escape),
             "after the turn \"^[]0;x^G\""
         );
         assert_eq!(
-            words(Why::Rewind, None, Some("to before turn 5")),
+            words(CheckpointReason::Rewind, None, Some("to before turn 5")),
             "after the rewind to before turn 5"
         );
     }

@@ -1,6 +1,6 @@
 //! Who works in the files that move.
 
-use backtrail::{Activity, Timestamp, Why, Workspace};
+use backtrail::{Activity, CheckpointReason, Timestamp, Workspace};
 
 use crate::text::{one_line, visible};
 use crate::when;
@@ -17,11 +17,11 @@ pub(super) struct Running {
 pub(super) fn running(active: &[Activity], workspace: &Workspace) -> Vec<Running> {
     let name = |activity: &Activity| {
         let start = workspace.checkpoint_by_id(activity.checkpoint);
-        let is_run = |why: &Why| *why == Why::RunStart;
+        let is_run = |why: &CheckpointReason| *why == CheckpointReason::RunStart;
         let run = start
             .ok()
             .flatten()
-            .is_some_and(|start| is_run(start.why()));
+            .is_some_and(|start| is_run(start.reason()));
         let named = match run {
             true => activity.about.as_deref(),
             false => activity.holder.program.as_deref(),

@@ -117,7 +117,7 @@ impl Outcome {
             };
             items.push(Item::text("unchanged", files));
         }
-        if let Some(text) = self.not_captured.as_ref().filter(|_| self.moves_files()) {
+        if let Some(text) = self.skipped.as_ref().filter(|_| self.moves_files()) {
             items.push(Item::text("not captured", text.clone()));
         }
         items

@@ -81,7 +81,7 @@ fn what_would_be_done_is_not_told_as_if_it_were() {
     let mut planned = rewind(Stage::Planned);
     planned.kept = left(&[("a", "changed by someone else")]);
     planned.not_restored = left(&[("b", "no room"), ("c", "no room"), ("d", "why not")]);
-    planned.not_captured = Some("target (ignored)".to_owned());
+    planned.skipped = Some("target (ignored)".to_owned());
     assert_eq!(
         told(&planned),
         [

@@ -20,7 +20,7 @@ pub(super) struct Summary {
     /// The workspace, from `~` if it is in the home directory.
     pub(super) place: String,
     pub(super) changes: Changes,
-    pub(super) not_captured: NotCaptured,
+    pub(super) skipped: SkippedPaths,
     /// What was protected before the command and no longer is.
     pub(super) lost: Vec<Entry>,
     pub(super) took: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Changes {
 
 /// What the checkpoint skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct NotCaptured {
+pub(super) struct SkippedPaths {
     pub(super) count: u64,
     /// A few of them, the most important first.
     pub(super) first: Vec<Entry>,
@@ -86,7 +86,7 @@ impl Changes {
 impl Summary {
     pub(super) fn new(root: &Path, changes: &Diff, end: &Checkpoint, took: Duration) -> Self {
         let counts = changes.counts();
-        let skipped = end.not_captured();
+        let skipped = end.skipped();
         Self {
             place: tilde(root),
             changes: Changes {
@@ -96,7 +96,7 @@ impl Summary {
                 renamed: counts.renamed,
                 mode: counts.modes,
             },
-            not_captured: NotCaptured {
+            skipped: SkippedPaths {
                 count: skipped.count,
                 first: skipped.first.iter().map(Entry::from).collect(),
             },
@@ -161,7 +161,7 @@ impl Summary {
 
     /// Returns what "no changes" does not cover.
     fn silence(&self) -> String {
-        let NotCaptured { count, first } = &self.not_captured;
+        let SkippedPaths { count, first } = &self.skipped;
         match (count, first.as_slice()) {
             (0, _) => String::new(),
             (1, [only]) => format!("not protected: {}", one_line(&only.path, 40)),
@@ -170,7 +170,7 @@ impl Summary {
     }
 
     fn skipped(&self, width: usize) -> Option<String> {
-        let NotCaptured { count, first } = &self.not_captured;
+        let SkippedPaths { count, first } = &self.skipped;
         name("not protected", *count, first, width)
     }
 }

@@ -9,7 +9,7 @@ fn summary() -> Summary {
             deleted: 1,
             ..Changes::default()
         },
-        not_captured: NotCaptured {
+        skipped: SkippedPaths {
             count: 2,
             first: vec![
                 entry("target/", SkippedReason::Ignored, 0),
@@ -43,7 +43,7 @@ fn plain(summary: &Summary, width: Option<usize>) -> Vec<String> {
 }
 
 #[test]
-fn three_lines_tell_what_changed_what_was_not_captured_and_how_to_go_on() {
+fn three_lines_show_what_changed_what_was_skipped_and_how_to_continue() {
     assert_eq!(
         plain(&summary(), None),
         [
@@ -58,7 +58,7 @@ fn three_lines_tell_what_changed_what_was_not_captured_and_how_to_go_on() {
 fn nothing_changed_is_one_line() {
     let mut summary = summary();
     summary.changes = Changes::default();
-    summary.not_captured = NotCaptured::default();
+    summary.skipped = SkippedPaths::default();
     summary.took = Duration::from_millis(420);
     assert_eq!(
         plain(&summary, None),
@@ -80,7 +80,7 @@ fn nothing_changed_says_that_not_all_was_captured() {
 #[test]
 fn counts_are_in_words_and_only_those_that_there_are() {
     let mut summary = summary();
-    summary.not_captured = NotCaptured::default();
+    summary.skipped = SkippedPaths::default();
     summary.changes = Changes {
         mode: 1,
         ..Changes::default()
@@ -106,7 +106,7 @@ fn counts_are_in_words_and_only_those_that_there_are() {
 fn at_most_three_names_are_told_and_how_many_more_there_are() {
     let mut summary = summary();
     let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, SkippedReason::Special, 0));
-    summary.not_captured = NotCaptured {
+    summary.skipped = SkippedPaths {
         count: 1_234,
         first: names.to_vec(),
     };
@@ -115,7 +115,7 @@ fn at_most_three_names_are_told_and_how_many_more_there_are() {
         "  not protected: a (not a file), b (not a file), c (not a file) and 1,231 more"
     );
     // Names may be fewer than there are entries, or none at all.
-    summary.not_captured.first.clear();
+    summary.skipped.first.clear();
     assert_eq!(plain(&summary, None)[1], "  not protected: 1,234 entries");
 }
 
@@ -181,7 +181,7 @@ fn what_is_named_means_the_same_workspace() {
 fn a_name_neither_breaks_a_line_nor_commands_the_terminal() {
     let mut summary = summary();
     summary.place = "~/a\u{1b}[31m\nb".to_owned();
-    summary.not_captured.first[0].path = "x\r\n\u{1b}]0;owned\u{7}y\u{202e}/".to_owned();
+    summary.skipped.first[0].path = "x\r\n\u{1b}]0;owned\u{7}y\u{202e}/".to_owned();
     for line in plain(&summary, None) {
         assert!(
             !line.contains(|c: char| crate::text::is_unsafe(c) || c == '\n'),

@@ -28,14 +28,17 @@ fn a_wrong_point_brings_up_the_nearest() {
     ] {
         let said = refused(&cli, args);
         assert!(
-            said.starts_with("error: no checkpoint here is called \"oen\"\n"),
+            said.starts_with("error: no checkpoint or label matches \"oen\"\n"),
             "{said}"
         );
-        assert!(said.contains("hint: did you mean one? (all: backtrail log)"), "{said}");
+        assert!(
+            said.contains("hint: did you mean one? (all: backtrail log)"),
+            "{said}"
+        );
     }
     let said = refused(&cli, &["rewind", "last~9"]);
     assert!(
-        said.contains("only 2 turns and runs were made here"),
+        said.contains("there are only 2 turns and runs to go back to: last~2"),
         "{said}"
     );
     for point in ["~1", "#1", ""] {
@@ -50,7 +53,7 @@ fn what_fits_two_things_is_refused_with_both() {
     let id = log[0]["id"].as_str().unwrap();
     assert_eq!(cli.run(&["checkpoint", &id[..6]]).code, 0);
     let said = refused(&cli, &["rewind", &id[..6]]);
-    assert!(said.contains("2 things are meant by"), "{said}");
+    assert!(said.contains("matches 2 checkpoints or records"), "{said}");
     assert!(said.contains(&format!("hint: {id} (run-end, ")), "{said}");
     assert!(
         said.contains(&format!("(checkpoint \"{}\", ", &id[..6])),

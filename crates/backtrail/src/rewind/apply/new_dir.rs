@@ -31,7 +31,7 @@ use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::sys::{self, Names, Root};
-use crate::workspace::outside::Outside;
+use crate::workspace::new_directory::NewDirectory;
 
 /// What tells the directories of this module from those of steps.
 const FORK: &[u8] = b"fork-";
@@ -51,7 +51,7 @@ pub(in crate::rewind) fn new_dir_name(id: Uuid) -> OsString {
 pub(in crate::rewind) struct NewDir<'a> {
     /// The directory that it lies in, and shall lie in.
     parent: OwnedFd,
-    place: &'a Outside,
+    place: &'a NewDirectory,
     /// Keeps others from taking it for left behind.
     _lock: OwnedFd,
     pub(super) root_dir: RootDir<'a>,
@@ -61,7 +61,7 @@ impl<'a> NewDir<'a> {
     /// Makes it at `path`, beside its place.
     pub(in crate::rewind) fn create(
         path: &'a Path,
-        place: &'a Outside,
+        place: &'a NewDirectory,
         hook: Option<&'a dyn TouchHook>,
     ) -> Result<Self> {
         let failed = |call: &str, error: Errno| {

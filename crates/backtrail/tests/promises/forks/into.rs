@@ -222,9 +222,9 @@ fn what_was_not_captured_is_named_and_what_was_ignored_and_captured_comes_along(
     let dir = lab.dir.path().join("fork");
     let plan = lab.workspace.fork_into_plan(&Point::last(), &dir).unwrap();
     assert!(plan.has_git());
-    assert_eq!(plan.not_captured().count, 2);
+    assert_eq!(plan.skipped().count, 2);
     let reasons: Vec<(&str, u64)> = plan
-        .not_captured_by_reason()
+        .skipped_by_reason()
         .iter()
         .map(|(reason, count)| (*reason, *count))
         .collect();
@@ -239,7 +239,7 @@ fn what_was_not_captured_is_named_and_what_was_ignored_and_captured_comes_along(
         .collect();
     assert_eq!(names, [".", ".env", ".gitignore", "src", "src/a"]);
     assert!(!dir.join(".git").exists());
-    assert_eq!(forked.checkpoint.not_captured().count, 0);
+    assert_eq!(forked.checkpoint.skipped().count, 0);
 }
 
 #[test]

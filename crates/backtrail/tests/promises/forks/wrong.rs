@@ -80,10 +80,10 @@ fn what_is_no_empty_directory_is_refused() {
     let desk = Desk::new();
     let room = desk.path("room");
     fs::write(room.join("file"), "x").unwrap();
-    desk.says(room.join("file"), "is no directory");
+    desk.says(room.join("file"), "is not a directory");
     desk.says(
         room.join("file/below"),
-        "leads through what is no directory",
+        "leads through something that is not a directory",
     );
     fs::create_dir(room.join("empty")).unwrap();
     symlink("empty", room.join("link")).unwrap();
@@ -95,10 +95,7 @@ fn what_is_no_empty_directory_is_refused() {
     for name in ["a", "b", "c", "d"] {
         fs::write(room.join("full").join(name), "x").unwrap();
     }
-    desk.says(
-        room.join("full"),
-        "is not empty: it holds a, b, c and 1 more",
-    );
+    desk.says(room.join("full"), "is not empty: it has a, b, c and 1 more");
     let error = desk.refused(room.join("not/there"));
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("make it first"), "{error}");
@@ -111,20 +108,20 @@ fn what_is_no_empty_directory_is_refused() {
 fn a_directory_in_a_workspace_or_around_one_is_refused() {
     let desk = Desk::new();
     let root = desk.workspace.root().to_owned();
-    desk.says(root.join("below"), "lies in the workspace");
+    desk.says(root.join("below"), "is in the workspace");
     fs::create_dir(root.join("there")).unwrap();
-    desk.says(root.join("there"), "lies in the workspace");
+    desk.says(root.join("there"), "is in the workspace");
     desk.says(&root, "");
     // By another way.
     symlink(&root, desk.path("room/way")).unwrap();
-    desk.says(desk.path("room/way/below"), "lies in the workspace");
-    desk.says(desk.path("room/../src/work/below"), "lies in the workspace");
+    desk.says(desk.path("room/way/below"), "is in the workspace");
+    desk.says(desk.path("room/../src/work/below"), "is in the workspace");
     // Another workspace is in the way as well, also one whose directory is gone.
     let other = desk.path("src/other");
     fs::create_dir(&other).unwrap();
     let known = desk.store.workspace(&other).unwrap();
     known.checkpoint(CheckpointOptions::new()).unwrap();
-    desk.says(other.join("below"), "lies in the workspace");
+    desk.says(other.join("below"), "is in the workspace");
     desk.says(&other, "is a workspace already");
     fs::remove_dir(&other).unwrap();
     desk.says(&other, "is a workspace already");
@@ -139,7 +136,7 @@ fn a_directory_in_a_workspace_or_around_one_is_refused() {
     fs::rename(&root, &moved).unwrap();
     let born = fs::metadata(&moved).unwrap().created();
     match born {
-        Ok(_) => desk.says(moved.join("below"), "lies in the workspace"),
+        Ok(_) => desk.says(moved.join("below"), "is in the workspace"),
         Err(_) => eprintln!("SKIPPED: needs birth times of directories"),
     }
 }
@@ -160,11 +157,11 @@ fn a_directory_of_which_nothing_was_ever_kept_is_in_nobodys_way() {
 fn a_directory_in_the_store_or_around_it_is_refused() {
     let desk = Desk::new();
     let home = desk.path("home/store");
-    desk.says(home.join("sessions/x"), "lies in the store");
-    desk.says(home.join("new"), "lies in the store");
-    desk.says(&home, "lies in the store");
+    desk.says(home.join("sessions/x"), "is in the store");
+    desk.says(home.join("new"), "is in the store");
+    desk.says(&home, "is in the store");
     symlink(&home, desk.path("room/way")).unwrap();
-    desk.says(desk.path("room/way/new"), "lies in the store");
+    desk.says(desk.path("room/way/new"), "is in the store");
     desk.says(desk.path("home"), "is around the store");
 }
 

@@ -1,10 +1,11 @@
-//! Which states are let go, in which order, and which never.
+//! Which states are dropped, in which order, and which never.
 
 use std::time::Duration;
 
+use backtrail::gc::GcOptions;
 use backtrail::{
-    Attempt, CheckpointOptions, ErrorKind, GcOptions, LetGoBecause, Message, Point, Rewind,
-    SessionOptions, Why,
+    Attempt, CheckpointOptions, CheckpointReason, DropReason, ErrorKind, Message, Point, Rewind,
+    SessionOptions,
 };
 
 use super::kit::{Bench, DAY, START, noise, packs};
@@ -14,30 +15,30 @@ fn days(n: u64) -> Duration {
 }
 
 #[test]
-fn the_store_is_brought_below_a_size_oldest_first_and_tool_calls_before_all_else() {
+fn the_store_shrinks_below_a_size_tool_calls_first_then_oldest_first() {
     let mut limit = None;
     let mut fewest_gone = usize::MAX;
-    // The order in which they go: tool calls, then the others.
+    // The order in which they are dropped: tool calls, then the others.
     let order = [1, 2, 5, 6, 0, 3, 4, 7];
     loop {
         let mut bench = Bench::new();
         let reasons = [
-            Why::TurnStart,
-            Why::ToolEnd,
-            Why::ToolEnd,
-            Why::TurnEnd,
-            Why::Manual,
-            Why::ToolEnd,
-            Why::ToolEnd,
-            Why::RunEnd,
-            Why::TurnEnd,
+            CheckpointReason::TurnStart,
+            CheckpointReason::ToolEnd,
+            CheckpointReason::ToolEnd,
+            CheckpointReason::TurnEnd,
+            CheckpointReason::Manual,
+            CheckpointReason::ToolEnd,
+            CheckpointReason::ToolEnd,
+            CheckpointReason::RunEnd,
+            CheckpointReason::TurnEnd,
         ];
         for (n, why) in (0..).zip(reasons) {
             bench.state(n, why);
             bench.clock.advance(DAY);
         }
         let all = bench.store.bytes();
-        // The clean-up leaves word in its lock.
+        // The clean-up writes to its lock file.
         let bytes = limit.unwrap_or(all + 1000);
         let report = bench.store.gc(&GcOptions::new().max_size(bytes)).unwrap();
         let gone = bench.check();
@@ -46,13 +47,13 @@ fn the_store_is_brought_below_a_size_oldest_first_and_tool_calls_before_all_else
         let told: Vec<usize> = order.into_iter().filter(|n| gone[*n]).collect();
         assert_eq!(told, expected, "{gone:?} at {bytes} of {all}");
         assert!(!gone[8], "the newest stays");
-        let told: u64 = report.let_go.iter().map(|told| told.states).sum();
+        let told: u64 = report.dropped.iter().map(|told| told.states).sum();
         assert_eq!(told, count as u64);
         assert!(
             report
-                .let_go
+                .dropped
                 .iter()
-                .all(|told| told.because == LetGoBecause::Size)
+                .all(|told| told.reason == DropReason::Size)
         );
         if count < order.len() {
             assert_eq!(report.over, 0, "{report:#?}");
@@ -72,7 +73,7 @@ fn the_store_is_brought_below_a_size_oldest_first_and_tool_calls_before_all_else
 }
 
 #[test]
-fn labelled_ones_and_the_newest_of_each_session_and_workspace_and_what_is_under_way_stay() {
+fn labelled_newest_and_running_checkpoints_keep_their_files() {
     let mut bench = Bench::new();
     let sessions = [0, 1, 2].map(|_| {
         let options = SessionOptions::new().workspace(&bench.workspace);
@@ -84,7 +85,7 @@ fn labelled_ones_and_the_newest_of_each_session_and_workspace_and_what_is_under_
     });
     let of = |n: usize| {
         CheckpointOptions::new()
-            .why(Why::TurnEnd)
+            .reason(CheckpointReason::TurnEnd)
             .session(&sessions[n])
     };
     let mut expected = Vec::new();
@@ -100,16 +101,16 @@ fn labelled_ones_and_the_newest_of_each_session_and_workspace_and_what_is_under_
     next(&mut bench, of(0), false);
     // The session of this one is gone for good.
     next(&mut bench, of(2), true);
-    let begun = CheckpointOptions::new().why(Why::TurnStart);
+    let begun = CheckpointOptions::new().reason(CheckpointReason::TurnStart);
     let begun = next(&mut bench, begun, false);
     next(&mut bench, CheckpointOptions::new(), true);
-    // The same files as of a labelled one.
+    // The same files as in a labelled one.
     bench.write("file", noise(1, 2000));
     expected.push(false);
-    bench.keep(Why::ToolEnd);
-    bench.state(99, Why::Manual);
+    bench.keep(CheckpointReason::ToolEnd);
+    bench.state(99, CheckpointReason::Manual);
     expected.push(true);
-    bench.state(100, Why::Manual);
+    bench.state(100, CheckpointReason::Manual);
     expected.push(false);
     std::fs::remove_dir_all(
         bench
@@ -141,11 +142,11 @@ fn labelled_ones_and_the_newest_of_each_session_and_workspace_and_what_is_under_
 #[test]
 fn a_clock_that_jumps_lets_nothing_go_that_is_not_old() {
     let mut bench = Bench::new();
-    bench.state(0, Why::Manual);
+    bench.state(0, CheckpointReason::Manual);
     bench.clock.set(0);
-    bench.state(1, Why::Manual);
+    bench.state(1, CheckpointReason::Manual);
     bench.clock.set(START + DAY);
-    bench.state(2, Why::Manual);
+    bench.state(2, CheckpointReason::Manual);
     bench.clock.set(START + 10 * DAY);
     let options = GcOptions::new().older_than(days(30));
     assert!(
@@ -153,12 +154,12 @@ fn a_clock_that_jumps_lets_nothing_go_that_is_not_old() {
         "dated 1970, and not old"
     );
     assert_eq!(bench.check(), [false; 3]);
-    // Ahead, and back again: what came after it is no older than that.
+    // The clock was ahead, and is back: later checkpoints are not older.
     bench.clock.set(START + 70 * 365 * DAY);
-    bench.state(3, Why::Manual);
+    bench.state(3, CheckpointReason::Manual);
     bench.clock.set(START + 11 * DAY);
-    bench.state(4, Why::Manual);
-    bench.state(5, Why::Manual);
+    bench.state(4, CheckpointReason::Manual);
+    bench.state(5, CheckpointReason::Manual);
     bench.clock.set(START + 50 * DAY);
     bench.store.gc(&options).unwrap();
     assert_eq!(bench.check(), [true, true, true, false, false, false]);
@@ -168,7 +169,7 @@ fn a_clock_that_jumps_lets_nothing_go_that_is_not_old() {
 fn nothing_expires_unasked() {
     let mut bench = Bench::new();
     for n in 0..5 {
-        bench.state(n, Why::ToolEnd);
+        bench.state(n, CheckpointReason::ToolEnd);
         bench.clock.advance(1000 * DAY);
     }
     let before = packs(&bench.objects_dir());
@@ -177,10 +178,9 @@ fn nothing_expires_unasked() {
     assert_eq!(bench.check(), [false; 5]);
 }
 
-/// A session's point, then a person's work, then the session's; the states between are
-/// let go.
+/// A session's point, then your work, then the session's; the states between are dropped.
 #[test]
-fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
+fn a_change_without_a_known_author_is_a_conflict_and_never_overwritten() {
     let mut bench = Bench::new();
     let options = SessionOptions::new().workspace(&bench.workspace);
     let session = bench.store.create_session(options).unwrap();
@@ -191,16 +191,20 @@ fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
     bench.write("persons", "before");
     bench.keep_with(of_session().label("base"));
     bench.write("persons", "by hand");
-    bench.keep(Why::Manual);
-    let start = bench.keep_with(of_session().why(Why::TurnStart));
+    bench.keep(CheckpointReason::Manual);
+    let start = bench.keep_with(of_session().reason(CheckpointReason::TurnStart));
     bench.write("agents", "after");
-    bench.keep_with(of_session().why(Why::TurnEnd).begun_by(start.id()));
+    bench.keep_with(
+        of_session()
+            .reason(CheckpointReason::TurnEnd)
+            .begun_by(start.id()),
+    );
     bench.clock.advance(100 * DAY);
     let report = bench
         .store
         .gc(&GcOptions::new().older_than(days(30)))
         .unwrap();
-    assert_eq!(report.let_go[0].checkpoints, 2);
+    assert_eq!(report.dropped[0].checkpoints, 2);
     assert_eq!(bench.check(), [false, true, true, false]);
     let attempt = bench
         .workspace
@@ -217,7 +221,7 @@ fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
     assert!(paths.contains(&"persons".to_owned()), "{paths:?}");
     let file = bench.workspace.root().join("persons");
     assert_eq!(std::fs::read_to_string(file).unwrap(), "by hand");
-    // What was let go cannot be gone to, and an undo that needs it says so.
+    // Dropped files cannot be restored, and an undo that needs them says so.
     let gone = Point::checkpoint(start.id());
     for error in [
         bench
@@ -230,7 +234,7 @@ fn what_cannot_be_attributed_any_more_is_a_conflict_and_is_never_overwritten() {
             .unwrap_err(),
         bench.workspace.undo(None, Rewind::files()).unwrap_err(),
     ] {
-        assert_eq!(error.kind(), ErrorKind::LetGo, "{error:?}");
+        assert_eq!(error.kind(), ErrorKind::Dropped, "{error:?}");
         assert!(error.points().contains(&"base".to_owned()), "{error:?}");
     }
 }

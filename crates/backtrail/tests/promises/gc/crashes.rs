@@ -1,5 +1,5 @@
-//! F30: whatever stops a clean-up, at whichever step, the store verifies, every kept
-//! state is whole, and the next clean-up leaves nothing behind but what is needed.
+//! F30: whatever stops a clean-up, at any step, the store verifies, every kept state is
+//! whole, and the next clean-up leaves only what is needed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::time::Duration;
 
-use backtrail::{CheckpointOptions, GcOptions, ObjectId, Reason, Store, StoreOptions, Why};
+use backtrail::gc::GcOptions;
+use backtrail::{CheckpointOptions, CheckpointReason, ObjectId, Reason, Store, StoreOptions};
 use backtrail_testkit::{
     Count, Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When,
 };
@@ -16,15 +17,15 @@ use tempfile::TempDir;
 use super::kit::{START, noise, options, read_all};
 use crate::rewind::kit::HOME;
 
-/// A store in memory with a few packs, of which some things are needed.
+/// A store in memory with a few packs, parts of which are needed.
 struct Filled {
     _dir: TempDir,
     memory: MemoryStorage,
-    /// States that are never let go.
+    /// States that are never dropped.
     always: BTreeSet<ObjectId>,
 }
 
-/// Two that have the same seed would make the same names.
+/// Two with the same seed would create the same names.
 fn small(clock: &ManualClock, seed: u64) -> StoreOptions {
     let options = options(clock).pack_size(6 << 10);
     options.randomness(SeededRandomness::new(seed))
@@ -50,7 +51,7 @@ impl Filled {
                 let options = match state {
                     2 => CheckpointOptions::new().label("mine"),
                     4 => CheckpointOptions::new(),
-                    _ => CheckpointOptions::new().why(Why::ToolEnd),
+                    _ => CheckpointOptions::new().reason(CheckpointReason::ToolEnd),
                 };
                 let kept = workspace.checkpoint(options).unwrap();
                 if state == 2 || state == 4 {
@@ -75,7 +76,7 @@ fn all() -> GcOptions {
     GcOptions::new().older_than(Duration::ZERO)
 }
 
-/// Asserts that all is well after a clean-up that was stopped, and that the next one
+/// Asserts that the store is whole after a clean-up that was stopped, and that the next one
 /// leaves exactly what is needed.
 fn assert_recovers(memory: &MemoryStorage, filled: &Filled) {
     let store = open(memory);
@@ -85,7 +86,7 @@ fn assert_recovers(memory: &MemoryStorage, filled: &Filled) {
         "{report:#?}"
     );
     for (_, trail) in &report.trails {
-        // What a power cut leaves of a record that nobody was told of.
+        // A power cut may leave part of a record that was never acknowledged.
         let mut damage = trail.damage.first().iter();
         assert!(
             damage.all(|damage| damage.reason == Reason::Unfinished),
@@ -96,7 +97,7 @@ fn assert_recovers(memory: &MemoryStorage, filled: &Filled) {
     let mut kept = BTreeSet::new();
     for workspace in store.workspaces().unwrap() {
         let checkpoints = workspace.checkpoints().unwrap().map(Result::unwrap);
-        let has_files = |kept: &backtrail::Checkpoint| kept.let_go().unwrap().is_none();
+        let has_files = |kept: &backtrail::Checkpoint| kept.dropped().unwrap().is_none();
         kept.extend(checkpoints.filter(has_files).map(|kept| kept.snapshot_id()));
     }
     assert!(kept.is_superset(&filled.always));

@@ -1,12 +1,13 @@
-//! What the tests of the clean-up share.
+//! Helpers of the tests of the clean-up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use backtrail::gc::{GcOptions, GcReport};
 use backtrail::{
-    Checkpoint, CheckpointOptions, FileKind, GcOptions, GcReport, LocalStorage, ObjectId, Snapshot,
-    Storage, Store, StoreOptions, Why, Workspace,
+    Checkpoint, CheckpointOptions, CheckpointReason, FileKind, LocalStorage, ObjectId, Snapshot,
+    Storage, Store, StoreOptions, Workspace,
 };
 use backtrail_testkit::{ManualClock, SeededRandomness};
 use tempfile::TempDir;
@@ -23,7 +24,7 @@ pub(crate) struct Bench {
     pub(crate) clock: ManualClock,
     pub(crate) store: Store,
     pub(crate) workspace: Workspace,
-    /// What was kept, and what the directory held then.
+    /// The checkpoints, and what the directory held then.
     pub(crate) kept: Vec<(Checkpoint, Tree)>,
 }
 
@@ -57,8 +58,8 @@ impl Bench {
     }
 
     /// Keeps the files as they are, for a reason.
-    pub(crate) fn keep(&mut self, why: Why) -> Checkpoint {
-        self.keep_with(CheckpointOptions::new().why(why))
+    pub(crate) fn keep(&mut self, reason: CheckpointReason) -> Checkpoint {
+        self.keep_with(CheckpointOptions::new().reason(reason))
     }
 
     pub(crate) fn keep_with(&mut self, options: CheckpointOptions) -> Checkpoint {
@@ -68,10 +69,10 @@ impl Bench {
         kept
     }
 
-    /// Writes something that no other state has, and keeps it for a reason.
-    pub(crate) fn state(&mut self, n: u64, why: Why) -> Checkpoint {
+    /// Writes content that no other state has, and keeps it for a reason.
+    pub(crate) fn state(&mut self, n: u64, reason: CheckpointReason) -> Checkpoint {
         self.write("file", noise(n, 3000));
-        self.keep(why)
+        self.keep(reason)
     }
 
     pub(crate) fn gc(&self) -> GcReport {
@@ -82,12 +83,12 @@ impl Bench {
         self.store.root().join("objects")
     }
 
-    /// Asserts that the store verifies, that every kept state reads whole and is what
-    /// it was, and that those let go say so. Returns which were.
+    /// Asserts that the store verifies, that every kept state is whole and unchanged, and
+    /// that dropped ones are reported. Returns which were dropped.
     pub(crate) fn check(&self) -> Vec<bool> {
         assert_verifies(&self.store);
         let gone = self.kept.iter().map(|(kept, tree)| {
-            let is_gone = kept.let_go().unwrap().is_some();
+            let is_gone = kept.dropped().unwrap().is_some();
             if !is_gone {
                 let snapshot = kept.snapshot().unwrap();
                 same(&materialised(&snapshot), tree).unwrap();
@@ -110,7 +111,7 @@ pub(crate) fn assert_verifies(store: &Store) {
     assert!(report.is_ok(), "{report:#?}");
 }
 
-/// Returns bytes that do not compress, other ones for every number.
+/// Returns bytes that do not compress, different ones for every number.
 pub(crate) fn noise(n: u64, len: usize) -> Vec<u8> {
     use backtrail_testkit::Randomness;
     let mut bytes = vec![0; len];
@@ -129,7 +130,7 @@ pub(crate) fn packs(objects: &Path) -> BTreeMap<String, u64> {
     packs.collect()
 }
 
-/// Reads a snapshot whole: every name, every byte.
+/// Reads every name and every byte of a snapshot.
 pub(crate) fn read_whole(snapshot: &Snapshot) -> Result<u64, backtrail::Error> {
     let mut bytes = 0;
     for entry in snapshot.entries() {
@@ -141,13 +142,13 @@ pub(crate) fn read_whole(snapshot: &Snapshot) -> Result<u64, backtrail::Error> {
     Ok(bytes)
 }
 
-/// Reads every kept state of every workspace whole, and returns how many there are.
+/// Reads all kept states of all workspaces, and returns how many there are.
 pub(crate) fn read_all(store: &Store) -> usize {
     let mut seen: BTreeSet<ObjectId> = BTreeSet::new();
     for workspace in store.workspaces().unwrap() {
         for kept in workspace.checkpoints().unwrap() {
             let kept = kept.unwrap();
-            if kept.let_go().unwrap().is_none() && seen.insert(kept.snapshot_id()) {
+            if kept.dropped().unwrap().is_none() && seen.insert(kept.snapshot_id()) {
                 let read = kept.snapshot().and_then(|snapshot| read_whole(&snapshot));
                 read.unwrap_or_else(|error| panic!("{} lacks something: {error:?}", kept.id()));
             }

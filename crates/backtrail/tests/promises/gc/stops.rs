@@ -1,20 +1,22 @@
-//! F21: what cannot be read stops the clean-up, by name, before anything is removed.
+//! F21: a file that cannot be read stops the clean-up with an error that names it, before
+//! anything is removed.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use backtrail::{CheckpointOptions, ErrorKind, GcOptions, StoreOptions, Why};
+use backtrail::gc::GcOptions;
+use backtrail::{CheckpointOptions, CheckpointReason, ErrorKind, StoreOptions};
 use backtrail_testkit::{ManualClock, SeededRandomness};
 
 use super::kit::{Bench, DAY, START, noise, packs, read_whole};
 
-/// Makes a store in which there is something to remove.
+/// Creates a store with something to remove.
 fn bench() -> Bench {
     let mut bench = Bench::new();
     for n in 0..6 {
         bench.write(&format!("dir-{n}/file"), format!("{n}"));
-        bench.state(n, Why::Manual);
+        bench.state(n, CheckpointReason::Manual);
     }
     bench
 }
@@ -43,11 +45,11 @@ fn f21_a_damaged_line_on_a_workspaces_trail_stops_it_by_name() {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{byte}: {error:?}");
         assert_eq!(error.path(), Some(trail.as_path()), "{byte}: {error:?}");
         assert_eq!(packs(&bench.objects_dir()), before, "{byte}");
-        assert_eq!(fs::read(&trail).unwrap(), damaged, "nothing was let go");
+        assert_eq!(fs::read(&trail).unwrap(), damaged, "nothing was dropped");
         stopped += 1;
     }
     assert!(stopped > 20);
-    // A line that is gone is no better.
+    // A missing line stops it, too.
     let mut lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     lines.remove(3);
     fs::write(&trail, lines.concat()).unwrap();
@@ -100,7 +102,7 @@ fn f21_a_workspace_that_cannot_be_listed_stops_it() {
     assert_eq!(packs(&bench.objects_dir()), before);
 }
 
-/// Makes a store with four states that go, and two that stay, in a short pack.
+/// Creates a store with four states that go, and two that stay, in a short pack.
 fn short() -> (Bench, PathBuf) {
     let mut bench = Bench::new();
     for n in 0..6 {
@@ -117,8 +119,8 @@ fn short() -> (Bench, PathBuf) {
     (bench, path)
 }
 
-/// Whatever byte of a pack is damaged: what could be read of kept states can be read
-/// afterwards, and a listing that cannot be read stops everything.
+/// Whichever byte of a pack is damaged: what could be read of kept states before can be
+/// read afterwards, and a listing that cannot be read stops the clean-up.
 #[test]
 fn f21_damage_in_a_pack_never_makes_the_clean_up_lose_more() {
     let (mut stopped, mut left, mut done) = (0, 0, 0);
@@ -138,7 +140,7 @@ fn f21_damage_in_a_pack_never_makes_the_clean_up_lose_more() {
             let workspace = open().find_workspace(bench.workspace.root()).unwrap();
             let kept = workspace.unwrap().checkpoint_by_id(bench.kept[n].0.id());
             let kept = kept.unwrap().unwrap();
-            let is_gone = kept.let_go().unwrap().is_some();
+            let is_gone = kept.dropped().unwrap().is_some();
             is_gone
                 || kept
                     .snapshot()
@@ -153,7 +155,7 @@ fn f21_damage_in_a_pack_never_makes_the_clean_up_lose_more() {
                 assert_eq!(fs::read(&path).unwrap(), bytes, "{byte}");
                 stopped += 1;
             }
-            Ok(report) if !report.left.is_empty() => left += 1,
+            Ok(report) if !report.skipped_packs.is_empty() => left += 1,
             Ok(_) => done += 1,
         }
         for (n, was) in before.into_iter().enumerate() {

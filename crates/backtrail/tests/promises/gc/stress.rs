@@ -1,10 +1,9 @@
 //! The clean-up next to writers, readers, rewinds and kills: no kept state ever lacks
 //! an object.
 //!
-//! The test binary runs itself again for writers and clean-ups in processes of their
-//! own; some are killed as soon as they have done so many rounds. All workspaces get
-//! their files from the same few contents, so that what nothing names a moment ago is
-//! needed again the next. `BACKTRAIL_TEST_LIVES` multiplies the lives,
+//! The test binary runs itself again for writers and clean-ups in processes of their own;
+//! some are killed after a number of rounds. All workspaces get their files from the same
+//! few contents, so that an unreferenced content is soon needed again. `BACKTRAIL_TEST_LIVES` multiplies the lives,
 //! `BACKTRAIL_TEST_SEED` sets where the seeds begin.
 
 use std::fs;
@@ -14,8 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use backtrail::gc::GcOptions;
 use backtrail::{
-    Attempt, CheckpointOptions, ErrorKind, GcOptions, Point, Rewind, Store, StoreOptions, Why,
+    Attempt, CheckpointOptions, CheckpointReason, ErrorKind, Point, Rewind, Store, StoreOptions,
     Workspace,
 };
 
@@ -50,7 +50,7 @@ fn workspace(dir: &Path, store: &Store, n: u64) -> Workspace {
     store.workspace(&root).unwrap()
 }
 
-/// Says on stdout that a round is over, for who wants to kill.
+/// Writes to stdout that a round is over, for the process that kills this one.
 fn round(n: u64, tells: bool) {
     if tells {
         println!("\nround {n}");
@@ -58,7 +58,7 @@ fn round(n: u64, tells: bool) {
     }
 }
 
-/// Changes files, keeps them, goes back; what is newest here is always whole.
+/// Changes files, keeps them, rewinds; the newest state here is always whole.
 fn write(dir: &Path, own: u64, seed: u64, tells: bool) {
     let store = open(dir);
     let workspace = workspace(dir, &store, own);
@@ -71,11 +71,11 @@ fn write(dir: &Path, own: u64, seed: u64, tells: bool) {
             fs::write(path.join(format!("file-{}", dice.below(4))), content).unwrap();
         }
         let why = match dice.below(3) {
-            0 => Why::ToolEnd,
-            1 => Why::TurnEnd,
-            _ => Why::Manual,
+            0 => CheckpointReason::ToolEnd,
+            1 => CheckpointReason::TurnEnd,
+            _ => CheckpointReason::Manual,
         };
-        let mut options = CheckpointOptions::new().why(why);
+        let mut options = CheckpointOptions::new().reason(why);
         if dice.below(9) == 0 {
             options = options.label(format!("label-{own}-{seed}-{n}"));
         }
@@ -92,7 +92,7 @@ fn write(dir: &Path, own: u64, seed: u64, tells: bool) {
             match workspace.rewind(&Point::checkpoint(to.id()), options) {
                 Ok(Attempt::Done(_)) => {}
                 Ok(other) => panic!("{other:#?}"),
-                Err(error) => assert_eq!(error.kind(), ErrorKind::LetGo, "{error:?}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Dropped, "{error:?}"),
             }
             let last = workspace.last_checkpoint().unwrap().unwrap();
             read_whole(&last.snapshot().unwrap()).unwrap();
@@ -111,9 +111,12 @@ fn clean(dir: &Path, seed: u64, tells: bool, is_over: &dyn Fn() -> bool) {
             2 => GcOptions::new().older_than(Duration::from_millis(50 * dice.below(20))),
             _ => GcOptions::new(),
         };
-        let options = options.dry_run(dice.below(6) == 0);
-        match store.gc(&options) {
-            Ok(_) => {}
+        let done = match dice.below(6) {
+            0 => store.gc_plan(&options).map(drop),
+            _ => store.gc(&options).map(drop),
+        };
+        match done {
+            Ok(()) => {}
             Err(error) => assert_eq!(error.kind(), ErrorKind::Locked, "{error:?}"),
         }
         round(n, tells);
@@ -123,7 +126,7 @@ fn clean(dir: &Path, seed: u64, tells: bool, is_over: &dyn Fn() -> bool) {
     }
 }
 
-/// Reads what is kept, whichever state it is; only what was let go may lack something.
+/// Reads all states; only dropped ones may be incomplete.
 fn read(dir: &Path, seed: u64, is_over: &AtomicBool) {
     let store = open(dir);
     let mut dice = Dice(seed);
@@ -140,7 +143,7 @@ fn read(dir: &Path, seed: u64, is_over: &AtomicBool) {
         }
         let kept = &all[dice.below(all.len() as u64) as usize];
         if let Err(error) = kept.snapshot().and_then(|snapshot| read_whole(&snapshot)) {
-            let let_go = kept.let_go().unwrap();
+            let let_go = kept.dropped().unwrap();
             assert!(let_go.is_some(), "{} lacks something: {error:?}", kept.id());
         }
     }
@@ -158,8 +161,7 @@ fn child(dir: &Path, role: &str, own: u64, seed: u64) -> Child {
         .unwrap()
 }
 
-/// Kills a child when it has done so many rounds; returns whether it came to its end
-/// before.
+/// Kills a child after a number of rounds; returns whether it ended before.
 fn kill_after(mut child: Child, rounds: u64) {
     let stdout = child.stdout.take().unwrap();
     let mut lines = BufReader::new(stdout).lines().map(Result::unwrap);
@@ -180,7 +182,7 @@ fn kill_after(mut child: Child, rounds: u64) {
 fn life(seed: u64) {
     let place = quick_dir();
     let dir = place.path();
-    // There is something before anybody comes.
+    // There is something before they start.
     write(dir, 0, seed, false);
     let is_over = AtomicBool::new(false);
     let mut dice = Dice(seed);

@@ -1,5 +1,4 @@
-//! A writer that has found what it needs, and has not recorded it yet: nothing of it
-//! is removed.
+//! Objects that a writer has found, and has not recorded yet, are not removed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,19 +8,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use backtrail::gc::GcOptions;
 use backtrail::{
-    CheckpointOptions, GcOptions, LocalStorage, Storage, StorageFile, StoreOptions, Why,
+    CheckpointOptions, CheckpointReason, LocalStorage, Storage, StorageFile, StoreOptions,
 };
 
 use backtrail_testkit::SeededRandomness;
 
 use super::kit::{Bench, noise, packs, read_whole};
 
-/// Tells what a storage is about to do.
+/// Reports what a storage is about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     OpenAppend(PathBuf),
-    /// A lock is not free and is waited for.
+    /// It waits for a lock.
     Waits(PathBuf),
 }
 
@@ -119,7 +119,7 @@ impl StorageFile for TellingFile {
     }
 }
 
-/// Stops whoever opens a file to append to it, once, until it is let go.
+/// Stops the first thread that opens a file to append to it, until it is released.
 struct Stop {
     at: PathBuf,
     stops: Mutex<Option<(Sender<()>, Receiver<()>)>>,
@@ -142,12 +142,12 @@ fn a_clean_up_during_a_first_snapshot_of_the_same_content_takes_nothing_from_it(
     let content = noise(500, 20_000);
     bench.write("shared", &content);
     bench.write("deep/er/shared", noise(501, 9000));
-    bench.keep(Why::Manual);
+    bench.keep(CheckpointReason::Manual);
     fs::remove_dir_all(bench.workspace.root().join("deep")).unwrap();
     fs::remove_file(bench.workspace.root().join("shared")).unwrap();
-    bench.state(1, Why::Manual);
+    bench.state(1, CheckpointReason::Manual);
 
-    // The same files elsewhere, in a workspace that nothing was kept of yet.
+    // The same files elsewhere, in a workspace without checkpoints.
     let other = bench.dir.path().join("other");
     fs::create_dir_all(other.join("deep/er")).unwrap();
     fs::write(other.join("shared"), &content).unwrap();
@@ -166,7 +166,7 @@ fn a_clean_up_during_a_first_snapshot_of_the_same_content_takes_nothing_from_it(
     let lock = bench.objects_dir().join("objects.lock");
     let cleaning = Telling(Arc::new(move |step| {
         if step == Step::Waits(lock.clone()) {
-            // Nobody listens any more once it was told.
+            // The receiver may be gone.
             waits.lock().unwrap().send("waits").ok();
         }
     }));
@@ -180,7 +180,7 @@ fn a_clean_up_during_a_first_snapshot_of_the_same_content_takes_nothing_from_it(
     let (writer, cleaner) = (open(writing, 98), open(cleaning, 99));
     let size = |bench: &Bench| packs(&bench.objects_dir()).values().sum::<u64>();
     let kept = std::thread::scope(|scope| {
-        // Dropped where something fails below, so that nobody waits for ever.
+        // Dropped where something fails below, so that no thread waits forever.
         let go_on = go_on;
         let keeps = scope.spawn(|| {
             let workspace = writer.find_workspace(&other);
@@ -192,13 +192,13 @@ fn a_clean_up_during_a_first_snapshot_of_the_same_content_takes_nothing_from_it(
         });
         is_reached.recv().unwrap();
         let before = size(&bench);
-        // Everything is stored already, and nothing on a kept trail names it.
+        // Everything is already stored, and no kept record names it.
         let cleans = scope.spawn(|| {
             let report = cleaner.gc(&GcOptions::new().older_than(Duration::ZERO));
             tell.send("is done").unwrap();
             report.unwrap()
         });
-        // Had it not to wait, it would be done before the record is there.
+        // Without waiting, it would be done before the record is there.
         assert_eq!(told.recv().unwrap(), "waits");
         assert!(size(&bench) >= before, "nothing is removed yet");
         go_on.send(()).unwrap();
@@ -210,7 +210,7 @@ fn a_clean_up_during_a_first_snapshot_of_the_same_content_takes_nothing_from_it(
     assert_eq!(read_whole(&snapshot).unwrap(), 29_000);
     assert_eq!(snapshot.read("shared").unwrap().unwrap(), content);
     assert_eq!(bench.check(), [true, false]);
-    // And it was needed: the first state is let go, and nobody else had it.
+    // And it was needed: the first state is dropped, and no other had it.
     fs::remove_dir_all(&trail).unwrap();
     assert!(bench.gc().freed > 25_000);
 }

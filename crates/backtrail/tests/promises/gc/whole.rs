@@ -1,15 +1,16 @@
-//! What nothing names goes, what is named stays, and a dry run says so beforehand.
+//! Unreferenced objects are removed, referenced ones stay, and a plan shows it before.
 
 use std::time::Duration;
 
-use backtrail::{CheckpointOptions, ErrorKind, GcOptions, LetGoBecause, Point, Why};
+use backtrail::gc::GcOptions;
+use backtrail::{CheckpointOptions, CheckpointReason, DropReason, ErrorKind, Point};
 
 use super::kit::{Bench, DAY, noise, packs};
 
 const OLD: Duration = Duration::from_secs(30 * 86_400);
 
-/// Makes ten states, forty days apart from the last of them, with a large file of
-/// several chunks in some.
+/// Makes ten states, forty days before the last one, some with a large file of several
+/// chunks.
 fn ten_states() -> Bench {
     let mut bench = Bench::new();
     bench.write("same", noise(1, 5000));
@@ -18,15 +19,15 @@ fn ten_states() -> Bench {
             bench.write("large", noise(100 + n / 6, 3 << 20));
         }
         bench.write(&format!("dir-{n}/deep/file"), noise(200 + n, 700));
-        bench.state(300 + n, Why::Manual);
+        bench.state(300 + n, CheckpointReason::Manual);
     }
     bench.clock.advance(40 * DAY);
-    bench.state(400, Why::Manual);
+    bench.state(400, CheckpointReason::Manual);
     bench
 }
 
 #[test]
-fn nothing_to_do_is_said_and_nothing_is_touched() {
+fn nothing_is_touched_where_there_is_nothing_to_do() {
     let bench = ten_states();
     let before = packs(&bench.objects_dir());
     let report = bench.gc();
@@ -37,30 +38,31 @@ fn nothing_to_do_is_said_and_nothing_is_touched() {
 }
 
 #[test]
-fn what_was_let_go_is_gone_and_all_else_is_whole() {
+fn dropped_files_are_gone_and_all_others_are_whole() {
     let bench = ten_states();
     let before: u64 = packs(&bench.objects_dir()).values().sum();
     let options = GcOptions::new().older_than(OLD);
-    let dry = bench.store.gc(&options.clone().dry_run(true)).unwrap();
+    let plan = bench.store.gc_plan(&options).unwrap();
+    let dry = plan.report().clone();
     assert!(dry.dry_run);
     assert_eq!(packs(&bench.objects_dir()).values().sum::<u64>(), before);
-    assert!(!bench.check().contains(&true), "a dry run changes nothing");
+    assert!(!bench.check().contains(&true), "a plan changes nothing");
 
-    let report = bench.store.gc(&options).unwrap();
+    let report = plan.apply().unwrap();
     let after: u64 = packs(&bench.objects_dir()).values().sum();
     assert_eq!(report.freed, before - after);
-    assert_eq!(dry.freed, report.freed, "a dry run is exact");
+    assert_eq!(dry.freed, report.freed, "a plan is exact");
     assert_eq!(dry.objects, report.objects);
     assert_eq!(
         (dry.packs_removed, dry.packs_rewritten),
         (report.packs_removed, report.packs_rewritten)
     );
     assert!(report.freed > 3 << 20, "{report:#?}");
-    let [told] = &report.let_go[..] else {
+    let [told] = &report.dropped[..] else {
         panic!("{report:#?}")
     };
     assert_eq!((told.states, told.checkpoints), (10, 10));
-    assert_eq!(told.because, LetGoBecause::Age);
+    assert_eq!(told.reason, DropReason::Age);
     assert_eq!(told.oldest, bench.kept[0].0.at());
     let gone = bench.check();
     assert_eq!(gone, [vec![true; 10], vec![false]].concat());
@@ -70,7 +72,7 @@ fn what_was_let_go_is_gone_and_all_else_is_whole() {
 }
 
 #[test]
-fn who_asks_for_what_was_let_go_is_told_so_and_what_is_near() {
+fn the_error_for_dropped_files_names_the_nearest_that_are_kept() {
     let mut bench = ten_states();
     bench.clock.advance(40 * DAY);
     bench.write("file", "labelled");
@@ -78,7 +80,7 @@ fn who_asks_for_what_was_let_go_is_told_so_and_what_is_near() {
     bench.store.gc(&GcOptions::new().older_than(OLD)).unwrap();
     let gone = &bench.kept[5].0;
     let error = gone.snapshot().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::LetGo);
+    assert_eq!(error.kind(), ErrorKind::Dropped);
     assert!(
         error.points().contains(&"safe".to_owned()),
         "{:?}",
@@ -88,13 +90,13 @@ fn who_asks_for_what_was_let_go_is_told_so_and_what_is_near() {
         .workspace
         .snapshot(&Point::checkpoint(gone.id()))
         .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::LetGo);
+    assert_eq!(error.kind(), ErrorKind::Dropped);
     // The checkpoints themselves are all there.
     assert_eq!(bench.workspace.checkpoints().unwrap().count(), 12);
 }
 
 #[test]
-fn two_cannot_clean_up_at_once_and_the_second_is_told_who_does() {
+fn a_second_clean_up_fails_with_the_process_of_the_first() {
     use backtrail::{LocalStorage, Storage};
     let bench = ten_states();
     bench.gc();
@@ -110,6 +112,6 @@ fn two_cannot_clean_up_at_once_and_the_second_is_told_who_does() {
             .contains("another gc is running in process"),
         "{error}"
     );
-    // A dry run keeps nobody from anything.
-    bench.store.gc(&GcOptions::new().dry_run(true)).unwrap();
+    // A plan needs no lock.
+    bench.store.gc_plan(&GcOptions::new()).unwrap();
 }

@@ -1,9 +1,8 @@
 //! Damage after a session was taken in: it is noticed, gone around, and never
 //! hides what is whole.
 
-use backtrail::{
-    ErrorKind, ForkOptions, Message, Note, Reason, SessionId, Shape, Storage, VerifyReport,
-};
+use backtrail::verify::VerifyReport;
+use backtrail::{ErrorKind, ForkOptions, Message, Note, Reason, SessionId, Shape, Storage};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 

@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use backtrail::{Checkpoint, CheckpointOptions, Session, Turn, Why};
+use backtrail::{Checkpoint, CheckpointOptions, CheckpointReason, Session, Turn};
 
 use super::kit::{Lab, begin, end, is_root, run_end, run_start};
 use crate::snapshots::tree::{Thing, Tree};
@@ -322,7 +322,7 @@ impl World {
             (true, Some(asks)) => [asks].into(),
             (true, None) => [Actor::Person].into(),
         };
-        let unasked = *checkpoint.why() == Why::BeforeRewind;
+        let unasked = *checkpoint.reason() == CheckpointReason::BeforeRewind;
         if !unasked {
             self.save_all();
         }

@@ -206,7 +206,7 @@ fn f15_two_processes_that_move_at_once_take_turns() {
     let workspace = place.store();
     let workspace = workspace.workspace(&place.dir.path().join("work")).unwrap();
     let kept = workspace.checkpoints().unwrap().map(Result::unwrap);
-    let moved = kept.filter(|kept| kept.why().as_str() == "rewind");
+    let moved = kept.filter(|kept| kept.reason().as_str() == "rewind");
     let states: Vec<_> = moved.map(|kept| kept.snapshot_id()).collect();
     assert!(states.len() > 1 && states.windows(2).all(|two| two[0] != two[1]));
 }

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use backtrail::{
-    Attempt, Block, Checkpoint, CheckpointOptions, Message, RewindReport, Session, SessionOptions,
-    Store, StoreOptions, ToolResult, ToolUse, Turn, Why, Workspace,
+    Attempt, Block, Checkpoint, CheckpointOptions, CheckpointReason, Message, RewindReport,
+    Session, SessionOptions, Store, StoreOptions, ToolResult, ToolUse, Turn, Workspace,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 use tempfile::TempDir;
@@ -165,11 +165,15 @@ pub(crate) fn run(lab: &Lab, session: Option<&Session>, work: impl FnOnce()) -> 
 }
 
 pub(crate) fn run_start(lab: &Lab, session: Option<&Session>) -> Checkpoint {
-    keep_for(lab, session, CheckpointOptions::new().why(Why::RunStart))
+    keep_for(
+        lab,
+        session,
+        CheckpointOptions::new().reason(CheckpointReason::RunStart),
+    )
 }
 
 pub(crate) fn run_end(lab: &Lab, session: Option<&Session>, start: &Checkpoint) -> Checkpoint {
-    let options = CheckpointOptions::new().why(Why::RunEnd);
+    let options = CheckpointOptions::new().reason(CheckpointReason::RunEnd);
     keep_for(lab, session, options.begun_by(start.id()))
 }
 

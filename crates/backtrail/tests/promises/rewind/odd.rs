@@ -8,8 +8,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use backtrail::{
-    Checkpoint, CheckpointOptions, ErrorKind, KeptBecause, Message, PlannedKind, Point, Rewind,
-    RewindReport, StoreOptions, Verb, Why,
+    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, KeptBecause, Message, PlannedKind,
+    Point, Rewind, RewindReport, StoreOptions, Verb,
 };
 
 use super::kit::{
@@ -517,7 +517,7 @@ fn undo_of_a_run_whose_process_died_takes_back_what_was_kept_of_it() {
     let start = run_start(&lab, None);
     lab.write("file", "2");
     let why = CheckpointOptions::new()
-        .why(Why::ToolEnd)
+        .reason(CheckpointReason::ToolEnd)
         .begun_by(start.id());
     lab.workspace.checkpoint(why).unwrap();
     undo(&lab);

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use backtrail::{
-    Attempt, CheckpointOptions, FileKind, OnConflict, Point, Rewind, RewindReport, Store, Touch,
-    TouchHook, Why, Workspace,
+    Attempt, CheckpointOptions, CheckpointReason, FileKind, OnConflict, Point, Rewind,
+    RewindReport, Store, Touch, TouchHook, Workspace,
 };
 use backtrail_testkit::MemoryStorage;
 
@@ -223,8 +223,10 @@ impl Case {
                 change(&self.root(), &mut self.dice, &mut self.words);
             }
             let options = match (&start, n % 2) {
-                (Some(start), 1) => CheckpointOptions::new().why(Why::RunEnd).begun_by(*start),
-                (_, 0) => CheckpointOptions::new().why(Why::RunStart),
+                (Some(start), 1) => CheckpointOptions::new()
+                    .reason(CheckpointReason::RunEnd)
+                    .begun_by(*start),
+                (_, 0) => CheckpointOptions::new().reason(CheckpointReason::RunStart),
                 _ => CheckpointOptions::new(),
             };
             start = Some(workspace.checkpoint(options).map_err(told)?.id());

@@ -6,8 +6,8 @@
 use std::fs;
 
 use backtrail::{
-    Block, ChangedBy, ErrorKind, ForkOptions, KeptBecause, Message, Point, Rewind, Session,
-    SessionId, SessionOptions, Step, StepKind, Store, ToolUse, Verb, Why,
+    Block, ChangedBy, CheckpointReason, ErrorKind, ForkOptions, KeptBecause, Message, Point,
+    Rewind, Session, SessionId, SessionOptions, Step, StepKind, Store, ToolUse, Verb,
 };
 
 use super::kit::{Lab, begin, done, end, is_tree, run, run_end, run_start, stopped, turn};
@@ -443,7 +443,7 @@ fn a_run_of_a_session_is_a_step_like_a_turn() {
     let lab = Lab::new(13);
     let session = lab.session();
     let ended = run(&lab, Some(&session), || lab.write("file", "1"));
-    assert_eq!(*ended.why(), Why::RunEnd);
+    assert_eq!(*ended.reason(), CheckpointReason::RunEnd);
     let steps = lab.workspace.steps(None).unwrap();
     assert!(matches!(
         steps.to_undo[..],

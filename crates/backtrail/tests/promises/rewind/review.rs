@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use backtrail::{
-    Attempt, Block, CheckpointOptions, Compaction, ErrorKind, Message, Point, Rewind, RewindReport,
-    Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Touch, TouchHook, Why,
-    Workspace,
+    Attempt, Block, CheckpointOptions, CheckpointReason, Compaction, ErrorKind, Message, Point,
+    Rewind, RewindReport, Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Touch,
+    TouchHook, Workspace,
 };
 use backtrail_testkit::{Fault, FaultyStorage, ManualClock, MemoryStorage, SeededRandomness};
 
@@ -391,10 +391,10 @@ fn bytes_of_the_same_length_that_come_into_sight_belong_to_who_wrote_them_last()
     let session = SessionOptions::new().workspace(&workspace);
     let session = store.create_session(session).unwrap();
     write(b"small");
-    let begins = CheckpointOptions::new().why(Why::RunStart);
+    let begins = CheckpointOptions::new().reason(CheckpointReason::RunStart);
     let start = session.checkpoint(begins).unwrap();
     write(&[b'.'; 1_700]);
-    let ends = CheckpointOptions::new().why(Why::RunEnd);
+    let ends = CheckpointOptions::new().reason(CheckpointReason::RunEnd);
     session.checkpoint(ends.begun_by(start.id())).unwrap();
     write(&[b'!'; 1_700]);
     let store = StoreOptions::new().open(&home).unwrap();

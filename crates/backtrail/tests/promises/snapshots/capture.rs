@@ -12,7 +12,7 @@ use super::desk::Desk;
 use super::tree::{materialised, read_tree, same};
 
 #[test]
-fn f12_a_binary_file_is_captured_to_the_byte_and_said_to_be_binary() {
+fn f12_a_binary_file_is_captured_exactly_and_reported_as_binary() {
     let desk = Desk::new();
     let binary: Vec<u8> = (0..=255).cycle().take(10_000).collect();
     desk.write("image", &binary);
@@ -35,7 +35,7 @@ fn f12_a_binary_file_is_captured_to_the_byte_and_said_to_be_binary() {
 }
 
 #[test]
-fn f12_what_could_not_be_captured_is_no_empty_file_and_no_deletion() {
+fn f12_a_skipped_file_is_neither_empty_nor_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("work");
     fs::create_dir(&root).unwrap();
@@ -44,7 +44,7 @@ fn f12_what_could_not_be_captured_is_no_empty_file_and_no_deletion() {
     let workspace = store.workspace(&root).unwrap();
     fs::write(root.join("grows"), vec![b'x'; 1000]).unwrap();
     let first = keep(&workspace);
-    assert_eq!(first.not_captured().count, 0);
+    assert_eq!(first.skipped().count, 0);
 
     fs::write(root.join("grows"), vec![b'x'; 1001]).unwrap();
     let second = keep(&workspace);
@@ -53,8 +53,8 @@ fn f12_what_could_not_be_captured_is_no_empty_file_and_no_deletion() {
     assert_eq!(snapshot.read("grows").unwrap(), None, "it is not empty");
     let reason = snapshot.skipped_reason("grows").unwrap();
     assert_eq!(reason, Some(SkippedReason::TooLarge));
-    assert_eq!(second.not_captured().count, 1);
-    let told = &second.not_captured().first[0];
+    assert_eq!(second.skipped().count, 1);
+    let told = &second.skipped().first[0];
     assert_eq!(
         (told.path.as_path(), told.bytes),
         (Path::new("grows"), 1001)
@@ -72,7 +72,7 @@ fn keep(workspace: &Workspace) -> backtrail::Checkpoint {
 }
 
 #[test]
-fn f13_what_was_absent_is_absent_and_what_was_empty_is_there_and_empty() {
+fn f13_absent_files_and_empty_files_are_kept_apart() {
     let desk = Desk::new();
     let before = desk.keep().snapshot().unwrap();
     desk.write("empty", "");
@@ -149,8 +149,8 @@ fn f28_a_nested_repository_a_large_file_and_no_git_do_not_stop_a_snapshot() {
     let snapshot = kept.snapshot().unwrap();
     same(&materialised(&snapshot), &expected).unwrap();
     // What is missing is said; git's own state is nobody's loss.
-    assert_eq!(kept.not_captured().count, 1);
-    let told = &kept.not_captured().first[0];
+    assert_eq!(kept.skipped().count, 1);
+    let told = &kept.skipped().first[0];
     assert_eq!(told.path, Path::new("large"));
     assert_eq!(told.reason, SkippedReason::TooLarge);
     let git = snapshot.skipped_reason("nested/.git/HEAD").unwrap();
@@ -160,13 +160,13 @@ fn f28_a_nested_repository_a_large_file_and_no_git_do_not_stop_a_snapshot() {
     // It is captured as soon as it fits.
     large.set_len(1 << 20).unwrap();
     let kept = keep(&store.workspace(&root).unwrap());
-    assert_eq!(kept.not_captured().count, 0);
+    assert_eq!(kept.skipped().count, 0);
     let snapshot = kept.snapshot().unwrap();
     assert_eq!(snapshot.read("large").unwrap().unwrap(), vec![0; 1 << 20]);
 }
 
 #[test]
-fn sockets_and_pipes_are_said_and_never_opened() {
+fn sockets_and_pipes_are_reported_and_never_opened() {
     let desk = Desk::new();
     let _socket = UnixListener::bind(desk.path("socket")).unwrap();
     // Whoever opened it to read would wait for ever.
@@ -175,7 +175,7 @@ fn sockets_and_pipes_are_said_and_never_opened() {
     desk.write("file", "x");
     let kept = keep(&desk.workspace);
     assert_eq!(kept.files(), 1);
-    let told = kept.not_captured();
+    let told = kept.skipped();
     let first: Vec<_> = told
         .first
         .iter()
@@ -220,8 +220,8 @@ fn an_ignore_file_that_the_agent_changes_hides_no_file_that_was_captured() {
     assert_eq!(snapshot.read("secret.env").unwrap().unwrap(), b"KEY=2\n");
     let reason = snapshot.skipped_reason("src/code").unwrap();
     assert_eq!(reason, Some(SkippedReason::Ignored));
-    assert_eq!(kept.not_captured().count, 1);
-    assert_eq!(kept.not_captured().first[0].path, Path::new("src"));
+    assert_eq!(kept.skipped().count, 1);
+    assert_eq!(kept.skipped().first[0].path, Path::new("src"));
     let diff = before.diff(&snapshot).unwrap();
     let told: Vec<String> = diff.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["new .gitignore", "edited secret.env"]);
@@ -234,7 +234,7 @@ fn an_ignore_file_that_the_agent_changes_hides_no_file_that_was_captured() {
 }
 
 #[test]
-fn the_store_is_never_captured_and_no_workspace_lies_in_it() {
+fn the_store_is_never_captured_and_has_no_workspace_in_it() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join(".backtrail");
     let store = Store::open_or_create(&home).unwrap();
@@ -248,7 +248,7 @@ fn the_store_is_never_captured_and_no_workspace_lies_in_it() {
     // So a second one finds nothing new.
     assert_eq!(keep(&workspace).snapshot_id(), first.snapshot_id());
     let error = store.workspace(&home).unwrap_err();
-    assert!(error.to_string().contains("lies in the store"), "{error}");
+    assert!(error.to_string().contains("is in the store"), "{error}");
     let link = dir.path().join("link");
     symlink(&home, &link).unwrap();
     assert!(store.workspace(&link).is_err(), "by another name either");
@@ -256,7 +256,7 @@ fn the_store_is_never_captured_and_no_workspace_lies_in_it() {
 
 /// Only where permissions mean something: root may read everything.
 #[test]
-fn f12_a_directory_without_permission_is_said_to_be_unreadable() {
+fn f12_a_directory_without_permission_is_reported_as_unreadable() {
     let desk = Desk::new();
     desk.write("closed/file", "x");
     desk.write("open", "x");
@@ -266,10 +266,10 @@ fn f12_a_directory_without_permission_is_said_to_be_unreadable() {
     let kept = keep(&desk.workspace);
     fs::set_permissions(&closed, Permissions::from_mode(0o755)).unwrap();
     if is_root {
-        assert_eq!((kept.files(), kept.not_captured().count), (2, 0));
+        assert_eq!((kept.files(), kept.skipped().count), (2, 0));
     } else {
-        assert_eq!((kept.files(), kept.not_captured().count), (1, 1));
-        let reason = kept.not_captured().first[0].reason;
+        assert_eq!((kept.files(), kept.skipped().count), (1, 1));
+        let reason = kept.skipped().first[0].reason;
         assert_eq!(reason, SkippedReason::Unreadable);
     }
 }

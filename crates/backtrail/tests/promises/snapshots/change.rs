@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::fs;
 
 use backtrail::{
-    ChangeKind, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store, StoreOptions,
-    Usage, Why,
+    ChangeKind, CheckpointOptions, CheckpointReason, ErrorKind, Message, Point, SessionOptions,
+    Store, StoreOptions, Usage,
 };
 use backtrail_testkit::ManualClock;
 
 use super::desk::Desk;
 
 #[test]
-fn b3_a_change_tells_path_before_after_bytes_text_and_when() {
+fn b3_a_change_has_path_before_after_bytes_text_and_time() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("work");
     fs::create_dir(&root).unwrap();
@@ -70,7 +70,7 @@ fn b4_a_checkpoint_has_an_id_a_time_the_place_in_the_history_and_the_files() {
         .unwrap();
     session.append(Message::user_text("more")).unwrap();
 
-    assert_eq!(kept.why(), &Why::Manual);
+    assert_eq!(kept.reason(), &CheckpointReason::Manual);
     assert_eq!(kept.label(), Some("mine"), "the caller's name is a label");
     let place = kept.session().unwrap();
     assert_eq!((&place.id, place.seq), (session.id(), seq));

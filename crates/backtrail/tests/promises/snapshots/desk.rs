@@ -70,8 +70,8 @@ pub(crate) fn check_checkpoint(checkpoint: &Checkpoint, tree: &Tree) -> Result<(
     if told != totals(tree) {
         return Err(format!("{told:?} are told where {:?} are", totals(tree)));
     }
-    if checkpoint.not_captured().count != 0 {
-        return Err(format!("{:?} is missing", checkpoint.not_captured()));
+    if checkpoint.skipped().count != 0 {
+        return Err(format!("{:?} is missing", checkpoint.skipped()));
     }
     Ok(())
 }

@@ -10,9 +10,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use backtrail::verify::SnapshotsReport;
 use backtrail::{
-    CheckpointId, CheckpointOptions, Message, Reason, Result, SessionOptions, SnapshotsReport,
-    Store, StoreOptions, Workspace,
+    CheckpointId, CheckpointOptions, Message, Reason, Result, SessionOptions, Store, StoreOptions,
+    Workspace,
 };
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 use tempfile::TempDir;

@@ -67,7 +67,7 @@ fn of_two_snapshots_at_once_one_sees_a_change_and_the_other_sees_none() {
 }
 
 #[test]
-fn four_workspaces_in_one_store_are_kept_at_once_and_share_what_is_equal() {
+fn four_workspaces_in_one_store_are_kept_at_once_and_share_equal_files() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("store");
     Store::open_or_create(&home).unwrap();

@@ -4,7 +4,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use backtrail::{CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store, Why};
+use backtrail::{
+    CheckpointOptions, CheckpointReason, ErrorKind, Message, Point, SessionOptions, Store,
+};
 
 use super::desk::Desk;
 
@@ -73,7 +75,7 @@ fn a_workspace_that_is_gone_can_still_be_looked_at() {
 }
 
 #[test]
-fn what_was_moved_away_is_not_recorded_as_deleted() {
+fn files_of_a_moved_workspace_are_not_recorded_as_deleted() {
     let desk = Desk::new();
     desk.write("a", "1");
     let options = SessionOptions::new().workspace(&desk.workspace);
@@ -100,10 +102,13 @@ fn what_was_moved_away_is_not_recorded_as_deleted() {
 fn a_run_that_deletes_its_directory_leaves_an_empty_state() {
     let desk = Desk::new();
     desk.write("a", "1");
-    let why = |why| CheckpointOptions::new().why(why);
-    let start = desk.workspace.checkpoint(why(Why::RunStart)).unwrap();
+    let why = |reason| CheckpointOptions::new().reason(reason);
+    let start = desk
+        .workspace
+        .checkpoint(why(CheckpointReason::RunStart))
+        .unwrap();
     fs::remove_dir_all(desk.root()).unwrap();
-    let end = why(Why::RunEnd).begun_by(start.id());
+    let end = why(CheckpointReason::RunEnd).begun_by(start.id());
     let end = desk.workspace.checkpoint(end).unwrap();
     assert_eq!((end.files(), end.changed()), (0, 1));
     assert_eq!(end.changes().unwrap().counts().deleted, 1);
@@ -122,7 +127,7 @@ fn a_first_snapshot_that_was_refused_claims_nothing() {
 }
 
 #[test]
-fn a_damaged_opener_does_not_orphan_what_is_behind_it() {
+fn a_damaged_opener_does_not_orphan_the_records_after_it() {
     let desk = Desk::new();
     keep(&desk, "work", "x");
     let trail = desk.store.root().join("workspaces");
@@ -139,7 +144,7 @@ fn a_damaged_opener_does_not_orphan_what_is_behind_it() {
 }
 
 #[test]
-fn what_is_kept_after_objects_were_lost_is_whole() {
+fn a_checkpoint_after_objects_were_lost_is_whole() {
     let desk = Desk::new();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs");
     // A file old enough for the cache to be trusted.

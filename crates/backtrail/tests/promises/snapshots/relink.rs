@@ -125,7 +125,7 @@ fn f26_a_directory_that_was_copied_and_relinked_keeps_everything() {
 
 // F21
 #[test]
-fn f21_relinking_is_taken_back_by_relinking_and_loses_nothing() {
+fn f21_relinking_is_undone_by_relinking_and_loses_nothing() {
     let desk = Desk::new();
     desk.write("a", "1");
     desk.keep();
@@ -149,7 +149,7 @@ fn f21_relinking_is_taken_back_by_relinking_and_loses_nothing() {
 }
 
 #[test]
-fn sessions_alone_are_linked_and_taken_back() {
+fn sessions_alone_are_relinked_and_back() {
     let desk = Desk::new();
     let session = desk.session_at(&desk.at("gone"));
     fs::create_dir(desk.at("here")).unwrap();
@@ -169,7 +169,7 @@ fn sessions_alone_are_linked_and_taken_back() {
 }
 
 #[test]
-fn what_would_mix_two_pasts_or_means_nothing_is_refused() {
+fn a_relink_that_would_mix_two_histories_or_means_nothing_is_refused() {
     let desk = Desk::new();
     desk.keep();
     for name in ["used", "unused", "other"] {
@@ -191,13 +191,15 @@ fn what_would_mix_two_pasts_or_means_nothing_is_refused() {
     assert!(error.to_string().contains("already"), "{error}");
     // The old directory is there: it would lose its past.
     let error = refused("work", "other");
-    assert!(error.to_string().contains("is still there"), "{error}");
+    assert!(error.to_string().contains("still exists"), "{error}");
     let error = refused("work", "store/sessions");
-    assert!(error.to_string().contains("lies in the store"), "{error}");
+    assert!(error.to_string().contains("is in the store"), "{error}");
     fs::remove_dir_all(desk.at("work")).unwrap();
     let error = refused("work", "used");
     assert!(
-        error.to_string().contains("a workspace of its own"),
+        error
+            .to_string()
+            .contains("another workspace with checkpoints"),
         "{error}"
     );
     assert_eq!(desk.found("used").id(), used.id());
@@ -220,7 +222,7 @@ fn asked_twice_it_goes_ahead_although_the_old_directory_is_there() {
     let desk = Desk::new();
     desk.keep();
     fs::create_dir(desk.at("other")).unwrap();
-    let yes = RelinkOptions::new().although_there(true);
+    let yes = RelinkOptions::new().replace_existing();
     let linked = desk
         .store
         .relink(&desk.at("work"), &desk.at("other"), yes)

@@ -1,11 +1,11 @@
-//! Whoever reads while sessions are deleted, restored and purged comes upon no damage.
+//! Readers find no damage while sessions are deleted, restored and purged.
 
-use backtrail::{Checkpoint, CheckpointOptions, Checkpoints, Why};
+use backtrail::{Checkpoint, CheckpointOptions, CheckpointReason, Checkpoints};
 
 use super::purge::Desk;
 use super::{delete, name, said, session};
 
-/// Reads the rest, and checks that nothing had to be passed over.
+/// Reads the rest, and asserts that there is no damage.
 fn rest(mut checkpoints: Checkpoints) -> Vec<Checkpoint> {
     let all: Vec<_> = checkpoints.by_ref().map(Result::unwrap).collect();
     let damage = checkpoints.damage().unwrap();
@@ -18,13 +18,15 @@ fn ids(checkpoints: &[Checkpoint]) -> Vec<String> {
 }
 
 #[test]
-fn readers_of_a_workspace_go_on_in_what_a_purge_wrote_anew() {
+fn readers_of_a_workspace_continue_in_the_trail_that_a_purge_rewrote() {
     let desk = Desk::new();
     let [one, two] = ["one", "two"].map(|word| session(&desk.store, &[word]));
     for n in 0..4 {
         desk.write("work.txt", &format!("{n}"));
         let session = if n % 2 == 0 { &one } else { &two };
-        let options = CheckpointOptions::new().session(session).why(Why::RunEnd);
+        let options = CheckpointOptions::new()
+            .session(session)
+            .reason(CheckpointReason::RunEnd);
         desk.workspace.checkpoint(options).unwrap();
     }
     let before = rest(desk.workspace.checkpoints().unwrap());
@@ -34,7 +36,7 @@ fn readers_of_a_workspace_go_on_in_what_a_purge_wrote_anew() {
     let first = begun.next().unwrap().unwrap();
     let back = desk.workspace.checkpoints_back().unwrap();
     desk.purge(&one);
-    // The workspace's trail is another file now, and then once more.
+    // The workspace's trail is another file now, and then yet another.
     desk.purge(&two);
     assert_eq!(ids(&rest(forwards)), ids(&before));
     let mut again = vec![first];
@@ -47,7 +49,7 @@ fn readers_of_a_workspace_go_on_in_what_a_purge_wrote_anew() {
 }
 
 #[test]
-fn a_session_that_was_moved_while_it_was_read_is_told_from_damage() {
+fn a_session_that_is_moved_while_it_is_read_is_not_damage() {
     let desk = Desk::new();
     let id = session(&desk.store, &["one", "two"]);
     let live = desk.store.read_session(&id).unwrap();
@@ -72,7 +74,7 @@ fn a_session_that_was_moved_while_it_was_read_is_told_from_damage() {
         error.is_moved() && error.was_purged() == Some(&id),
         "{error}"
     );
-    // Nobody knows of another one.
+    // There is no other one.
     let never = "00000000-0000-4000-8000-000000000000".parse().unwrap();
     assert!(!desk.store.read_session(&never).unwrap_err().is_moved());
 }

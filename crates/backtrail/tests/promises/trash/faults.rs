@@ -1,11 +1,9 @@
-//! Whatever goes wrong on the way, a session is in one place, whole; and the next try
-//! does the rest.
+//! Whatever fails, a session is in one place, whole; and the next try completes the rest.
 //!
 //! The fault comes at every operation in turn, until there are no more.
 
-use backtrail::{
-    CheckpointOptions, EmptyOptions, Message, Result, SessionId, SessionOptions, Store,
-};
+use backtrail::trash::EmptyOptions;
+use backtrail::{CheckpointOptions, Message, Result, SessionId, SessionOptions, Store};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
 use super::HOME;
@@ -26,7 +24,7 @@ const LOSSES: [Loss; 5] = [
     Loss::Shuffled { seed: 2 },
 ];
 
-/// What there is before something goes wrong.
+/// The store before a fault.
 struct Scene {
     memory: MemoryStorage,
     id: SessionId,
@@ -80,7 +78,7 @@ fn at_every_step(
     }
 }
 
-/// Checks what no fault may harm.
+/// Asserts what no fault may harm.
 fn others_are_whole(scene: &Scene, store: &Store) {
     assert_eq!(said(&store.read_session(&scene.other).unwrap()), ["else"]);
     if store.sessions().unwrap().contains(&scene.fork) {
@@ -90,8 +88,8 @@ fn others_are_whole(scene: &Scene, store: &Store) {
     }
 }
 
-/// Returns whether the session is among the others, having checked that it is whole
-/// where it is and in no other place.
+/// Returns whether the session is not in the trash, and asserts that it is whole and in one
+/// place.
 fn is_live(scene: &Scene, store: &Store) -> bool {
     let live = store.sessions().unwrap().contains(&scene.id);
     let trashed = store.deleted_sessions().unwrap().contains(&scene.id);
@@ -105,7 +103,7 @@ fn is_live(scene: &Scene, store: &Store) -> bool {
 }
 
 #[test]
-fn deleting_fails_whole_or_not_at_all() {
+fn a_delete_is_done_or_not_done() {
     at_every_step(
         |_, _| {},
         |scene, store| delete(store, &scene.id),
@@ -123,7 +121,7 @@ fn deleting_fails_whole_or_not_at_all() {
 }
 
 #[test]
-fn restoring_fails_whole_or_not_at_all() {
+fn a_restore_is_done_or_not_done() {
     at_every_step(
         |scene, store| delete(store, &scene.id).unwrap(),
         |scene, store| store.restore_deleted(&name(&scene.id)),
@@ -150,11 +148,11 @@ fn emptying_that_is_interrupted_is_finished_by_the_next() {
         |_, store| empty(store).map(drop),
         |scene, store, done| {
             others_are_whole(scene, store);
-            // Each is there whole, or it is gone for whoever asks.
+            // Each is whole, or gone.
             for id in store.deleted_sessions().unwrap() {
                 assert!(!done);
                 let words = said(&store.read_deleted(&id).unwrap());
-                // What goes on from the other goes before it.
+                // A fork is removed before its parent.
                 assert!(words.len() >= 2, "{words:?}");
             }
             let report = store
@@ -182,7 +180,7 @@ fn purging_that_is_interrupted_is_finished_by_the_next() {
             let live = store.sessions().unwrap().contains(&scene.id);
             assert!(!(done && live), "what was done stays done");
             assert_eq!(said(&store.read_session(&scene.other).unwrap()), ["else"]);
-            // The fork can be read at any time, and what it lacks is no damage.
+            // The fork can always be read, and what it lacks is not damage.
             let reader = store.read_session(&scene.fork).unwrap();
             let words = said(&reader);
             let whole = words == ["one", "two", "three"];
@@ -237,7 +235,7 @@ fn rotating(storage: impl backtrail::Storage) -> Store {
     options(storage).rotation(900).open_or_create(HOME).unwrap()
 }
 
-/// Checks that a workspace can be read, and has all that is the person's.
+/// Asserts that a workspace can be read, and has all of your checkpoints.
 fn workspace_is_whole(store: &Store, root: &std::path::Path) {
     let workspace = store.find_workspace(root).unwrap().unwrap();
     let all: Vec<_> = workspace
@@ -250,13 +248,13 @@ fn workspace_is_whole(store: &Store, root: &std::path::Path) {
     let labels: Vec<_> = all.iter().filter_map(|it| it.label()).collect();
     assert_eq!(labels, ["first", "mine 0", "mine 1", "mine 2"]);
     for checkpoint in all.iter().filter(|it| it.session().is_none()) {
-        assert!(checkpoint.let_go().unwrap().is_none());
+        assert!(checkpoint.dropped().unwrap().is_none());
         checkpoint.snapshot().unwrap();
     }
 }
 
 #[test]
-fn a_purge_that_is_interrupted_leaves_workspaces_whole_and_no_word_in_the_end() {
+fn an_interrupted_purge_leaves_workspaces_whole_and_in_the_end_no_text() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     for fault in FAULTS {
@@ -291,7 +289,7 @@ fn a_purge_that_is_interrupted_leaves_workspaces_whole_and_no_word_in_the_end() 
                         .unwrap();
                 }
                 workspace_is_whole(&store, root);
-                // What was being written when it stopped is dealt with, too.
+                // A file that was being written when it stopped is removed, too.
                 let report = store.verify_snapshots().unwrap();
                 let trails = report.trails.iter().map(|(_, trail)| &trail.damage);
                 assert!(report.is_ok(), "{:?}", trails.collect::<Vec<_>>());

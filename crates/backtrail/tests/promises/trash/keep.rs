@@ -1,9 +1,10 @@
-//! A13: with a keep count, older trails that lie wholly before the last compaction go to
-//! the trash, and history says where it begins.
+//! A13: with a keep count, older trails that are wholly before the last compaction go to
+//! the trash, and the history says where it begins.
 
+use backtrail::trash::{EmptyOptions, TrashKind};
 use backtrail::{
-    Compaction, EmptyOptions, ForkOptions, GapBecause, Message, Result, Session, SessionId,
-    SessionOptions, SessionReader, Shape, Store, Trashed,
+    Compaction, ForkOptions, GapReason, Message, Result, Session, SessionId, SessionOptions,
+    SessionReader, Shape, Store,
 };
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
@@ -20,7 +21,7 @@ fn text(n: usize) -> String {
     format!("message {n} {}", "x".repeat(200))
 }
 
-/// Says much, with instructions first.
+/// Appends many messages, with instructions first.
 fn talk(session: &Session, range: std::ops::Range<usize>) -> Result<()> {
     for n in range {
         session.append(Message::user_text(text(n)))?;
@@ -55,7 +56,7 @@ fn context(store: &Store, id: &SessionId) -> String {
         .to_owned()
 }
 
-/// Compacts, and says enough for a rotation.
+/// Compacts, and appends enough for a rotation.
 fn compact_and_rotate(store: &Store, id: &SessionId) -> Result<()> {
     let session = store.open_session(id)?;
     session.compact(&Compaction::new("so far so good").keep(2))?;
@@ -85,9 +86,9 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     let [entry] = contents.entries.as_slice() else {
         panic!("{contents:?}");
     };
-    assert_eq!((&entry.name.id, entry.name.what), (&id, Trashed::Trails));
+    assert_eq!((&entry.name.id, entry.name.kind), (&id, TrashKind::Trails));
     assert!(trails(&store, &id) < many);
-    // As long as they are there they are read: nothing changes for anybody.
+    // As long as they are in the trash they are read: nothing changes.
     let told = said(&reader);
     assert_eq!(told[0], "be brief");
     assert_eq!(told[1..], all);
@@ -95,13 +96,13 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     let [gap] = gaps.as_slice() else {
         panic!("{gaps:?}");
     };
-    assert_eq!(gap.because, GapBecause::InTrash);
+    assert_eq!(gap.reason, GapReason::InTrash);
     assert!(reader.verify().unwrap().is_ok());
     let before = context(&store, &id);
     assert!(before.contains("be brief") && before.contains("so far so good"));
     assert_eq!(reader.stats().unwrap().gone, 0);
 
-    // Emptied, they are gone, and that is said; the context is what it was.
+    // Emptied, they are gone, which is reported; the context is unchanged.
     let (from, until) = (gap.from, gap.until);
     let plan = store.empty_plan(&EmptyOptions::new()).unwrap();
     assert_eq!(plan.emptied().len(), 1);
@@ -110,7 +111,7 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     let gaps = reader.gaps().unwrap();
     assert_eq!(gaps.len(), 1, "{gaps:?}");
     assert_eq!((gaps[0].from, gaps[0].until), (from, until));
-    assert_eq!(gaps[0].because, GapBecause::Emptied);
+    assert_eq!(gaps[0].reason, GapReason::Emptied);
     let report = reader.verify().unwrap();
     assert!(report.is_ok() && report.gaps == gaps, "{report:?}");
     let stats = reader.stats().unwrap();
@@ -123,7 +124,7 @@ fn a13_older_trails_go_to_the_trash_and_history_says_where_it_begins() {
     assert_eq!(reader.info().unwrap().created_at, created);
     assert!(reader.record(until).unwrap().is_none());
     assert!(reader.record(until + 1).unwrap().is_some());
-    // And the session goes on.
+    // And the session continues.
     compact_and_rotate(&store, &id).unwrap();
     assert!(reader.verify().unwrap().is_ok());
     assert!(
@@ -171,7 +172,7 @@ fn a13_trails_come_back_from_the_trash() {
 }
 
 #[test]
-fn a13_what_a_fork_reads_is_kept_and_named() {
+fn a13_trails_that_a_fork_reads_are_kept_and_named() {
     let memory = MemoryStorage::new();
     let store = store(memory);
     let id = begin(&store);
@@ -244,7 +245,7 @@ fn a13_a_crash_at_every_step_costs_no_message() {
     }
 }
 
-/// Returns what was said, whatever had to be passed over.
+/// Returns the messages, whatever the damage.
 fn said_in_part(reader: &SessionReader) -> Vec<String> {
     let records = reader.records().unwrap().owned().map(Result::unwrap);
     let messages = records.filter_map(|record| record.message().ok().flatten());

@@ -1,17 +1,18 @@
-//! A session's way to the trash and back, or out of it.
+//! Deleting, restoring and emptying.
 
 use std::time::Duration;
 
+use backtrail::trash::{DeleteScope, DeletionReason, EmptyOptions};
 use backtrail::{
-    Block, CheckpointOptions, DeleteScope, DeletionBecause, EmptyOptions, ErrorKind, ForkOptions,
-    Message, Note, Role, SessionOptions, ToolUse, Why,
+    Block, CheckpointOptions, CheckpointReason, ErrorKind, ForkOptions, Message, Note, Role,
+    SessionOptions, ToolUse,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
 use super::{HOME, delete, empty, fork, name, options, said, session, store_on};
 
 #[test]
-fn a_deleted_session_is_in_the_trash_whole_and_comes_back() {
+fn a_deleted_session_is_whole_in_the_trash_and_can_be_restored() {
     let memory = MemoryStorage::new();
     let store = store_on(&memory);
     let (id, other) = (session(&store, &["one", "two"]), session(&store, &["else"]));
@@ -52,13 +53,13 @@ fn a_deleted_session_is_in_the_trash_whole_and_comes_back() {
     assert_eq!(before.unwrap(), after.unwrap(), "byte for byte");
     let error = store.restore_deleted(&name(&id)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    // And on it goes.
+    // And it continues.
     let opened = store.open_session(&id).unwrap();
     assert_eq!(opened.append(Message::user_text("three")).unwrap(), 3);
 }
 
 #[test]
-fn forks_go_on_reading_what_they_continue_in_the_trash() {
+fn forks_read_what_they_continue_in_the_trash() {
     let memory = MemoryStorage::new();
     let store = store_on(&memory);
     let parent = store.create_session(SessionOptions::new()).unwrap();
@@ -79,7 +80,7 @@ fn forks_go_on_reading_what_they_continue_in_the_trash() {
     };
     let before = context(&grandchild);
     assert!(before.contains("aGVsbG8="));
-    // One that reads meanwhile reads on.
+    // A reader continues meanwhile.
     let mut reading = store.read_session(&grandchild).unwrap().records().unwrap();
     reading.next().unwrap().unwrap();
     delete(&store, &id).unwrap();
@@ -95,7 +96,7 @@ fn forks_go_on_reading_what_they_continue_in_the_trash() {
     assert!(reader.verify().unwrap().is_ok());
     assert!(reader.gaps().unwrap().is_empty());
     assert_eq!(store.trash().unwrap().entries.len(), 2);
-    // Restored in the other order, and read all the while.
+    // Restored in the other order, and read meanwhile.
     store.restore_deleted(&name(&id)).unwrap();
     assert_eq!(context(&grandchild), before);
     store.restore_deleted(&name(&child)).unwrap();
@@ -133,14 +134,14 @@ fn cascade_takes_forks_and_sub_agents_along_the_deepest_first() {
     let at = |id| order.iter().position(|known| known == id).unwrap();
     assert_eq!(order.len(), 4);
     assert!(at(&grandchild) < at(&child) && at(&child) < at(&id) && at(&agent_id) < at(&id));
-    let because = &plan.deletions()[at(&agent_id)].because;
-    assert_eq!(*because, DeletionBecause::SubAgent { of: id.clone() });
+    let because = &plan.deletions()[at(&agent_id)].reason;
+    assert_eq!(*because, DeletionReason::SubAgent { of: id.clone() });
     plan.apply().unwrap();
     assert_eq!(store.sessions().unwrap(), [stranger]);
 }
 
 #[test]
-fn emptying_keeps_and_names_what_a_session_still_continues() {
+fn emptying_keeps_and_names_sessions_that_others_continue() {
     let memory = MemoryStorage::new();
     let store = store_on(&memory);
     let id = session(&store, &["one"]);
@@ -168,7 +169,7 @@ fn emptying_keeps_and_names_what_a_session_still_continues() {
     assert!(report.bytes > 0);
     let reader = store.read_session(&grandchild).unwrap();
     assert_eq!(said(&reader), ["one", "two", "three"]);
-    // Where the one that reads goes as well, all go.
+    // Where the reader is removed as well, all are.
     delete(&store, &grandchild).unwrap();
     let only = EmptyOptions::new().only([name(&id)]);
     assert!(store.empty_plan(&only).unwrap().emptied().is_empty());
@@ -207,7 +208,7 @@ fn f21_nothing_is_deleted_unasked_nor_what_cannot_be_read() {
     let is_there = |path| memory.files().contains(path);
     let moved = |path: &std::path::PathBuf| !path.to_string_lossy().contains(young.as_str());
     assert!(files.iter().filter(|path| moved(path)).all(is_there));
-    // Asked for by age, only what is old goes; what does not say its age stays.
+    // By age, only what is old goes; what has no time of deletion stays.
     let month = EmptyOptions::new().older_than(Duration::from_secs(30 * 24 * 3600));
     let names: Vec<_> = store
         .empty_plan(&month)
@@ -220,7 +221,7 @@ fn f21_nothing_is_deleted_unasked_nor_what_cannot_be_read() {
     let dir = format!("{HOME}/trash/{old}/deleted");
     memory.write(dir.as_ref(), b"{torn").unwrap();
     assert!(store.empty_plan(&month).unwrap().emptied().is_empty());
-    // A session whose beginning cannot be read may go on from any of them.
+    // A session whose first trail cannot be read may continue any of them.
     let damaged = session(&store, &["damaged"]);
     let path = store
         .read_session(&damaged)
@@ -242,7 +243,7 @@ fn f21_nothing_is_deleted_unasked_nor_what_cannot_be_read() {
 }
 
 #[test]
-fn a_session_that_somebody_speaks_in_is_not_deleted_nor_any_with_it() {
+fn a_session_with_a_writer_is_not_deleted_nor_any_with_it() {
     let memory = MemoryStorage::new();
     let store = options(memory.clone())
         .program("agent")
@@ -273,12 +274,12 @@ fn a_name_that_is_taken_is_not_restored_over() {
     let id = session(&store, &["one"]);
     let transcript = store.read_session(&id).unwrap().transcript().unwrap();
     delete(&store, &id).unwrap();
-    // Nobody takes the name while it is in the trash: forks would read another session.
+    // The id is not given again while it is in the trash: forks would read another session.
     let error = store
         .create_session_from(&transcript, SessionOptions::new())
         .unwrap_err();
     assert_eq!(error.in_trash(), Some(&id));
-    // Somebody does so all the same, by hand.
+    // It is created by hand even so.
     let dir = std::path::PathBuf::from(format!("{HOME}/sessions/{id}"));
     backtrail::Storage::create_dir(&memory, &dir).unwrap();
     memory.write(&dir.join("0000.jsonl"), b"another\n").unwrap();
@@ -301,13 +302,15 @@ fn a_session_in_which_a_command_runs_is_not_deleted() {
         .unwrap();
     let id = made.id().clone();
     made.close().unwrap();
-    let start = CheckpointOptions::new().session(&id).why(Why::RunStart);
+    let start = CheckpointOptions::new()
+        .session(&id)
+        .reason(CheckpointReason::RunStart);
     let start = workspace.checkpoint(start).unwrap();
     let active = workspace.activate(&start).unwrap();
     let error = delete(&store, &id).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(
-        error.to_string().contains("is at work in process"),
+        error.to_string().contains("is running in process"),
         "{error}"
     );
     let ids = std::slice::from_ref(&id);

@@ -5,18 +5,19 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use backtrail::{EmptyOptions, SessionOptions, Store, TrashName};
+use backtrail::trash::{EmptyOptions, TrashName};
+use backtrail::{SessionOptions, Store};
 
 use super::{delete, name, said, session};
 
 #[test]
-fn f7_what_is_not_ours_in_the_trash_is_left_and_named() {
+fn f7_foreign_files_in_the_trash_stay_and_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open_or_create(dir.path().join("store")).unwrap();
     let id = session(&store, &["one"]);
     delete(&store, &id).unwrap();
     let trash = dir.path().join("store/trash");
-    // A directory of the user's, whose files are called as ours are.
+    // A user's directory, whose files have the same names as Backtrail's.
     let mine = dir.path().join("mine");
     fs::create_dir(&mine).unwrap();
     fs::write(mine.join("0000.jsonl"), "precious").unwrap();
@@ -54,7 +55,7 @@ fn f7_what_is_not_ours_in_the_trash_is_left_and_named() {
 }
 
 #[test]
-fn f7_what_is_not_ours_in_a_session_goes_along_and_is_never_removed() {
+fn f7_foreign_files_in_a_session_move_with_it_and_are_never_removed() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open_or_create(dir.path().join("store")).unwrap();
     let id = session(&store, &["one"]);
@@ -62,7 +63,7 @@ fn f7_what_is_not_ours_in_a_session_goes_along_and_is_never_removed() {
     fs::write(&precious, "precious").unwrap();
     let home = store.read_session(&id).unwrap().dir();
     fs::write(home.join("notes.txt"), "a person's").unwrap();
-    // Named as one of ours, and yet none.
+    // It has the name of a Backtrail file, and is none.
     symlink(&precious, home.join("0007.jsonl")).unwrap();
     fs::create_dir(home.join("payloads")).unwrap();
     delete(&store, &id).unwrap();

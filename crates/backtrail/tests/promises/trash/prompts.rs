@@ -9,8 +9,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use backtrail::trash::DeleteScope;
 use backtrail::{
-    About, CheckpointOptions, DeleteScope, LogEntry, LogKind, Message, Rewind, Session, SessionId,
+    About, CheckpointOptions, LogEntry, LogKind, Message, Rewind, Session, SessionId,
     SessionOptions, Store, ToolResult, ToolUse, Workspace,
 };
 use tempfile::TempDir;

@@ -1,5 +1,5 @@
-//! What is purged is nowhere: every file of the store is searched for a secret that was
-//! said, shown, named, run and written.
+//! A purged session is nowhere: every file of the store is searched for a secret that was
+//! in messages, titles, tags, labels, commands and files.
 
 #![expect(
     clippy::disallowed_methods,
@@ -9,10 +9,13 @@
 use std::fs;
 use std::path::Path;
 
+use backtrail::gc::GcOptions;
+use backtrail::trash::DeleteScope;
+use backtrail::verify::SnapshotsRepairOptions;
 use backtrail::{
-    About, Attempt, Block, CheckpointOptions, DeleteScope, ErrorKind, ForkOptions, GapBecause,
-    GcOptions, LetGoBecause, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions,
-    Shape, Store, Timestamp, ToolResult, ToolUse, Why, Workspace,
+    About, Attempt, Block, CheckpointOptions, CheckpointReason, DropReason, ErrorKind, ForkOptions,
+    GapReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store,
+    Timestamp, ToolResult, ToolUse, Workspace,
 };
 use tempfile::TempDir;
 
@@ -43,13 +46,13 @@ impl Desk {
         fs::write(self.workspace.root().join(name), text).unwrap();
     }
 
-    pub(super) fn purge(&self, id: &SessionId) -> backtrail::PurgeReport {
+    pub(super) fn purge(&self, id: &SessionId) -> backtrail::trash::PurgeReport {
         let ids = std::slice::from_ref(id);
         let plan = self.store.purge_plan(ids, DeleteScope::Named).unwrap();
         plan.apply().unwrap()
     }
 
-    /// A session that has the secret wherever something can be said.
+    /// A session that has the secret wherever there is text.
     pub(super) fn leak(&self) -> SessionId {
         self.write("before.txt", "before");
         let options = SessionOptions::new().workspace(&self.workspace);
@@ -75,12 +78,16 @@ impl Desk {
         session.append(Message::new(Role::User, [image])).unwrap();
         let id = session.id().clone();
         session.close().unwrap();
-        let run = CheckpointOptions::new().session(&id).why(Why::RunStart);
+        let run = CheckpointOptions::new()
+            .session(&id)
+            .reason(CheckpointReason::RunStart);
         let start = self
             .workspace
             .checkpoint(run.about(&format!("sh {SECRET}")))
             .unwrap();
-        let end = CheckpointOptions::new().session(&id).why(Why::RunEnd);
+        let end = CheckpointOptions::new()
+            .session(&id)
+            .reason(CheckpointReason::RunEnd);
         let end = end.begun_by(start.id()).label(SECRET);
         let end = self.workspace.checkpoint(end).unwrap();
         let run = Run {
@@ -103,15 +110,15 @@ impl Desk {
         found
     }
 
-    /// Checks that no byte of the secret is left after the clean-up, not even compressed:
-    /// then every object is part of a state that is kept, and all of those are read.
+    /// Asserts that no byte of the secret is left after the clean-up, not even compressed:
+    /// every object then belongs to a kept state, and all of those are read.
     pub(super) fn assert_clean(&self) {
         let report = self.store.gc(&GcOptions::new()).unwrap();
-        assert!(report.left.is_empty(), "{report:?}");
+        assert!(report.skipped_packs.is_empty(), "{report:?}");
         assert_eq!(self.files_with_secret(), Vec::<String>::new());
         for checkpoint in self.workspace.checkpoints().unwrap() {
             let checkpoint = checkpoint.unwrap();
-            if checkpoint.let_go().unwrap().is_some() {
+            if checkpoint.dropped().unwrap().is_some() {
                 continue;
             }
             let snapshot = checkpoint.snapshot().unwrap();
@@ -158,7 +165,7 @@ fn no_byte_of_a_purged_session_is_left() {
         let first = CheckpointOptions::new();
         desk.workspace.checkpoint(first).unwrap();
         let id = desk.leak();
-        // The person's own, with words of his own.
+        // Your own checkpoint, with a label of your own.
         fs::remove_file(desk.workspace.root().join("key.txt")).unwrap();
         let mine = CheckpointOptions::new().label("mine");
         desk.workspace.checkpoint(mine).unwrap();
@@ -181,7 +188,7 @@ fn no_byte_of_a_purged_session_is_left() {
         assert!(error.to_string().contains("was purged at 20"), "{error}");
         assert_eq!(error.in_trash(), None);
         assert!(desk.store.verify_snapshots().unwrap().is_ok());
-        // Which checkpoints there were is still told, in their order, and the rest works.
+        // The checkpoints themselves are still there, in order, and the rest works.
         let all: Vec<_> = desk
             .workspace
             .checkpoints()
@@ -191,8 +198,8 @@ fn no_byte_of_a_purged_session_is_left() {
         assert!(all.is_sorted_by_key(|checkpoint| checkpoint.seq()));
         let own = all.iter().filter(|it| it.session().is_some());
         for checkpoint in own {
-            let let_go = checkpoint.let_go().unwrap().unwrap();
-            assert_eq!(let_go.because, LetGoBecause::Purge);
+            let let_go = checkpoint.dropped().unwrap().unwrap();
+            assert_eq!(let_go.reason, DropReason::Purge);
             let about = checkpoint.about();
             assert!(about.is_none_or(|about| about == About::SessionDeleted));
             assert_eq!(checkpoint.label(), None);
@@ -207,29 +214,33 @@ fn no_byte_of_a_purged_session_is_left() {
 }
 
 #[test]
-fn what_others_hold_of_its_files_is_named() {
+fn files_of_the_session_in_other_checkpoints_are_named() {
     let desk = Desk::new();
     desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let id = desk.leak();
     let mine = desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let ids = std::slice::from_ref(&id);
     let plan = desk.store.purge_plan(ids, DeleteScope::Named).unwrap();
-    let [held] = plan.still_held() else {
-        panic!("{:?}", plan.still_held());
+    let [held] = plan.remaining_files() else {
+        panic!("{:?}", plan.remaining_files());
     };
     assert_eq!((held.checkpoint, held.session.clone()), (mine.id(), None));
     assert_eq!(held.paths, [Path::new("key.txt")]);
-    // Without the person's checkpoint there is nothing to name.
+    // Without your checkpoint there is nothing to name.
     let desk = Desk::new();
     desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let id = desk.leak();
     let ids = std::slice::from_ref(&id);
     let plan = desk.store.purge_plan(ids, DeleteScope::Named).unwrap();
-    assert!(plan.still_held().is_empty(), "{:?}", plan.still_held());
+    assert!(
+        plan.remaining_files().is_empty(),
+        "{:?}",
+        plan.remaining_files()
+    );
 }
 
 #[test]
-fn forks_of_a_purged_session_say_what_is_gone_and_stay_readable() {
+fn forks_of_a_purged_session_report_the_gap_and_stay_readable() {
     let desk = Desk::new();
     let id = desk.leak();
     let fork = desk.store.fork_session(&id, &ForkOptions::new()).unwrap();
@@ -253,7 +264,7 @@ fn forks_of_a_purged_session_say_what_is_gone_and_stay_readable() {
     let [gap] = gaps.as_slice() else {
         panic!("{gaps:?}");
     };
-    assert!(matches!(gap.because, GapBecause::Purged { at: Some(_) }));
+    assert!(matches!(gap.reason, GapReason::Purged { at: Some(_) }));
     assert_eq!((gap.from, gap.until, &gap.session), (1, last, &id));
     let info = reader.info().unwrap();
     assert_eq!((info.title, info.tags.len()), (None, 0));
@@ -269,7 +280,7 @@ fn forks_of_a_purged_session_say_what_is_gone_and_stay_readable() {
     );
     assert_eq!(reader.context(Shape::Neutral).unwrap().skipped(), 0);
     assert!(desk.store.repair_plan(&child).unwrap().is_empty());
-    // It goes on, and can be forked.
+    // It continues, and can be forked.
     let opened = desk.store.open_session(&child).unwrap();
     assert_eq!(opened.append(Message::user_text("more")).unwrap(), last + 2);
     opened.close().unwrap();
@@ -279,7 +290,7 @@ fn forks_of_a_purged_session_say_what_is_gone_and_stay_readable() {
 }
 
 #[test]
-fn a_fork_that_keeps_inherited_words_is_named() {
+fn a_fork_that_keeps_an_inherited_title_is_named() {
     let desk = Desk::new();
     let id = session(&desk.store, &[SECRET]);
     let fork = desk.store.fork_session(&id, &ForkOptions::new()).unwrap();
@@ -287,7 +298,7 @@ fn a_fork_that_keeps_inherited_words_is_named() {
     assert_eq!(
         report.still_named,
         [fork.id().clone()],
-        "somebody speaks in it"
+        "a process is writing to it"
     );
     assert!(fork.append(Message::user_text("on and on")).is_ok());
 }
@@ -316,7 +327,7 @@ fn a_purge_with_cascade_takes_forks_along_also_from_the_trash() {
 }
 
 #[test]
-fn deleted_sessions_leave_their_work_on_the_files_to_be_taken_back() {
+fn the_file_changes_of_a_deleted_session_can_be_undone() {
     let desk = Desk::new();
     desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let id = desk.leak();
@@ -344,7 +355,7 @@ fn done(attempt: backtrail::Result<Option<Attempt>>) {
     assert!(matches!(attempt, Some(Attempt::Done(_))), "{attempt:?}");
 }
 
-/// F21: a trail that is written anew would hide what was damaged on it.
+/// F21: a rewritten trail would hide its damage.
 #[test]
 fn f21_a_purge_leaves_a_damaged_trail_alone_and_names_it() {
     let desk = Desk::new();
@@ -361,8 +372,10 @@ fn f21_a_purge_leaves_a_damaged_trail_alone_and_names_it() {
     assert_eq!(report.unread, [desk.workspace.root()]);
     assert!(!desk.store.verify_snapshots().unwrap().is_ok());
     assert!(desk.store.gc(&GcOptions::new()).is_err());
-    // Repaired, it can be asked for again, and nothing is left.
-    desk.store.repair_snapshots(false).unwrap();
+    // Once it is repaired, the same purge removes the rest.
+    let options = SnapshotsRepairOptions::new();
+    let plan = desk.store.repair_snapshots_plan(options).unwrap();
+    plan.apply().unwrap();
     let report = desk.purge(&id);
     assert_eq!(report.unread, Vec::<std::path::PathBuf>::new());
 }

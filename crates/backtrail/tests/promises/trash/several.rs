@@ -1,4 +1,4 @@
-//! Several at once: one wins, and nothing is lost.
+//! Several operations at once: one wins, and nothing is lost.
 
 use std::sync::Barrier;
 use std::thread;
@@ -8,10 +8,10 @@ use backtrail_testkit::MemoryStorage;
 
 use super::{delete, empty, name, said, session, store_on};
 
-/// Something that is done to a store.
+/// An operation on a store.
 type Job<'a> = dyn Fn(&Store) -> Result<()> + Sync + 'a;
 
-/// Lets several do something at the same moment.
+/// Runs several operations at the same moment.
 fn together(store: &Store, jobs: &[&Job<'_>]) -> Vec<Result<()>> {
     let barrier = Barrier::new(jobs.len());
     thread::scope(|scope| {
@@ -36,7 +36,7 @@ fn typed(result: &Result<()>) {
     }
 }
 
-/// Returns a session's words, wherever it is.
+/// Returns a session's messages, wherever it is.
 fn words(store: &Store, id: &SessionId) -> Vec<String> {
     match store.read_session(id) {
         Ok(reader) => said(&reader),
@@ -45,7 +45,7 @@ fn words(store: &Store, id: &SessionId) -> Vec<String> {
 }
 
 #[test]
-fn delete_next_to_notes_speakers_forks_and_other_deletes() {
+fn delete_next_to_notes_writers_forks_and_other_deletes() {
     for _ in 0..200 {
         let memory = MemoryStorage::new();
         let store = store_on(&memory);
@@ -60,7 +60,7 @@ fn delete_next_to_notes_speakers_forks_and_other_deletes() {
         let deleted = |store: &Store| delete(store, &id);
         let results = together(&store, &[&noted, &spoken, &forked, &deleted, &deleted]);
         results.iter().for_each(typed);
-        // It is in one place, and what was acknowledged is there.
+        // It is in one place, with all that was acknowledged.
         let live = store.sessions().unwrap().contains(&id);
         let trashed = store.deleted_sessions().unwrap().contains(&id);
         assert!(live != trashed);
@@ -93,7 +93,7 @@ fn delete_next_to_notes_speakers_forks_and_other_deletes() {
 }
 
 #[test]
-fn a_fork_that_was_made_is_never_left_without_what_it_continues() {
+fn a_fork_never_loses_what_it_continues() {
     for _ in 0..200 {
         let memory = MemoryStorage::new();
         let store = store_on(&memory);

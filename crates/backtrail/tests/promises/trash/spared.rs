@@ -1,4 +1,4 @@
-//! What a purge must not touch, must not overlook, and must wait for.
+//! What a purge must not touch, must not miss, and must wait for.
 
 #![expect(
     clippy::disallowed_methods,
@@ -8,9 +8,11 @@
 use std::fs;
 use std::path::Path;
 
+use backtrail::gc::GcOptions;
+use backtrail::trash::{DeleteScope, EmptyOptions};
 use backtrail::{
-    Checkpoint, CheckpointOptions, DeleteScope, EmptyOptions, ErrorKind, ForkOptions, GcOptions,
-    Note, SessionId, Why, Workspace,
+    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, ForkOptions, Note, SessionId,
+    Workspace,
 };
 
 use super::purge::{Desk, SECRET};
@@ -18,10 +20,14 @@ use super::{delete, session};
 
 /// A command of a session that writes a file; returns its end.
 fn ran(workspace: &Workspace, id: &SessionId, about: &str, name: &str) -> Checkpoint {
-    let start = CheckpointOptions::new().session(id).why(Why::RunStart);
+    let start = CheckpointOptions::new()
+        .session(id)
+        .reason(CheckpointReason::RunStart);
     let start = workspace.checkpoint(start.about(about)).unwrap();
     fs::write(workspace.root().join(name), format!("{SECRET} of {name}")).unwrap();
-    let end = CheckpointOptions::new().session(id).why(Why::RunEnd);
+    let end = CheckpointOptions::new()
+        .session(id)
+        .reason(CheckpointReason::RunEnd);
     let end = end.about(about).begun_by(start.id());
     workspace.checkpoint(end).unwrap()
 }
@@ -38,7 +44,9 @@ fn a_session_at_work_in_any_workspace_is_neither_deleted_nor_purged() {
     let id = session(&desk.store, &["one"]);
     ran(&desk.workspace, &id, "first", "a.txt");
     let other = elsewhere(&desk);
-    let start = CheckpointOptions::new().session(&id).why(Why::RunStart);
+    let start = CheckpointOptions::new()
+        .session(&id)
+        .reason(CheckpointReason::RunStart);
     let start = other.checkpoint(start.about("make")).unwrap();
     let active = other.activate(&start).unwrap();
     let ids = std::slice::from_ref(&id);
@@ -54,7 +62,7 @@ fn a_session_at_work_in_any_workspace_is_neither_deleted_nor_purged() {
 }
 
 #[test]
-fn words_of_others_stay_though_they_are_the_same() {
+fn text_of_other_sessions_stays_even_if_it_is_the_same() {
     let desk = Desk::new();
     let id = session(&desk.store, &["one"]);
     let other = session(&desk.store, &["two"]);
@@ -75,7 +83,7 @@ fn words_of_others_stay_though_they_are_the_same() {
     assert_eq!(about(&short).as_deref(), Some("make --version"));
     let said = about(&long);
     assert_eq!(said.as_deref(), Some("sh -c 'make --release --now'"));
-    // Only what nobody says by chance is named.
+    // Only text that is not there by chance is named.
     assert!(report.still_quoted.contains(&long.id()), "{report:?}");
     assert!(!report.still_quoted.contains(&short.id()), "{report:?}");
     let all = desk.workspace.checkpoints().unwrap().map(Result::unwrap);
@@ -88,10 +96,10 @@ fn words_of_others_stay_though_they_are_the_same() {
 }
 
 #[test]
-fn what_another_workspace_holds_of_its_files_is_named() {
+fn files_of_the_session_in_another_workspace_are_named() {
     let desk = Desk::new();
     let other = elsewhere(&desk);
-    // What lay there before was not brought there.
+    // A file that was there before did not come from the session.
     fs::write(other.root().join("old.txt"), format!("{SECRET} of old.txt")).unwrap();
     other.checkpoint(CheckpointOptions::new()).unwrap();
     let id = session(&desk.store, &["one"]);
@@ -107,8 +115,8 @@ fn what_another_workspace_holds_of_its_files_is_named() {
     desk.workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let ids = std::slice::from_ref(&id);
     let plan = desk.store.purge_plan(ids, DeleteScope::Named).unwrap();
-    let [held] = plan.still_held() else {
-        panic!("{:?}", plan.still_held());
+    let [held] = plan.remaining_files() else {
+        panic!("{:?}", plan.remaining_files());
     };
     assert_eq!(
         (held.checkpoint, held.root.as_path()),
@@ -127,7 +135,7 @@ fn a_purge_is_done_to_its_end_when_it_is_asked_for_again() {
     assert_eq!(
         report.still_named,
         std::slice::from_ref(&child),
-        "somebody speaks in it"
+        "a process is writing to it"
     );
     fork.close().unwrap();
     let report = desk.purge(&id);
@@ -136,7 +144,7 @@ fn a_purge_is_done_to_its_end_when_it_is_asked_for_again() {
     assert_eq!(desk.files_with_secret(), Vec::<String>::new());
     let info = desk.store.read_session(&child).unwrap().info().unwrap();
     assert_eq!(info.title, None);
-    // Nothing is left to do, nor to look for.
+    // Nothing is left to do.
     let ids = std::slice::from_ref(&id);
     let plan = desk.store.purge_plan(ids, DeleteScope::Named).unwrap();
     assert!(plan.deletions().is_empty() && plan.again() == ids);
@@ -146,7 +154,7 @@ fn a_purge_is_done_to_its_end_when_it_is_asked_for_again() {
 }
 
 #[test]
-fn words_that_a_fork_says_of_itself_stay() {
+fn a_title_and_tags_that_a_fork_set_itself_stay() {
     let desk = Desk::new();
     let id = session(&desk.store, &["leaked"]);
     desk.store
@@ -164,14 +172,14 @@ fn words_that_a_fork_says_of_itself_stay() {
     assert_eq!(desk.purge(&id).renamed, std::slice::from_ref(&child));
     let reader = desk.store.read_session(&child).unwrap();
     let info = reader.info().unwrap();
-    // The fork took these away and set them again.
+    // The fork removed these and set them again.
     assert_eq!(info.tags, ["work", "mine"]);
     assert_eq!(info.title.as_deref(), Some("leaked"));
     assert!(reader.verify().unwrap().is_ok());
 }
 
 #[test]
-fn f7_what_is_not_ours_in_a_purged_session_is_set_aside_once() {
+fn f7_foreign_files_in_a_purged_session_are_set_aside_once() {
     let desk = Desk::new();
     let id = desk.leak();
     let home = desk.store.read_session(&id).unwrap().dir();
@@ -193,12 +201,12 @@ fn f7_what_is_not_ours_in_a_purged_session_is_set_aside_once() {
     assert!(contents.leftovers.is_empty(), "{contents:?}");
     assert_eq!(contents.unknown, std::slice::from_ref(&left));
     desk.store.gc(&GcOptions::new()).unwrap();
-    assert_eq!(names(), before, "no trail is written anew once more");
+    assert_eq!(names(), before, "no trail is rewritten again");
     assert!(left.join("notes.txt").exists());
 }
 
 #[test]
-fn f7_links_that_are_called_as_leftovers_are_named_as_not_ours() {
+fn f7_links_with_the_names_of_leftovers_are_foreign() {
     let desk = Desk::new();
     delete(&desk.store, &session(&desk.store, &["one"])).unwrap();
     let trash = desk.dir.path().join("store/trash");

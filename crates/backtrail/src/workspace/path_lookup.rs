@@ -1,5 +1,4 @@
-//! What stands at one path, apart from all others: looked at, and as a snapshot of
-//! its own.
+//! One path of a workspace: what is there, and a snapshot of it alone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -21,31 +20,31 @@ use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::sys::{self, Root, Seen, TRIES};
 use crate::snapshot::{FileKind, Snapshot, shown};
 
-/// The mode of what has none of its own in a snapshot of one path.
+/// The mode of directories that have none of their own in a snapshot of one path.
 const ANY: u32 = 0o755;
 
-/// What was seen at a path.
+/// What is at a path.
 #[derive(Debug)]
-pub(super) struct Glance {
+pub(super) struct PathLookup {
     /// The directories that lead to it, and their modes.
     pub(super) dirs: Vec<(PathBuf, u32)>,
-    /// The last of them, and what is there, if anything is.
+    /// The last of them, and what is there, if anything.
     found: Option<(OwnedFd, Seen)>,
-    /// What else the path leads through, so that nothing is there.
+    /// A link or file system that the path leads through, so that nothing is there.
     through: Option<(PathBuf, &'static str)>,
 }
 
-impl Glance {
+impl PathLookup {
     pub(super) fn kind(&self) -> Option<FileKind> {
         self.found.as_ref().map(|(_, seen)| seen.kind)
     }
 
-    /// Returns the length of a file, 0 of anything else.
+    /// Returns the length of a file, or 0.
     pub(super) fn len(&self) -> u64 {
         self.found.as_ref().map_or(0, |(_, seen)| seen.len())
     }
 
-    /// Refuses a path that leads elsewhere.
+    /// Refuses a path that leads through a link or to another file system.
     pub(super) fn must_lead_there(&self, path: &Path) -> Result<()> {
         let Some((through, what)) = &self.through else {
             return Ok(());
@@ -57,32 +56,37 @@ impl Glance {
     }
 }
 
-/// Returns a path within a workspace, written in one way. Refuses what leads out of
-/// it, what is git's or our own, and the workspace itself.
-pub(super) fn one_path(path: &Path) -> Result<PathBuf> {
+/// Returns a path in a workspace in its normal form. Refuses paths that lead out of it,
+/// belong to git or to Backtrail, or are the workspace itself.
+pub(super) fn checked_path(path: &Path) -> Result<PathBuf> {
     let names = names_of(path)?;
     let refused = |why: &str| Err(Error::invalid(format!("{} {why}", shown(path))));
     if names.is_empty() {
         return refused("is the workspace itself; name a file in it");
     }
     if names.iter().any(|name| name.contains(&0)) {
-        return refused("has a NUL in it, and no file is called so");
+        return refused("contains a NUL");
     }
     if names.contains(&b".git".as_slice()) {
-        return refused("is git's own, which is left alone");
+        return refused("belongs to git");
     }
     if names.iter().any(|name| name.starts_with(STAGING)) {
-        return refused("is Backtrail's own, for a moment");
+        return refused("belongs to Backtrail");
     }
     Ok(names.iter().map(|name| os_str(name)).collect())
 }
 
-/// Looks at a path beneath a root, through no link.
-pub(super) fn glance(root: &Path, path: &Path) -> Result<Glance> {
-    let failed =
-        |error: Errno| Error::io("cannot look at the file", &root.join(path), error.into());
+/// Looks up a path below a root. Links are not followed.
+pub(super) fn lookup(root: &Path, path: &Path) -> Result<PathLookup> {
+    let failed = |error: Errno| {
+        Error::io(
+            "cannot read the file's metadata",
+            &root.join(path),
+            error.into(),
+        )
+    };
     let handle = Root::open(root)?;
-    let mut glance = Glance {
+    let mut lookup = PathLookup {
         dirs: Vec::new(),
         found: None,
         through: None,
@@ -93,38 +97,38 @@ pub(super) fn glance(root: &Path, path: &Path) -> Result<Glance> {
     for (n, name) in names.iter().enumerate() {
         at.push(os_str(name));
         let seen = match sys::seen_at(&dir, *name) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => return Ok(glance),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => return Ok(lookup),
             seen => seen.map_err(failed)?,
         };
         if n + 1 == names.len() {
-            glance.found = Some((dir, seen));
-            return Ok(glance);
+            lookup.found = Some((dir, seen));
+            return Ok(lookup);
         }
         let through = match seen.kind {
             FileKind::Dir if seen.dev == handle.dev => None,
             FileKind::Dir => Some("another file system"),
             FileKind::Link => Some("a link"),
             // Nothing can be in it.
-            _ => return Ok(glance),
+            _ => return Ok(lookup),
         };
         if let Some(what) = through {
-            glance.through = Some((at, what));
-            return Ok(glance);
+            lookup.through = Some((at, what));
+            return Ok(lookup);
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         dir = rustix::fs::openat(&dir, *name, flags, Mode::empty()).map_err(failed)?;
-        glance.dirs.push((at.clone(), seen.stamp.mode));
+        lookup.dirs.push((at.clone(), seen.stamp.mode));
     }
-    Ok(glance)
+    Ok(lookup)
 }
 
-/// Returns what stands at a path, without storing it; of a directory not what is in
-/// it. What is neither file nor link nor directory counts for nothing.
-pub(super) fn node_at(root: &Path, path: &Path) -> Result<(Glance, Option<Node>)> {
+/// Returns what is at a path, without storing it; of a directory only its mode. Anything
+/// but a file, a link or a directory counts as nothing.
+pub(super) fn node_at(root: &Path, path: &Path) -> Result<(PathLookup, Option<Node>)> {
     for _ in 0..TRIES {
-        let glance = glance(root, path)?;
-        let Some((dir, seen)) = &glance.found else {
-            return Ok((glance, None));
+        let lookup = lookup(root, path)?;
+        let Some((dir, seen)) = &lookup.found else {
+            return Ok((lookup, None));
         };
         let name = path.file_name().unwrap_or_default();
         let node = match seen.kind {
@@ -139,21 +143,21 @@ pub(super) fn node_at(root: &Path, path: &Path) -> Result<(Glance, Option<Node>)
             }),
             FileKind::File => read_file(dir, name)
                 .map_err(|error| Error::io("cannot read the file", &root.join(path), error))?,
-            _ => return Ok((glance, None)),
+            _ => return Ok((lookup, None)),
         };
         if let Some(node) = node {
-            return Ok((glance, Some(node)));
+            return Ok((lookup, Some(node)));
         }
     }
     Err(unstable(root, path))
 }
 
 pub(super) fn unstable(root: &Path, path: &Path) -> Error {
-    let what = format!("{} changed whenever it was read; try again", shown(path));
+    let what = format!("{} changed each time it was read; try again", shown(path));
     Error::new(ErrorKind::Conflict, what).at_path(&root.join(path))
 }
 
-/// Reads a file; `None` if it moved meanwhile.
+/// Reads a file; `None` if it changed meanwhile.
 fn read_file(dir: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<Option<Node>> {
     let fd = match sys::open_file(dir, name) {
         Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
@@ -184,8 +188,7 @@ fn read_file(dir: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<Option<Node>> 
 }
 
 impl Workspace {
-    /// Writes a snapshot with nothing in it but one path, or nothing at all, and
-    /// returns its name.
+    /// Writes a snapshot of one path, or an empty one, and returns its name.
     pub(super) fn write_one(
         &self,
         path: &Path,
@@ -211,7 +214,7 @@ impl Workspace {
         edit(&empty, &edits, put)
     }
 
-    /// Returns a snapshot with nothing in it but one path, without storing it.
+    /// Returns a snapshot of one path, without storing it.
     pub(super) fn show_one(
         &self,
         path: &Path,

@@ -1,11 +1,14 @@
-//! Damage in the packs: what it costs is named exactly, and what still lies in a
-//! workspace is captured again.
+//! Damage in the packs: what is lost is named exactly, and what is still in a workspace is
+//! captured again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backtrail::{CheckpointId, LostState, SnapshotsReport, Store, VerifyOptions};
+use backtrail::verify::{
+    LostState, SnapshotsRepairOptions, SnapshotsRepairPlan, SnapshotsReport, VerifyOptions,
+};
+use backtrail::{CheckpointId, Store};
 use backtrail_testkit::{Randomness as _, SeededRandomness};
 
 use super::desk::Desk;
@@ -27,6 +30,11 @@ fn kept(desk: &Desk) -> Kept {
         kept.insert(desk.keep().id(), files(desk.root()));
     }
     kept
+}
+
+fn repair_plan(store: &Store) -> SnapshotsRepairPlan {
+    let options = SnapshotsRepairOptions::new();
+    store.repair_snapshots_plan(options).unwrap()
 }
 
 fn noise(seed: u64, len: usize) -> Vec<u8> {
@@ -106,7 +114,7 @@ fn verified(desk: &Desk) -> SnapshotsReport {
 }
 
 #[test]
-fn what_damage_costs_is_named_exactly() {
+fn what_damage_destroys_is_named_exactly() {
     let desk = Desk::new();
     let kept = kept(&desk);
     assert!(verified(&desk).is_ok());
@@ -138,9 +146,9 @@ fn what_damage_costs_is_named_exactly() {
     assert!(verified(&desk).is_ok());
 }
 
-/// What still lies in the workspace comes back; what does not is named.
+/// What is still in the workspace is restored; the rest is named.
 #[test]
-fn what_still_lies_in_a_workspace_is_captured_again() {
+fn files_that_are_still_in_a_workspace_are_captured_again() {
     let desk = Desk::new();
     let kept = kept(&desk);
     let packs = packs(&desk);
@@ -158,13 +166,14 @@ fn what_still_lies_in_a_workspace_is_captured_again() {
         }
         fs::write(&packs[n], &bytes).unwrap();
         let before = unreadable(&desk, &kept);
-        let planned = again(&desk).repair_snapshots(true).unwrap();
+        let plan = repair_plan(&again(&desk));
+        let planned = plan.repair();
         assert_eq!(
             fs::read(&packs[n]).unwrap(),
             bytes,
             "a dry run changes nothing"
         );
-        let repair = again(&desk).repair_snapshots(false).unwrap();
+        let repair = repair_plan(&again(&desk)).apply().unwrap();
         let after = unreadable(&desk, &kept);
         assert_eq!(
             told(&repair.lost, &kept),
@@ -219,7 +228,7 @@ fn content_is_found_at_another_path_of_another_workspace() {
     assert_eq!(report.lost.len(), 1, "{report:#?}");
     assert_eq!(report.lost[0].path, Path::new("a/file"));
     assert_eq!(report.lost[0].checkpoints, [id]);
-    let repair = again(&desk).repair_snapshots(false).unwrap();
+    let repair = repair_plan(&again(&desk)).apply().unwrap();
     assert!(repair.lost.is_empty(), "{repair:#?}");
     assert_eq!(repair.recaptured[0].from, elsewhere.join("moved"));
     let report = verified(&desk);
@@ -263,7 +272,7 @@ fn a_quick_check_looks_at_the_structure_alone() {
 }
 
 #[test]
-fn the_check_tells_how_far_it_is() {
+fn a_check_reports_its_progress() {
     let desk = Desk::new();
     kept(&desk);
     let (told, hears) = std::sync::mpsc::channel();
@@ -292,9 +301,10 @@ fn the_trail_of_a_workspace_is_repaired() {
     fs::write(&trail, damaged).unwrap();
     let store = again(&desk);
     assert!(!store.verify_snapshots().unwrap().is_ok());
-    let planned = store.repair_snapshots(true).unwrap();
+    let planned = repair_plan(&store);
+    let planned = planned.repair();
     assert_eq!((planned.damaged_trails, planned.trails.len()), (1, 0));
-    let repair = store.repair_snapshots(false).unwrap();
+    let repair = repair_plan(&store).apply().unwrap();
     assert_eq!(repair.trails.len(), 1, "{repair:#?}");
     let store = again(&desk);
     let report = store.verify_snapshots().unwrap();
@@ -310,5 +320,5 @@ fn the_trail_of_a_workspace_is_repaired() {
     let options = backtrail::CheckpointOptions::new().label("3");
     workspace.checkpoint(options).unwrap();
     assert_eq!(labels(), ["0", "2", "3"]);
-    assert!(store.repair_snapshots(true).unwrap().is_empty());
+    assert!(repair_plan(&store).repair().is_empty());
 }

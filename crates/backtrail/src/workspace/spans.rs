@@ -1,4 +1,4 @@
-//! Which turns and runs there were.
+//! The turns and runs of a workspace.
 
 use std::collections::HashMap;
 
@@ -9,25 +9,25 @@ use crate::ids::CheckpointId;
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) start: usize,
-    /// `None` while it is under way, or where its process died.
+    /// `None` while it runs, or where its process died.
     pub(super) end: Option<usize>,
 }
 
-/// Finds the turns and runs among checkpoints, which are in the order in which
-/// they were made. One that says it was begun within another, or that lies within
-/// another of the same session, is a part of that and not one of its own.
+/// Finds the turns and runs among checkpoints, which are in the order in which they were
+/// made. One that began within another, or is within another of the same session, is a
+/// part of it.
 pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
     let ends = ends(checkpoints);
     let starts = checkpoints.iter().enumerate();
     let all: Vec<Span> = starts
-        .filter(|(_, checkpoint)| checkpoint.why.begins() && checkpoint.of.is_none())
+        .filter(|(_, checkpoint)| checkpoint.reason.begins() && checkpoint.of.is_none())
         .map(|(start, checkpoint)| Span {
             start,
             end: ends.get(&checkpoint.id).copied(),
         })
         .collect();
     let mut outer: Vec<Span> = Vec::new();
-    // Ends that lie ahead, by session: what starts before one is within it.
+    // The ends ahead, by session: a span that starts before one is within it.
     let mut open: HashMap<&str, usize> = HashMap::new();
     for span in all {
         let session = session_of(&checkpoints[span.start]);
@@ -48,11 +48,11 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
     outer
 }
 
-/// Returns where turns and runs ended, by what they began with.
+/// Returns where turns and runs ended, by the checkpoint that they began with.
 pub(crate) fn ends(checkpoints: &[Checkpoint]) -> HashMap<CheckpointId, usize> {
     let ends = checkpoints.iter().enumerate();
     ends.filter_map(|(n, checkpoint)| {
-        let start = checkpoint.of.filter(|_| checkpoint.why.ends());
+        let start = checkpoint.of.filter(|_| checkpoint.reason.ends());
         start.map(|start| (start, n))
     })
     .collect()

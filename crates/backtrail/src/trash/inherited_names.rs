@@ -1,4 +1,4 @@
-//! What a session is called: words that its forks inherit.
+//! Titles and tags that forks inherit, and that a purge removes there.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,17 +11,17 @@ use crate::message::parts::PayloadHash;
 
 use crate::trail::{RecordKind, RecordRef};
 
-/// The titles and tags that a session ever had, by their hashes: as long as forks have
-/// some of them they are looked for, and must not stand anywhere else.
+/// The hashes of all titles and tags that a session ever had. They are kept as long as
+/// forks have some of them; the text itself must not be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Names {
+pub(super) struct NameHashes {
     #[serde(default)]
     titles: HashSet<PayloadHash>,
     #[serde(default)]
     tags: HashSet<PayloadHash>,
 }
 
-impl Names {
+impl NameHashes {
     pub(super) fn of(files: &LogDir) -> Result<Self> {
         let mut names = Self::default();
         each_record(files, |record| {
@@ -36,7 +36,7 @@ impl Names {
         self.titles.is_empty() && self.tags.is_empty()
     }
 
-    /// Returns which of them a fork has inherited.
+    /// Returns those that a fork has inherited.
     pub(super) fn inherited_by(&self, files: &LogDir) -> Result<Inherited> {
         let mut inherited = Inherited::default();
         each_record(files, |record| inherited.look(self, record))?;
@@ -58,8 +58,8 @@ fn each_record(files: &LogDir, mut look: impl FnMut(&RecordRef<'_>)) -> Result<(
     Ok(())
 }
 
-/// The words that a fork began with, and the last record that has each of them. Notes
-/// repeat all that is known; a word that went and came back is the fork's own.
+/// The title and tags that a fork began with, and the last record that has each of them.
+/// Notes repeat everything; a tag that was removed and set again is the fork's own.
 #[derive(Debug, Default)]
 pub(super) struct Inherited {
     titles: HashMap<String, u64>,
@@ -74,7 +74,7 @@ impl Inherited {
         self.titles.is_empty() && self.tags.is_empty()
     }
 
-    fn look(&mut self, names: &Names, record: &RecordRef<'_>) {
+    fn look(&mut self, names: &NameHashes, record: &RecordRef<'_>) {
         let begins = record.kind() == RecordKind::Opener;
         if !begins && record.kind() != RecordKind::Note {
             return;

@@ -1,15 +1,15 @@
-//! What happened in a workspace, as a person tells it.
+//! What happened in a workspace, as the log shows it.
 
 use super::Workspace;
 use std::collections::HashSet;
 
-use super::checkpoint::{Checkpoint, Why};
-use super::nested::{Span, spans};
+use super::checkpoint::{Checkpoint, CheckpointReason};
+use super::spans::{Span, spans};
 use crate::error::Result;
 use crate::snapshot::Diff;
 use crate::time::Timestamp;
 
-/// What a line of the log is about.
+/// What a line of the log shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LogKind {
@@ -17,17 +17,17 @@ pub enum LogKind {
     Turn,
     /// A command that ran.
     Run,
-    /// A checkpoint that somebody asked for.
+    /// A checkpoint that was asked for.
     Checkpoint,
-    /// What a person did between those.
+    /// What you did in between.
     Person,
-    /// Files were taken back to a point.
+    /// Files were rewound to a point.
     Rewind,
-    /// Some paths were taken back to a point.
+    /// Some paths were restored from a point.
     Restore,
-    /// A step was taken back.
+    /// A step was undone.
     Undo,
-    /// A step was brought forward again.
+    /// A step was redone.
     Redo,
 }
 
@@ -41,12 +41,12 @@ pub struct LogEntry {
 }
 
 impl LogEntry {
-    /// Returns what it is about.
+    /// Returns its kind.
     pub fn kind(&self) -> LogKind {
         self.kind
     }
 
-    /// Returns when it was over, or first seen.
+    /// Returns when it ended, or was first seen.
     pub fn at(&self) -> Timestamp {
         self.after.at()
     }
@@ -61,13 +61,18 @@ impl LogEntry {
         &self.after
     }
 
-    /// Returns whether it came to its end: a turn or run may be under way, or
-    /// have been given up.
+    /// Returns whether it ended: a turn or run may still be running, or may have been
+    /// interrupted.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Returns what it changed; `None` for the first checkpoint of all.
+    /// Returns what it changed; `None` for the first checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Dropped`](crate::ErrorKind::Dropped) where the files of a checkpoint were
+    /// dropped, and where objects cannot be read.
     pub fn changes(&self) -> Result<Option<Diff>> {
         let Some(before) = &self.before else {
             return Ok(None);
@@ -78,8 +83,12 @@ impl LogEntry {
 }
 
 impl Workspace {
-    /// Returns what happened here, the oldest first: turns and runs, each as one;
-    /// checkpoints that somebody asked for; and what was changed between them.
+    /// Returns what happened here, oldest first: turns and runs, each as one entry;
+    /// checkpoints that were asked for; and what changed between them.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
     pub fn log(&self) -> Result<Vec<LogEntry>> {
         let checkpoints = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
         Ok(entries(&checkpoints))
@@ -102,7 +111,7 @@ fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
             after: checkpoint.clone(),
             ended: true,
         };
-        // What changed while another turn or run was under way is that one's.
+        // A change while another turn or run was running is that one's.
         let changed = before.is_some_and(|before| before.snapshot != checkpoint.snapshot);
         let persons = changed && !is_open(n);
         if let Some(span) = starts.next_if(|span| span.start == n) {
@@ -110,13 +119,15 @@ fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
             entries.push(span_entry(checkpoints, span));
             continue;
         }
-        match checkpoint.why {
-            Why::Manual => entries.push(entry(LogKind::Checkpoint)),
-            Why::BeforeRewind => entries.extend(persons.then(|| entry(LogKind::Person))),
-            Why::Rewind => entries.push(entry(LogKind::Rewind)),
-            Why::Restore => entries.push(entry(LogKind::Restore)),
-            Why::Undo => entries.push(entry(LogKind::Undo)),
-            Why::Redo => entries.push(entry(LogKind::Redo)),
+        match checkpoint.reason {
+            CheckpointReason::Manual => entries.push(entry(LogKind::Checkpoint)),
+            CheckpointReason::BeforeRewind => {
+                entries.extend(persons.then(|| entry(LogKind::Person)))
+            }
+            CheckpointReason::Rewind => entries.push(entry(LogKind::Rewind)),
+            CheckpointReason::Restore => entries.push(entry(LogKind::Restore)),
+            CheckpointReason::Undo => entries.push(entry(LogKind::Undo)),
+            CheckpointReason::Redo => entries.push(entry(LogKind::Redo)),
             _ => {}
         }
     }
@@ -129,18 +140,18 @@ fn span_entry(checkpoints: &[Checkpoint], span: &Span) -> LogEntry {
     let end = span.end.map(|end| &checkpoints[end]);
     let after = end.unwrap_or_else(|| newest_of(&checkpoints[span.start..]));
     LogEntry {
-        kind: match start.why {
-            Why::RunStart => LogKind::Run,
+        kind: match start.reason {
+            CheckpointReason::RunStart => LogKind::Run,
             _ => LogKind::Turn,
         },
         before: Some(start.clone()),
         after: after.clone(),
-        ended: end.is_some_and(|end| end.why != Why::Interrupted),
+        ended: end.is_some_and(|end| end.reason != CheckpointReason::Interrupted),
     }
 }
 
-/// Returns the newest checkpoint of a turn or run that did not end: its own, and
-/// those of what was begun within it. `rest` begins with the one that it began with.
+/// Returns the newest checkpoint of a turn or run that did not end: its own, and those of
+/// turns and runs within it. `rest` begins with its first checkpoint.
 pub(super) fn newest_of(rest: &[Checkpoint]) -> &Checkpoint {
     let mut newest = &rest[0];
     let mut own = HashSet::from([newest.id]);

@@ -1,12 +1,12 @@
-//! What a workspace holds now, looked at without keeping it; and what changed.
+//! What a workspace holds now, without keeping it, and what changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::Workspace;
-use super::checkpoint::NotCaptured;
-use super::making::not_captured;
+use super::checkpoint::SkippedFiles;
+use super::create::skipped;
 use crate::error::Result;
 use crate::objects::ObjectId;
 use crate::snapshot::node::write_empty;
@@ -20,39 +20,39 @@ impl Workspace {
         self.changes_since_with(before, None).map(|(diff, _)| diff)
     }
 
-    /// Compares a snapshot with what the directory holds now, telling how far it
-    /// is; also returns what was seen and not looked into.
+    /// Compares a snapshot with what the directory holds now, and reports progress; also
+    /// returns what was skipped.
     pub fn changes_since_with(
         &self,
         before: &Snapshot,
         progress: Option<Arc<dyn Progress>>,
-    ) -> Result<(Diff, NotCaptured)> {
-        let (present, not_captured) = self.look(before, progress)?;
-        Ok((before.diff(&present)?, not_captured))
+    ) -> Result<(Diff, SkippedFiles)> {
+        let (present, skipped) = self.scan_present(before, progress)?;
+        Ok((before.diff(&present)?, skipped))
     }
 
-    /// Looks at what the directory holds now, and at what was seen and not looked
-    /// into. Where it is gone, it is empty, with the mode that it had before.
-    pub(crate) fn look(
+    /// Scans what the directory holds now; also returns what was skipped. A directory that
+    /// is gone counts as empty, with the mode that it had before.
+    pub(crate) fn scan_present(
         &self,
         before: &Snapshot,
         progress: Option<Arc<dyn Progress>>,
-    ) -> Result<(Snapshot, NotCaptured)> {
+    ) -> Result<(Snapshot, SkippedFiles)> {
         if !self.root_exists()? {
-            return Ok((self.absence(before)?, NotCaptured::default()));
+            return Ok((self.absence(before)?, SkippedFiles::default()));
         }
         let mut options = self.scan_options(None, progress);
-        // What was captured last is looked at as long as nothing else was kept.
+        // What the last checkpoint has is scanned whatever the ignore rules say.
         options.keep = true;
         let cache = self.load_cache();
         let scanned = scan(self.root(), &options, &cache, Sink::HashOnly, scan_time())?;
-        let not_captured = not_captured(&scanned);
+        let skipped = skipped(&scanned);
         let found = (scanned.id, scanned.root);
         let present = Snapshot::present(self.root(), found, scanned.nodes, self.objects());
-        Ok((present, not_captured))
+        Ok((present, skipped))
     }
 
-    /// Returns the state of a directory that is gone: nothing in it.
+    /// Returns the state of a directory that is gone: an empty one.
     fn absence(&self, before: &Snapshot) -> Result<Snapshot> {
         let mut nodes = HashMap::new();
         let mut put = |bytes: &[u8]| {
@@ -82,8 +82,8 @@ impl Workspace {
     }
 }
 
-/// Returns the time that files' times are compared with: the system's, whatever
-/// clock the store has.
+/// Returns the time that files' times are compared with: the system's, whatever clock the
+/// store has.
 pub(super) fn scan_time() -> Timestamp {
     SystemTime::now().into()
 }

@@ -1,77 +1,80 @@
-//! Which session goes on from which.
+//! Which session continues which.
 
-use super::delete::{Deletion, DeletionBecause};
+use super::delete::{Deletion, DeletionReason};
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::log::{LogDir, first_opener};
 use crate::store::Store;
 use crate::trail::opener::{Because, Opener};
 
-/// What the first trail of a session says of others.
+/// A session, and the sessions that its first trail names.
 #[derive(Debug)]
-pub(super) struct Kin {
+pub(super) struct Relative {
     pub(super) id: SessionId,
     pub(super) files: LogDir,
     pub(super) is_deleted: bool,
-    /// The session whose records it goes on from.
+    /// The session whose records it continues.
     pub(super) continues: Option<SessionId>,
     /// The session that it was forked from.
     forked_from: Option<SessionId>,
-    /// The session whose tool call began it.
+    /// The session whose tool call started it.
     spawned_by: Option<SessionId>,
-    /// Whether what it says cannot be read: it may go on from any.
+    /// Whether its first trail cannot be read: it may continue any session.
     pub(super) is_unreadable: bool,
 }
 
-/// All sessions of a store, those in the trash included.
+/// All sessions of a store, including those in the trash.
 #[derive(Debug)]
-pub(super) struct Family(pub(super) Vec<Kin>);
+pub(super) struct Family(pub(super) Vec<Relative>);
 
 impl Family {
     pub(super) fn read(store: &Store) -> Result<Self> {
         let mut all = Vec::new();
         for id in store.sessions()? {
-            all.push(Kin::read(store.files(&id), false));
+            all.push(Relative::read(store.files(&id), false));
         }
         for id in store.deleted_sessions()? {
-            all.push(Kin::read(store.files(&id).deleted(), true));
+            all.push(Relative::read(store.files(&id).deleted(), true));
         }
         Ok(Self(all))
     }
 
-    /// Returns the sessions that go on from records of another.
-    pub(super) fn continuing<'a>(&'a self, id: &'a SessionId) -> impl Iterator<Item = &'a Kin> {
-        let continues = move |kin: &&Kin| kin.continues.as_ref() == Some(id);
+    /// Returns the sessions that continue another.
+    pub(super) fn continuing<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> impl Iterator<Item = &'a Relative> {
+        let continues = move |relative: &&Relative| relative.continues.as_ref() == Some(id);
         self.0.iter().filter(continues)
     }
 
-    /// Returns the sessions whose beginning cannot be read.
-    pub(super) fn unreadable(&self) -> impl Iterator<Item = &Kin> {
-        self.0.iter().filter(|kin| kin.is_unreadable)
+    /// Returns the sessions whose first trail cannot be read.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = &Relative> {
+        self.0.iter().filter(|relative| relative.is_unreadable)
     }
 
-    /// Returns the forks and sub-agents of sessions, at whatever depth, each before
-    /// the one that it comes from. `fits` says which sessions count.
+    /// Returns the forks and sub-agents of sessions, at any depth, each before the one that
+    /// it comes from. `fits` chooses the sessions that count.
     pub(super) fn descendants(
         &self,
         ids: &[SessionId],
-        fits: impl Fn(&Kin) -> bool,
+        fits: impl Fn(&Relative) -> bool,
     ) -> Vec<Deletion> {
         let mut found: Vec<Deletion> = Vec::new();
         let mut parents = ids.to_vec();
         let mut at = 0;
         while let Some(parent) = parents.get(at).cloned() {
             at += 1;
-            for kin in self.0.iter().filter(|kin| fits(kin)) {
-                let Some(because) = kin.comes_from(&parent) else {
+            for relative in self.0.iter().filter(|relative| fits(relative)) {
+                let Some(reason) = relative.comes_from(&parent) else {
                     continue;
                 };
-                // Once, though they go in a circle.
-                if !parents.contains(&kin.id) {
-                    parents.push(kin.id.clone());
+                // Only once, even in a circle.
+                if !parents.contains(&relative.id) {
+                    parents.push(relative.id.clone());
                     found.push(Deletion {
-                        id: kin.id.clone(),
-                        because,
+                        id: relative.id.clone(),
+                        reason,
                     });
                 }
             }
@@ -81,7 +84,7 @@ impl Family {
     }
 }
 
-impl Kin {
+impl Relative {
     fn read(files: LogDir, is_deleted: bool) -> Self {
         let (opener, is_unreadable) = match first_opener(&files) {
             Ok(Some(opener)) => (Some(opener), false),
@@ -102,26 +105,26 @@ impl Kin {
     }
 
     /// Returns how it comes from a session, if it does.
-    fn comes_from(&self, parent: &SessionId) -> Option<DeletionBecause> {
+    fn comes_from(&self, parent: &SessionId) -> Option<DeletionReason> {
         let of = parent.clone();
         if [&self.continues, &self.forked_from].contains(&&Some(parent.clone())) {
-            Some(DeletionBecause::Fork { of })
+            Some(DeletionReason::Fork { of })
         } else if self.spawned_by.as_ref() == Some(parent) {
-            Some(DeletionBecause::SubAgent { of })
+            Some(DeletionReason::SubAgent { of })
         } else {
             None
         }
     }
 }
 
-/// Returns the other session that a first trail goes on from.
+/// Returns the other session that a first trail continues.
 fn other(opener: &Opener, own: &SessionId) -> Option<SessionId> {
     let continues = opener.continues.as_ref()?;
     (continues.session_id != *own).then(|| continues.session_id.clone())
 }
 
-/// Returns the session that another was forked from here. What an imported file says
-/// of its origin is no fork of ours.
+/// Returns the session that another was forked from. The origin of an imported file does
+/// not count.
 fn parent(opener: &Opener) -> Option<SessionId> {
     let fork = opener
         .fork

@@ -1,7 +1,7 @@
-//! Where files are still held as sessions left them, in checkpoints of others.
+//! Files of sessions that checkpoints of others still have.
 //!
-//! A file that a session brought in is followed by its content: along the trail of the
-//! workspace where it came up, and in all others, since a fork may work elsewhere.
+//! A file that a session made is followed by its content: along the trail of the workspace
+//! where it first appeared, and in all others, since a fork may work elsewhere.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -13,19 +13,19 @@ use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
 use crate::time::Timestamp;
 
-/// A checkpoint of somebody else that has files as a session left them.
+/// A checkpoint that has files of a session it does not belong to.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct StillHeld {
+pub struct RemainingFiles {
     /// The workspace's directory.
     pub root: PathBuf,
     /// The checkpoint.
     pub checkpoint: CheckpointId,
     /// When it was made.
     pub at: Timestamp,
-    /// The session that it belongs to; the person's belong to none.
+    /// The session that the checkpoint belongs to, if any.
     pub session: Option<SessionId>,
-    /// How many files it has so.
+    /// How many of the session's files it has.
     pub count: u64,
     /// The first few of them.
     pub paths: Vec<PathBuf>,
@@ -34,11 +34,11 @@ pub struct StillHeld {
 /// How many paths are named.
 const NAMED: usize = 3;
 
-/// Returns the checkpoints of others that hold files as sessions left them.
-pub(crate) fn still_held(
+/// Returns the checkpoints of others that have files of these sessions.
+pub(crate) fn remaining_files(
     workspaces: &[Workspace],
     sessions: &[SessionId],
-) -> Result<Vec<StillHeld>> {
+) -> Result<Vec<RemainingFiles>> {
     let mut owns = Vec::new();
     for workspace in workspaces {
         let mut own = HashSet::new();
@@ -47,7 +47,7 @@ pub(crate) fn still_held(
         }
         owns.push((workspace, own));
     }
-    // What came up in one workspace may have gone to any other.
+    // A content that appeared in one workspace may be in any other.
     let mut came_up: HashMap<ObjectId, Timestamp> = HashMap::new();
     for (workspace, own) in owns.iter().filter(|(_, own)| !own.is_empty()) {
         let mut found = Introduced::by(own.clone(), HashMap::new());
@@ -66,16 +66,16 @@ pub(crate) fn still_held(
     Ok(held)
 }
 
-/// What sessions brought into the files, followed along a trail.
+/// The contents that sessions made, followed along a trail.
 struct Introduced {
-    /// Their checkpoints.
+    /// The sessions' checkpoints.
     own: HashSet<CheckpointId>,
     /// Contents that were there before, or came from others.
     known: HashSet<ObjectId>,
-    /// Contents that came from the sessions, and when they first did.
+    /// Contents that came from the sessions, and when they first appeared.
     theirs: HashMap<ObjectId, Timestamp>,
-    /// Where those lie now.
-    lies: HashMap<PathBuf, ObjectId>,
+    /// The paths of those now.
+    present: HashMap<PathBuf, ObjectId>,
 }
 
 impl Introduced {
@@ -84,24 +84,24 @@ impl Introduced {
             own,
             known: HashSet::new(),
             theirs,
-            lies: HashMap::new(),
+            present: HashMap::new(),
         }
     }
 
-    /// Goes along a trail, and returns the checkpoints of others that hold files as the
-    /// sessions left them.
-    fn follow(&mut self, workspace: &Workspace) -> Result<Vec<StillHeld>> {
+    /// Follows a trail, and returns the checkpoints of others that have the sessions'
+    /// files.
+    fn follow(&mut self, workspace: &Workspace) -> Result<Vec<RemainingFiles>> {
         let mut held = Vec::new();
         let mut before: Option<Checkpoint> = None;
-        let gone = workspace.all_let_go()?;
+        let gone = workspace.all_dropped()?;
         for checkpoint in workspace.checkpoints()? {
             let checkpoint = checkpoint?;
-            // What cannot be read any more holds nothing that could be named.
+            // A checkpoint that cannot be read has no files to name.
             if gone.contains_key(&checkpoint.id()) || checkpoint.snapshot().is_err() {
                 continue;
             }
             self.step(before.as_ref(), &checkpoint)?;
-            if !self.is_theirs(&checkpoint) && !self.lies.is_empty() {
+            if !self.is_theirs(&checkpoint) && !self.present.is_empty() {
                 held.push(self.holding(workspace, &checkpoint));
             }
             before = Some(checkpoint);
@@ -123,9 +123,9 @@ impl Introduced {
             return Ok(());
         };
         for change in before.snapshot()?.diff(&after)?.changes() {
-            self.lies.remove(&change.path);
+            self.present.remove(&change.path);
             if let Some(from) = &change.from {
-                self.lies.remove(from);
+                self.present.remove(from);
             }
             let content = change.after.as_ref().and_then(|state| state.content);
             self.came(change.path.clone(), content, checkpoint);
@@ -138,28 +138,28 @@ impl Introduced {
             return;
         };
         let at = checkpoint.at();
-        // What was there when one of their turns began is not theirs, nor what lay
-        // elsewhere before they had it.
-        let brought = self.is_theirs(checkpoint) && !checkpoint.why().begins();
+        // A content that was there when one of their turns began is not theirs, nor is one
+        // that was elsewhere before.
+        let brought = self.is_theirs(checkpoint) && !checkpoint.reason().begins();
         let followed = self.theirs.get(&content).is_some_and(|first| *first <= at);
         if !self.known.contains(&content) && (brought || followed) {
             self.theirs.entry(content).or_insert(at);
-            self.lies.insert(path, content);
+            self.present.insert(path, content);
         } else {
             self.known.insert(content);
         }
     }
 
-    fn holding(&self, workspace: &Workspace, checkpoint: &Checkpoint) -> StillHeld {
-        let mut paths: Vec<PathBuf> = self.lies.keys().cloned().collect();
+    fn holding(&self, workspace: &Workspace, checkpoint: &Checkpoint) -> RemainingFiles {
+        let mut paths: Vec<PathBuf> = self.present.keys().cloned().collect();
         paths.sort_unstable();
         paths.truncate(NAMED);
-        StillHeld {
+        RemainingFiles {
             root: workspace.root().to_owned(),
             checkpoint: checkpoint.id(),
             at: checkpoint.at(),
             session: checkpoint.session().map(|place| place.id.clone()),
-            count: self.lies.len() as u64,
+            count: self.present.len() as u64,
             paths,
         }
     }

@@ -1,9 +1,9 @@
-//! How a checkpoint stands on its workspace's trail.
+//! The record of a checkpoint on its workspace's trail.
 
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use crate::error::{Error, Reason, Result};
 use crate::ids::CheckpointId;
 use crate::json::write_fields;
@@ -14,12 +14,13 @@ use crate::trail::RecordRef;
 /// The type of its record.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 
-/// A checkpoint's record, behind its number.
+/// The fields of a checkpoint's record, after its number.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct CheckpointRecord {
     pub(crate) at: Timestamp,
     pub(crate) id: CheckpointId,
-    pub(crate) why: Why,
+    #[serde(rename = "why")]
+    pub(crate) reason: CheckpointReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<SessionPlace>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,16 +35,17 @@ pub(crate) struct Stored {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
     pub(crate) changed: u64,
-    pub(crate) not_captured: NotCaptured,
+    #[serde(rename = "not_captured")]
+    pub(crate) skipped: SkippedFiles,
 }
 
-impl Stored {
+impl CheckpointRecord {
     /// Reads the record of a checkpoint.
     pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
         serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
     }
 
-    /// Writes what stands behind the record's number.
+    /// Writes the fields after the record's number.
     pub(crate) fn body(&self) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         write_fields(&mut body, self).map_err(|error| {
@@ -59,7 +61,7 @@ impl Stored {
             seq,
             id: self.id,
             at: self.at,
-            why: self.why,
+            reason: self.reason,
             session: self.session,
             of: self.of,
             label: self.label,
@@ -69,7 +71,7 @@ impl Stored {
             files: self.files,
             bytes: self.bytes,
             changed: self.changed,
-            not_captured: self.not_captured,
+            skipped: self.skipped,
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Making a checkpoint: a snapshot, stored, then named on the trail.
+//! Creating a checkpoint: a snapshot is stored, then named on the trail.
 
 use std::sync::Arc;
 
 use super::Workspace;
 use super::about::first_line;
-use super::checkpoint::{Checkpoint, NotCaptured, SessionPlace, Why};
-use super::look::scan_time;
-use super::stored::{CHECKPOINT, Stored};
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
+use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
+use super::scan::scan_time;
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
@@ -21,17 +21,17 @@ use crate::snapshot::scan::{
     Progress, ScanOptions, ScanProgress, Scanned, Sink, SnapshotLimits, StatCache, scan,
 };
 use crate::snapshot::{SkippedEntry, Snapshot};
-use crate::store::{Keeping, Store};
+use crate::store::{ObjectsLock, Store};
 
-/// The lock that snapshots of one workspace take turns by.
+/// The lock file of a workspace's snapshots.
 pub(super) const SNAPSHOT: &str = "snapshot.lock";
 /// The longest label.
 const MAX_LABEL: usize = 200;
 
-/// How a checkpoint is made.
+/// Options of a checkpoint.
 #[derive(Debug, Clone)]
 pub struct CheckpointOptions {
-    why: Why,
+    reason: CheckpointReason,
     session: Option<SessionId>,
     place: Option<SessionPlace>,
     of: Option<CheckpointId>,
@@ -49,10 +49,10 @@ impl Default for CheckpointOptions {
 }
 
 impl CheckpointOptions {
-    /// Makes options for a checkpoint that somebody asked for.
+    /// Returns options for a checkpoint that was asked for.
     pub fn new() -> Self {
         Self {
-            why: Why::Manual,
+            reason: CheckpointReason::Manual,
             session: None,
             place: None,
             of: None,
@@ -64,14 +64,14 @@ impl CheckpointOptions {
         }
     }
 
-    /// Sets why the checkpoint is made.
+    /// Sets the reason for the checkpoint.
     #[must_use]
-    pub fn why(mut self, why: Why) -> Self {
-        self.why = why;
+    pub fn reason(mut self, reason: CheckpointReason) -> Self {
+        self.reason = reason;
         self
     }
 
-    /// Sets the session that it belongs to, at its last record.
+    /// Sets the session that it belongs to, at the session's last record.
     #[must_use]
     pub fn session(mut self, id: &SessionId) -> Self {
         self.session = Some(id.clone());
@@ -85,8 +85,8 @@ impl CheckpointOptions {
         self
     }
 
-    /// Sets the checkpoint that the same turn or run began with; for a turn or run
-    /// that begins within another, that of the other one.
+    /// Sets the checkpoint that the same turn or run began with; for a turn or run that
+    /// begins within another, that of the other.
     #[must_use]
     pub fn begun_by(mut self, start: CheckpointId) -> Self {
         self.of = Some(start);
@@ -114,22 +114,26 @@ impl CheckpointOptions {
         self
     }
 
-    /// Takes a first snapshot of any size.
+    /// Allows a first snapshot of any size.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
         self.limited = false;
         self
     }
 
-    /// Sets who is told how far the snapshot is.
+    /// Sets where progress is reported.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Reads what is asked for from one JSON object:
-    /// `{"type":"checkpoint","label":"…"}`, where the label may be missing.
+    /// Reads the options from one JSON object: `{"type":"checkpoint","label":"…"}`, where
+    /// the label may be missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) where the line is something else.
     pub fn from_json(line: &str) -> Result<Self> {
         let read = read_object(line).and_then(read_request);
         let refused = |reason| Error::invalid("this line cannot be recorded").with_reason(reason);
@@ -138,8 +142,11 @@ impl CheckpointOptions {
         Ok(options)
     }
 
-    /// Refuses what no checkpoint could be made with: a label that cannot be used
-    /// as a point.
+    /// Checks that the label can be used as a point.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) where it cannot.
     pub fn check(&self) -> Result<()> {
         self.label.as_deref().map_or(Ok(()), check_label)
     }
@@ -164,13 +171,13 @@ fn read_request(mut fields: Fields) -> Result<CheckpointOptions, Reason> {
 fn check_label(label: &str) -> Result<()> {
     let refuse = |why: &str| Err(Error::invalid(format!("the label {} {why}", quoted(label))));
     if label.trim().is_empty() {
-        return refuse("is blank; give it a word, or leave it away");
+        return refuse("is blank; give it a name or omit it");
     }
     if label.len() > MAX_LABEL {
         return refuse(&format!("is longer than {MAX_LABEL} bytes"));
     }
     if label.chars().any(char::is_control) {
-        return refuse("has control characters in it");
+        return refuse("contains control characters");
     }
     if label != label.trim() {
         return refuse("begins or ends with a space");
@@ -182,9 +189,14 @@ fn check_label(label: &str) -> Result<()> {
 }
 
 impl Workspace {
-    /// Keeps the state of the directory, and returns when that is durable.
+    /// Keeps the state of the directory. Durable when it returns.
     ///
-    /// Snapshots of one workspace take turns, also those of other processes.
+    /// One snapshot of a workspace is made at a time, across all processes.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the directory cannot be read or the store cannot be written, and with
+    /// [`TooMuch`](crate::ErrorKind::TooMuch) where a first snapshot is over the limits.
     pub fn checkpoint(&self, options: CheckpointOptions) -> Result<Checkpoint> {
         let (place, session) = (options.place.clone(), options.session.clone());
         self.make(options, || match (place, session) {
@@ -193,8 +205,12 @@ impl Workspace {
         })
     }
 
-    /// Keeps the state of the directory and begins a session with it, which works
-    /// here. Where the state cannot be kept, no session is made.
+    /// Keeps the state of the directory and creates a session that works here. Where the
+    /// state cannot be kept, no session is created.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`checkpoint`](Self::checkpoint) does.
     pub fn checkpoint_in_new_session(
         &self,
         options: CheckpointOptions,
@@ -205,8 +221,7 @@ impl Workspace {
         })
     }
 
-    /// Keeps the state of the directory, in a session that is begun once that is
-    /// stored.
+    /// Keeps the state of the directory, in a session that is created once that is stored.
     pub(crate) fn checkpoint_in_session(
         &self,
         options: CheckpointOptions,
@@ -222,7 +237,7 @@ impl Workspace {
         Ok((checkpoint, made.expect("it was made with the checkpoint")))
     }
 
-    /// Keeps the state of the directory. `place` is asked for once that is stored.
+    /// Keeps the state of the directory. `place` is called once that is stored.
     fn make(
         &self,
         options: CheckpointOptions,
@@ -230,8 +245,8 @@ impl Workspace {
     ) -> Result<Checkpoint> {
         options.check()?;
         let lock = self.snapshot_lock()?;
-        let _turn = lock.wait(options.progress.as_deref())?;
-        // What a crash left half done is finished first, or it would be kept so.
+        let _guard = lock.wait(options.progress.as_deref())?;
+        // A step that a crash interrupted is finished first, or it would be kept half done.
         self.recover_locked(None)?;
         let before = self.last_checkpoint()?;
         let state = self.store_state(&options, before.as_ref())?;
@@ -242,22 +257,22 @@ impl Workspace {
         self.record(options, state, changed, place)
     }
 
-    /// Begins a session with the first checkpoint of a directory that was just made,
-    /// and whose state is stored. `objects` was held since that was looked at. Where
-    /// somebody was faster, it is a checkpoint like any other.
+    /// Creates a session with the first checkpoint of a new directory whose state is already
+    /// stored. `objects` was held since that state was read. Where another process was
+    /// faster, it is an ordinary checkpoint.
     pub(crate) fn first_checkpoint(
         &self,
         options: CheckpointOptions,
-        state: State,
-        objects: Keeping,
+        state: CapturedState,
+        objects: ObjectsLock,
         begin: impl FnOnce() -> Result<Session>,
     ) -> Result<(Checkpoint, Session)> {
         let lock = self.snapshot_lock()?;
-        // Never waiting with the objects held: who removes some waits for that, and
-        // who holds the lock may wait for him.
-        let turn = lock.try_hold_with(objects)?;
-        if turn.is_none() || self.last_checkpoint()?.is_some() {
-            drop(turn);
+        // Never wait while the objects are held: a clean-up waits for them, and the process
+        // that holds the lock may wait for the clean-up.
+        let guard = lock.try_hold_with(objects)?;
+        if guard.is_none() || self.last_checkpoint()?.is_some() {
+            drop(guard);
             return self.checkpoint_in_session(options, begin);
         }
         let session = begin()?;
@@ -266,20 +281,20 @@ impl Workspace {
         Ok((checkpoint, session))
     }
 
-    /// Puts a checkpoint of what is stored on the trail.
+    /// Appends a checkpoint of a stored state to the trail.
     fn record(
         &self,
         options: CheckpointOptions,
-        state: State,
+        state: CapturedState,
         changed: u64,
         place: impl FnOnce() -> Result<Option<SessionPlace>>,
     ) -> Result<Checkpoint> {
         let id = new_uuid(self.store().random());
-        let id = id.map_err(|error| self.failed("cannot make an id", error))?;
-        let stored = Stored {
+        let id = id.map_err(|error| self.failed("cannot create an id", error))?;
+        let stored = CheckpointRecord {
             at: self.store().now(),
             id: CheckpointId::from_uuid(id),
-            why: options.why,
+            reason: options.reason,
             session: place()?,
             of: options.of,
             label: options.label,
@@ -289,7 +304,7 @@ impl Workspace {
             files: state.totals.files,
             bytes: state.totals.bytes,
             changed,
-            not_captured: state.not_captured,
+            skipped: state.skipped,
         };
         let seq = append_entry(self.store(), self.files(), CHECKPOINT, &stored.body()?)?;
         if let Some(cache) = &state.cache {
@@ -298,44 +313,43 @@ impl Workspace {
         Ok(stored.into_checkpoint(self, seq))
     }
 
-    /// Stores what the directory holds now. All of it is durable then.
+    /// Stores what the directory holds now. Durable when it returns.
     fn store_state(
         &self,
         options: &CheckpointOptions,
         before: Option<&Checkpoint>,
-    ) -> Result<State> {
+    ) -> Result<CapturedState> {
         if !self.root_exists()? {
-            // A turn or run may have deleted it. Else it was moved, perhaps, and
-            // what is not looked at must not pass for gone.
+            // A turn or run may have deleted it. Otherwise it may have been moved, and its
+            // files must not count as deleted.
             let before = before.filter(|_| options.of.is_some());
             return self.store_absence(before.ok_or_else(|| self.not_there())?);
         }
-        // Only what comes as a surprise is refused: who has a first snapshot has
-        // decided.
+        // Only the first snapshot is limited: later ones are no surprise.
         let limits = (options.limited && before.is_none()).then(SnapshotLimits::default);
         let mut scan_options = self.scan_options(limits, options.progress.clone());
-        // What a turn or run does to what was captured is seen to its end, whatever
-        // it writes into the rules.
-        scan_options.keep = options.of.is_some() && !options.why.begins();
+        // A turn or run may change the ignore rules: what was captured before is captured
+        // to its end.
+        scan_options.keep = options.of.is_some() && !options.reason.begins();
         self.store_scan(&scan_options)
     }
 
-    fn store_scan(&self, options: &ScanOptions) -> Result<State> {
+    fn store_scan(&self, options: &ScanOptions) -> Result<CapturedState> {
         let writer = self.objects().writer()?;
         let cache = self.load_cache();
         let sink = Sink::Store(&writer);
         let scanned = scan(self.root(), options, &cache, sink, scan_time())?;
         writer.finish()?;
-        Ok(State::from(scanned))
+        Ok(CapturedState::from(scanned))
     }
 
-    /// Stores what the directory holds now, to take it elsewhere. What was captured
-    /// last is captured, whatever rules say; a directory that is gone is empty.
+    /// Stores what the directory holds now, for a copy elsewhere. What the last checkpoint
+    /// has is captured whatever the rules say; a directory that is gone is empty.
     pub(crate) fn store_present(
         &self,
         last: &Checkpoint,
         progress: Option<Arc<dyn Progress>>,
-    ) -> Result<State> {
+    ) -> Result<CapturedState> {
         if !self.root_exists()? {
             return self.store_absence(last);
         }
@@ -348,7 +362,7 @@ impl Workspace {
         Ok(state)
     }
 
-    /// Opens the lock that snapshots and moves of the files take turns by.
+    /// Opens the lock of snapshots and steps that move files.
     pub(crate) fn snapshot_lock(&self) -> Result<SnapshotLock> {
         let lock = AppendLock::named(self.files(), SNAPSHOT)?;
         Ok(SnapshotLock {
@@ -357,14 +371,13 @@ impl Workspace {
         })
     }
 
-    /// Stores that the directory is gone: it is empty then, and everything in it
-    /// can come back.
-    fn store_absence(&self, before: &Checkpoint) -> Result<State> {
+    /// Stores that the directory is gone, as an empty one.
+    fn store_absence(&self, before: &Checkpoint) -> Result<CapturedState> {
         let mode = before.snapshot()?.root().mode;
         let writer = self.objects().writer()?;
         let (id, root) = write_empty(mode, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
-        Ok(State::whole(id, root.totals))
+        Ok(CapturedState::whole(id, root.totals))
     }
 
     fn count_changes(&self, before: &ObjectId, after: &ObjectId) -> Result<u64> {
@@ -374,7 +387,7 @@ impl Workspace {
         let open = |id| self.open_snapshot(id);
         match open(before).and_then(|before| before.diff(&open(after)?)) {
             Ok(diff) => Ok(diff.changes().len() as u64),
-            // A damaged snapshot must not stop those that come after it.
+            // A damaged snapshot must not stop later ones.
             Err(error) if error.kind() == crate::ErrorKind::Corrupt => Ok(0),
             Err(error) => Err(error),
         }
@@ -389,51 +402,51 @@ impl Workspace {
     }
 }
 
-/// The lock that snapshots and moves of the files of one workspace take turns by.
+/// The lock of snapshots and steps that move files, in one workspace.
 #[derive(Debug)]
 pub(crate) struct SnapshotLock {
     lock: AppendLock,
     store: Store,
 }
 
-/// The lock, held. No object of the store is removed meanwhile: what is found to be
-/// stored may be relied on until it is given back.
+/// The lock, held. No object of the store is removed meanwhile, so that stored objects can
+/// be relied on.
 #[derive(Debug)]
-pub(crate) struct SnapshotTurn<'a> {
-    _objects: Keeping,
+pub(crate) struct SnapshotGuard<'a> {
+    _objects: ObjectsLock,
     _lock: AppendGuard<'a>,
 }
 
 impl SnapshotLock {
-    /// Holds the lock if it is free.
-    pub(crate) fn try_hold(&self) -> Result<Option<SnapshotTurn<'_>>> {
+    /// Takes the lock if it is free.
+    pub(crate) fn try_hold(&self) -> Result<Option<SnapshotGuard<'_>>> {
         let held = self.lock.try_hold()?;
-        held.map(|held| self.turn(held)).transpose()
+        held.map(|held| self.guard(held)).transpose()
     }
 
-    /// Holds the lock if it is free, by who relies on objects already.
-    fn try_hold_with(&self, objects: Keeping) -> Result<Option<SnapshotTurn<'_>>> {
+    /// Takes the lock if it is free. The caller already holds the objects.
+    fn try_hold_with(&self, objects: ObjectsLock) -> Result<Option<SnapshotGuard<'_>>> {
         let held = self.lock.try_hold()?;
-        Ok(held.map(|held| SnapshotTurn {
+        Ok(held.map(|held| SnapshotGuard {
             _objects: objects,
             _lock: held,
         }))
     }
 
-    /// Waits for the lock and holds it, telling that it waits.
-    pub(crate) fn wait(&self, progress: Option<&dyn Progress>) -> Result<SnapshotTurn<'_>> {
+    /// Waits for the lock, and reports that it waits.
+    pub(crate) fn wait(&self, progress: Option<&dyn Progress>) -> Result<SnapshotGuard<'_>> {
         if let Some(held) = self.lock.try_hold()? {
-            return self.turn(held);
+            return self.guard(held);
         }
         if let Some(progress) = progress {
             progress.update(ScanProgress::waiting());
         }
-        self.turn(self.lock.hold()?)
+        self.guard(self.lock.hold()?)
     }
 
-    fn turn<'a>(&'a self, held: AppendGuard<'a>) -> Result<SnapshotTurn<'a>> {
-        Ok(SnapshotTurn {
-            _objects: self.store.keep_objects()?,
+    fn guard<'a>(&'a self, held: AppendGuard<'a>) -> Result<SnapshotGuard<'a>> {
+        Ok(SnapshotGuard {
+            _objects: self.store.share_objects()?,
             _lock: held,
         })
     }
@@ -441,40 +454,40 @@ impl SnapshotLock {
 
 /// The state of a directory that was stored.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct CapturedState {
     pub(crate) id: ObjectId,
     totals: Totals,
-    pub(crate) not_captured: NotCaptured,
+    pub(crate) skipped: SkippedFiles,
     cache: Option<StatCache>,
 }
 
-impl State {
-    /// Takes a snapshot that is stored and in which nothing was left out.
+impl CapturedState {
+    /// Returns the state of a stored snapshot that skipped nothing.
     pub(crate) fn whole(id: ObjectId, totals: Totals) -> Self {
         Self {
             id,
             totals,
-            not_captured: NotCaptured::default(),
+            skipped: SkippedFiles::default(),
             cache: None,
         }
     }
 }
 
-impl From<Scanned> for State {
+impl From<Scanned> for CapturedState {
     fn from(scanned: Scanned) -> Self {
         Self {
             id: scanned.id,
             totals: scanned.root.totals,
-            not_captured: not_captured(&scanned),
+            skipped: skipped(&scanned),
             cache: scanned.cache,
         }
     }
 }
 
-/// Returns what a scan saw and did not capture.
-pub(super) fn not_captured(scanned: &Scanned) -> NotCaptured {
+/// Returns what a scan skipped.
+pub(super) fn skipped(scanned: &Scanned) -> SkippedFiles {
     let first = scanned.skipped.iter();
-    NotCaptured {
+    SkippedFiles {
         count: scanned.root.totals.skipped,
         first: first
             .filter_map(|(path, skipped)| SkippedEntry::new(path.clone(), skipped))

@@ -1,9 +1,9 @@
-//! The keep count: older trails of a session that go to the trash as it grows.
+//! Older trails of a session that go to the trash as it grows (`keep_trails`).
 //!
-//! Only trails that lie wholly before what the last compaction keeps may go, so that
-//! the context stays what it is. The first trail stays: it says where the session comes
-//! from, and has its instructions. What goes is named in a file beside the others
-//! first; as long as it lies in the trash it is read there, and belongs to the history.
+//! Only trails that are wholly before what the last compaction keeps may go, so that the
+//! context does not change. The first trail stays: it says where the session comes from,
+//! and has its instructions. The trails that go are named in a file beside the others
+//! first; as long as they are in the trash they are read there, and belong to the history.
 
 use std::io;
 
@@ -15,15 +15,15 @@ use crate::storage::append_all;
 use crate::store::Store;
 
 /// Moves the trails of a session to the trash that are older than the newest `keep` and
-/// not needed for the context; returns how many. The caller speaks in the session and
-/// holds its short lock.
-pub(crate) fn let_go_of_trails(store: &Store, files: &LogDir, keep: u32) -> Result<u32> {
+/// not needed for the context; returns how many. The caller holds the session's write lock
+/// and its short lock.
+pub(crate) fn move_old_trails(store: &Store, files: &LogDir, keep: u32) -> Result<u32> {
     let trails = trails_to_go(store, files, keep)?;
     if trails.is_empty() {
         return Ok(0);
     }
-    // Whoever is busy there may be for long: the next rotation is soon enough.
-    let Some(_turn) = store.try_hold_trash()? else {
+    // The next rotation is soon enough.
+    let Some(_guard) = store.try_hold_trash()? else {
         return Ok(0);
     };
     name_them(files, &trails)?;
@@ -68,8 +68,7 @@ fn trails_to_go(store: &Store, files: &LogDir, keep: u32) -> Result<Vec<GoneTrai
     Ok(trails)
 }
 
-/// Writes down which trails go and what each of them continues. Durable when it
-/// returns.
+/// Writes which trails go and what each of them continues. Durable when it returns.
 fn name_them(files: &LogDir, trails: &[GoneTrail]) -> Result<()> {
     let mut gone = GoneTrails::read(files)?;
     let is_new = |known: &GoneTrail| !trails.iter().any(|trail| trail.trail == known.trail);
@@ -78,7 +77,7 @@ fn name_them(files: &LogDir, trails: &[GoneTrail]) -> Result<()> {
     let storage = files.storage();
     let path = files.path().join(GONE_TRAILS);
     let aside = path.with_extension("new");
-    let failed = |error| Error::io("cannot say which trails go to the trash", &path, error);
+    let failed = |error| Error::io("cannot write which trails go to the trash", &path, error);
     match storage.remove_file(&aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}

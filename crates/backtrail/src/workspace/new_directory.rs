@@ -1,4 +1,4 @@
-//! Places for a new directory: outside all workspaces, and outside the store.
+//! The place of a new directory: outside all workspaces, and outside the store.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::identity::{Place, known};
+use super::identity::{Directory, known};
 use crate::error::{Error, ErrorKind, Result};
 use crate::snapshot::scan::sys::Names;
 use crate::snapshot::shown;
 use crate::store::Store;
 
-/// How many names in a directory an error tells.
+/// How many names in a directory an error shows.
 const NAMED: usize = 3;
 
-/// Where a new directory shall be.
+/// Where a new directory will be.
 #[derive(Debug, Clone)]
-pub(crate) struct Outside {
+pub(crate) struct NewDirectory {
     /// Its parent, without links.
     pub(crate) parent: PathBuf,
     pub(crate) name: OsString,
-    /// Whether an empty directory is there, which it takes the place of.
+    /// Whether it replaces an empty directory.
     pub(crate) is_there: bool,
 }
 
-impl Outside {
-    /// Takes a path where nothing is, or an empty directory, that lies neither in a
-    /// workspace nor in the store, nor around one.
+impl NewDirectory {
+    /// Accepts a path where nothing is, or an empty directory, that is neither in nor around
+    /// a workspace or the store.
     pub(crate) fn find(store: &Store, path: &Path) -> Result<Self> {
         let place = Self::at(path)?;
         let whole = place.path();
@@ -44,18 +44,29 @@ impl Outside {
         self.parent.join(&self.name)
     }
 
-    /// Finds out what is there, through no link at the end.
+    /// Finds what is there. A link at the end is not followed.
     fn at(path: &Path) -> Result<Self> {
         if path.as_os_str().is_empty() {
             return Err(Error::invalid("the directory's name is empty; name one"));
         }
-        // A slash at the end would lead through a link.
+        // A slash at the end would follow a link.
         let path: PathBuf = path.components().collect();
         let kind = match rustix::fs::lstat(&path) {
             Ok(stat) => Some(FileType::from_raw_mode(stat.st_mode)),
             Err(Errno::NOENT) => None,
-            Err(Errno::NOTDIR) => return Err(refused(&path, "leads through what is no directory")),
-            Err(error) => return Err(Error::io("cannot look there", &path, error.into())),
+            Err(Errno::NOTDIR) => {
+                return Err(refused(
+                    &path,
+                    "leads through something that is not a directory",
+                ));
+            }
+            Err(error) => {
+                return Err(Error::io(
+                    "cannot read the directory's metadata",
+                    &path,
+                    error.into(),
+                ));
+            }
         };
         match kind {
             None => Self::absent(&path),
@@ -63,16 +74,16 @@ impl Outside {
             Some(FileType::Symlink) => Err(refused(&path, "is a link; name the directory itself")),
             Some(_) => Err(refused(
                 &path,
-                "is no directory; name one that is empty, or one that is not there yet",
+                "is not a directory; name an empty one, or one that does not exist yet",
             )),
         }
     }
 
     fn absent(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path)
-            .map_err(|error| Error::io("cannot tell where that is", path, error))?;
+            .map_err(|error| Error::io("cannot make the path absolute", path, error))?;
         let parts = path.parent().zip(path.file_name());
-        let (parent, name) = parts.ok_or_else(|| refused(&path, "names no directory"))?;
+        let (parent, name) = parts.ok_or_else(|| refused(&path, "is not a directory's name"))?;
         match parent.canonicalize() {
             Ok(parent) => Ok(Self {
                 parent,
@@ -80,10 +91,7 @@ impl Outside {
                 is_there: false,
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let what = format!(
-                    "{} is not there, so nothing can be made in it; make it first",
-                    shown(parent)
-                );
+                let what = format!("{} does not exist; create it first", shown(parent));
                 Err(Error::new(ErrorKind::NotFound, what).at_path(parent))
             }
             Err(error) => Err(Error::io("cannot open the directory", parent, error)),
@@ -108,7 +116,7 @@ impl Outside {
         let root = store.root();
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         if whole.starts_with(&root) {
-            return Err(refused(whole, "lies in the store; name another directory"));
+            return Err(refused(whole, "is in the store; name another directory"));
         }
         if root.starts_with(whole) {
             return Err(refused(
@@ -120,9 +128,9 @@ impl Outside {
     }
 
     fn outside_workspaces(&self, store: &Store, whole: &Path) -> Result<()> {
-        let around: Vec<Place> = whole
+        let around: Vec<Directory> = whole
             .ancestors()
-            .filter_map(|dir| Place::of(dir).ok())
+            .filter_map(|dir| Directory::of(dir).ok())
             .collect();
         for known in known(store)? {
             let roots = [
@@ -130,12 +138,12 @@ impl Outside {
                 known.root().canonicalize().ok(),
             ];
             let mut roots = roots.into_iter().flatten();
-            let why = roots.find_map(|root| in_the_way(&root, whole));
+            let why = roots.find_map(|root| conflict_with(&root, whole));
             let moved = || {
                 let moved = around.iter().any(|place| known.moved_to(place));
                 moved.then(|| within(known.root()))
             };
-            // One of which nothing was ever kept is in nobody's way.
+            // A workspace without checkpoints does not matter.
             if let Some(why) = why.or_else(moved).filter(|_| known.is_used(store)) {
                 return Err(refused(whole, &why));
             }
@@ -144,12 +152,10 @@ impl Outside {
     }
 }
 
-/// Says how a workspace is in the way of a new directory, if it is.
-fn in_the_way(root: &Path, whole: &Path) -> Option<String> {
+/// Returns why a workspace conflicts with a new directory, if it does.
+fn conflict_with(root: &Path, whole: &Path) -> Option<String> {
     if root == whole {
-        return Some(
-            "is a workspace already, with a history of its own; name another directory".to_owned(),
-        );
+        return Some("is already a workspace with checkpoints; name another directory".to_owned());
     }
     if whole.starts_with(root) {
         return Some(within(root));
@@ -162,7 +168,7 @@ fn in_the_way(root: &Path, whole: &Path) -> Option<String> {
 
 fn within(root: &Path) -> String {
     let root = shown(root);
-    format!("lies in the workspace {root}; name a directory outside it")
+    format!("is in the workspace {root}; name a directory outside it")
 }
 
 fn refused(path: &Path, why: &str) -> Error {
@@ -170,7 +176,7 @@ fn refused(path: &Path, why: &str) -> Error {
 }
 
 fn must_be_empty(path: &Path) -> Result<()> {
-    let failed = |error: Errno| Error::io("cannot look into the directory", path, error.into());
+    let failed = |error: Errno| Error::io("cannot list the directory", path, error.into());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
     let mut names = Names::default();
@@ -188,7 +194,7 @@ fn must_be_empty(path: &Path) -> Result<()> {
         more => format!(" and {more} more"),
     };
     let holds = format!(
-        "is not empty: it holds {}{more}; name a directory that is empty, or not there yet",
+        "is not empty: it has {}{more}; name an empty directory, or one that does not exist yet",
         first.join(", ")
     );
     Err(refused(path, &holds))

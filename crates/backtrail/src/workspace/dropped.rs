@@ -1,0 +1,210 @@
+//! Checkpoints whose files were dropped, so that the store stays small.
+//!
+//! The checkpoints stay on the trail; a `let_go` record names those that have no files any
+//! more. It is durable before the first object is removed, so that a missing object is
+//! explained.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::Workspace;
+use super::checkpoint::Checkpoint;
+use super::journal::body;
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::ids::CheckpointId;
+use crate::log::append_entry;
+use crate::time::Timestamp;
+use crate::trail::{RecordKind, RecordRef};
+
+/// The type of the record.
+const LET_GO: &str = "let_go";
+/// How many checkpoints one record names, at most.
+const IN_ONE: usize = 1000;
+/// How many checkpoints an error names, before and after one without files.
+const NEAR: usize = 2;
+
+/// When and why the files of a checkpoint were dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Dropped {
+    /// When they were dropped.
+    pub at: Timestamp,
+    /// Why they were dropped.
+    pub reason: DropReason,
+}
+
+/// Why files were dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DropReason {
+    /// They were older than the limit.
+    Age,
+    /// The store was larger than the limit.
+    Size,
+    /// Their session was purged.
+    Purge,
+    /// They were damaged beyond repair.
+    Damage,
+    /// A reason that only a newer version knows.
+    #[serde(other)]
+    Other,
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Age => "they were older than the limit",
+            Self::Size => "the store was larger than the limit",
+            Self::Purge => "their session was purged",
+            Self::Damage => "they were damaged beyond repair",
+            Self::Other => "for a reason only a newer version knows",
+        })
+    }
+}
+
+/// The dropped checkpoints, as of a length of the newest trail. Every look at a checkpoint's
+/// files asks for them.
+#[derive(Debug, Default)]
+pub(super) struct DroppedCache {
+    as_of: Option<(u32, u64)>,
+    /// The last record that was read.
+    seq: Option<u64>,
+    all: Arc<HashMap<CheckpointId, Dropped>>,
+}
+
+fn lock(cache: &Mutex<DroppedCache>) -> MutexGuard<'_, DroppedCache> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct DroppedRecord {
+    at: Timestamp,
+    #[serde(rename = "because")]
+    reason: DropReason,
+    checkpoints: Vec<CheckpointId>,
+}
+
+/// Reads the record: when and why, and which checkpoints.
+pub(crate) fn read(record: &RecordRef<'_>) -> Result<(Dropped, Vec<CheckpointId>), Reason> {
+    let stored: DroppedRecord = serde_json::from_slice(record.bytes())
+        .map_err(|error| Reason::Syntax(error.to_string()))?;
+    let dropped = Dropped {
+        at: stored.at,
+        reason: stored.reason,
+    };
+    Ok((dropped, stored.checkpoints))
+}
+
+impl Workspace {
+    /// Records that the files of checkpoints are dropped. Durable when it returns. The
+    /// caller holds the snapshot lock, and no step is half done.
+    pub(crate) fn drop_files(&self, ids: &[CheckpointId], reason: DropReason) -> Result<()> {
+        for ids in ids.chunks(IN_ONE) {
+            let body = body(&DroppedRecord {
+                at: self.store().now(),
+                reason,
+                checkpoints: ids.to_vec(),
+            })?;
+            append_entry(self.store(), self.files(), LET_GO, &body)?;
+        }
+        Ok(())
+    }
+
+    /// Returns all checkpoints whose files were dropped.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the workspace's trail cannot be read.
+    pub fn all_dropped(&self) -> Result<Arc<HashMap<CheckpointId, Dropped>>> {
+        if self.files().trails()?.is_empty() {
+            return Ok(Arc::default());
+        }
+        let (head, len) = self.files().with_head(|head| {
+            let len = self.files().open_read(head)?.len();
+            let len = len.map_err(|error| self.failed("cannot read the trail", error))?;
+            Ok((head, len))
+        })?;
+        let mut cache = lock(&self.0.dropped);
+        if cache.as_of != Some((head, len)) {
+            // Records that are appended meanwhile make it longer than that.
+            self.read_dropped(&mut cache)?;
+            cache.as_of = Some((head, len));
+        }
+        Ok(Arc::clone(&cache.all))
+    }
+
+    /// Reads what is new, from the end back to what is known.
+    fn read_dropped(&self, cache: &mut DroppedCache) -> Result<()> {
+        let mut records = self.trail().records_back()?;
+        let mut newest = cache.seq;
+        while let Some(record) = records.next()? {
+            if cache.seq.is_some_and(|seq| record.seq() <= seq) {
+                break;
+            }
+            newest = newest.max(Some(record.seq()));
+            // `verify` names a record that cannot be read, and `gc` stops at it.
+            if record.kind() == RecordKind::Dropped
+                && let Ok((dropped, checkpoints)) = read(&record)
+            {
+                let all = Arc::make_mut(&mut cache.all);
+                all.extend(checkpoints.into_iter().map(|id| (id, dropped)));
+            }
+        }
+        cache.seq = newest;
+        Ok(())
+    }
+
+    /// Returns when and why the files of a checkpoint were dropped, if they were.
+    pub(crate) fn drop_of(&self, id: CheckpointId) -> Result<Option<Dropped>> {
+        Ok(self.all_dropped()?.get(&id).copied())
+    }
+
+    /// Returns whether another checkpoint keeps the same files as a dropped one.
+    fn is_kept_elsewhere(&self, id: CheckpointId) -> Result<bool> {
+        let gone = self.all_dropped()?;
+        let all = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
+        let own = all.iter().find(|kept| kept.id == id);
+        let own = own.map(Checkpoint::snapshot_id);
+        let is_same = |kept: &Checkpoint| Some(kept.snapshot_id()) == own;
+        Ok(all
+            .iter()
+            .any(|kept| is_same(kept) && !gone.contains_key(&kept.id)))
+    }
+
+    /// Refuses a checkpoint whose files were dropped, and names the nearest ones that have
+    /// theirs.
+    pub(crate) fn must_be_kept(&self, id: CheckpointId) -> Result<()> {
+        match self.drop_of(id)? {
+            Some(_) if self.is_kept_elsewhere(id)? => Ok(()),
+            Some(dropped) => {
+                let what = format!(
+                    "the files of checkpoint {} were dropped at {}: {}",
+                    id.prefix(8),
+                    dropped.at,
+                    dropped.reason
+                );
+                let error = Error::new(ErrorKind::Dropped, what).at_path(self.root());
+                Err(error.with_points(self.kept_near(id)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the labels or ids of the checkpoints around one that have their files.
+    fn kept_near(&self, id: CheckpointId) -> Vec<String> {
+        let gone = self.all_dropped().unwrap_or_default();
+        let all = self.checkpoints().into_iter().flatten().flatten();
+        let all: Vec<Checkpoint> = all.collect();
+        let place = all.iter().position(|kept| kept.id == id).unwrap_or(0);
+        let is_kept = |kept: &&Checkpoint| !gone.contains_key(&kept.id);
+        let before = all[..place].iter().rev().filter(is_kept).take(NEAR);
+        let after = all[place..].iter().filter(is_kept).take(NEAR);
+        let near = before.collect::<Vec<_>>().into_iter().rev().chain(after);
+        near.map(|kept| kept.label.clone().unwrap_or_else(|| kept.id.prefix(8)))
+            .collect()
+    }
+}
