@@ -55,4 +55,5 @@ mod show;
 mod snapshots;
 mod stats;
 mod trash;
+mod type_names;
 mod wrong;
