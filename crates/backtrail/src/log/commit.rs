@@ -7,10 +7,10 @@ use std::task::{Context, Poll, Waker};
 
 use crate::error::Result;
 
-/// A record that is on its way to disk.
+/// A record that is being written.
 ///
-/// Wait for it in a thread with [`wait`](Self::wait), or in an async task with
-/// `.await`. Dropping it does not call the record back.
+/// Wait for it in a thread with [`wait`](Self::wait), or in an async task with `.await`.
+/// Dropping it does not cancel the record.
 #[derive(Debug)]
 pub struct Commit(Arc<Slot>);
 
@@ -46,7 +46,7 @@ impl Future for Commit {
     }
 }
 
-/// Where a record's result is left for whoever waits for it.
+/// Where the result of a record is left for its waiter.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     state: Mutex<SlotState>,

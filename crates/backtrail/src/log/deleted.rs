@@ -1,4 +1,4 @@
-//! Where a session's files are once it was deleted: in the trash, or nowhere.
+//! Where the files of a deleted session are: in the trash, or nowhere.
 
 use std::path::Path;
 
@@ -16,14 +16,15 @@ pub(crate) const TRASH: &str = "trash";
 pub(crate) const TRAILS: &str = ".trails";
 /// Follows a session's id in the name of the file that says that it was purged.
 pub(crate) const PURGED: &str = ".purged";
-/// The file in a deleted directory that says when it was deleted. In a session that
-/// is not in the trash it means nothing: somebody was about to delete it, or restored it.
+/// The file in a deleted directory that says when it was deleted. In a session that is
+/// not in the trash it means nothing: a deletion was interrupted, or the session was
+/// restored.
 pub(crate) const DELETED: &str = "deleted";
 /// No such file is longer.
 const MAX_FILE: usize = 256 << 10;
 
-/// Reads a file that says when something was deleted; `None` where it does not exist or
-/// is not whole.
+/// Reads a file that says when something was deleted; `None` if it does not exist or is
+/// incomplete.
 pub(crate) fn read_deleted<T: for<'a> Deserialize<'a>>(
     storage: &dyn Storage,
     path: &Path,
@@ -41,8 +42,8 @@ struct DeletedAt {
     at: Timestamp,
 }
 
-/// Returns the error for a session that was deleted, purged or restored meanwhile;
-/// `None` for one that was not.
+/// Returns the error for a session that was deleted, purged or restored meanwhile; `None`
+/// for any other.
 pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
     let id = files.id();
     let dir = files.trash().join(id.as_str());
@@ -67,7 +68,7 @@ pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
     None
 }
 
-/// Returns whether a session was purged, and when, where that can be read.
+/// Returns whether a session was purged, and when, if that can be read.
 pub(super) fn purged_at(files: &LogDir) -> Result<Option<Option<Timestamp>>> {
     let path = files.trash().join(format!("{}{PURGED}", files.id()));
     let there = files.storage().exists(&path);

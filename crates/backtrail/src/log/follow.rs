@@ -1,4 +1,4 @@
-//! Following a session while it is written.
+//! Follows a session while it is written.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -13,20 +13,20 @@ use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{Because, DamageReport, RecordKind, RecordRef, Sums};
 
-/// Reads a session from its beginning and goes on as it grows.
+/// Reads a session from its beginning and continues as it grows.
 ///
-/// It never waits: [`poll`](Self::poll) says that there is nothing new, and the
-/// caller decides when to look again.
+/// It never waits: [`poll`](Self::poll) returns `None` if there is nothing new, and the
+/// caller decides when to try again.
 #[derive(Debug)]
 pub struct Follower {
     store: Store,
     files: LogDir,
-    /// The line of history that is read: its trails, oldest first, and the last
-    /// seq of each that belongs to it.
+    /// The line of history that is read: its trails, oldest first, and the last seq of
+    /// each that belongs to it.
     line: Vec<(PathBuf, u64)>,
-    /// The part of it that is not read yet.
+    /// The part of it that is still to be read.
     coming: VecDeque<Segment>,
-    /// Trails that were begun since.
+    /// Trails that were created since.
     newer: VecDeque<u32>,
     present: Option<Place>,
     head: u32,
@@ -35,19 +35,19 @@ pub struct Follower {
     moved: Option<Moved>,
 }
 
-/// Where the follower is.
+/// The position of the follower.
 #[derive(Debug)]
 struct Place {
     reader: TrailReader,
     until: u64,
-    /// All before it was handed out.
+    /// Everything before it was returned.
     offset: u64,
 }
 
-/// The conversation went on from another place than its end.
+/// The conversation continued from another place than its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
-    /// Why.
+    /// The reason.
     pub because: Because,
     /// The last record that stays.
     pub seq: u64,
@@ -85,7 +85,7 @@ impl Follower {
                 return Ok(None);
             }
             if self.advance()? {
-                // It was written just before the new trail was begun.
+                // It was written just before the new trail was created.
                 let place = self.present.as_ref().expect("advance found a record in it");
                 return Ok(Some(place.reader.record()));
             }
@@ -98,13 +98,13 @@ impl Follower {
         }
     }
 
-    /// Returns the move of the conversation that lies before the record that
-    /// [`poll`](Self::poll) returned last, once.
+    /// Returns the move of the conversation before the record that [`poll`](Self::poll)
+    /// returned last, once.
     pub fn take_moved(&mut self) -> Option<Moved> {
         self.moved.take()
     }
 
-    /// Returns what had to be passed over so far.
+    /// Returns the damage that was skipped so far.
     pub fn damage(&self) -> &DamageReport {
         &self.damage
     }
@@ -122,8 +122,8 @@ impl Follower {
         Ok(true)
     }
 
-    /// Goes to the next whole record of the present trail; false if there is
-    /// none now.
+    /// Advances to the next complete record of the current trail; false if there is none
+    /// now.
     fn advance(&mut self) -> Result<bool> {
         let Some(place) = &mut self.present else {
             return Ok(false);
@@ -136,7 +136,7 @@ impl Follower {
                     place.reader.seek(place.offset);
                     return Ok(false);
                 }
-                // Without its newline it may yet be taken back.
+                // Without its newline it may still be removed.
                 Some(_) if ended.is_none() => {
                     place.reader.seek(place.offset);
                     return Ok(false);
@@ -172,8 +172,7 @@ impl Follower {
         Ok(!self.newer.is_empty())
     }
 
-    /// Goes over to the line that ends in a new trail: on from where both lines
-    /// are the same.
+    /// Changes to the line that ends in a new trail, from where both lines are the same.
     fn turn_to(&mut self, trail: u32) -> Result<()> {
         let (segments, mut damage) = Walk::new(&self.store, &self.files, trail).collect()?;
         self.damage.take_in(&mut damage);

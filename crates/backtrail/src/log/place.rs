@@ -1,4 +1,4 @@
-//! Places on a session's line of history, and how one is found by its number.
+//! Places on a session's line of history, found by their number.
 
 use super::chain::{Segment, Walk, continues_at};
 use super::directory::LogDir;
@@ -9,7 +9,7 @@ use crate::trail::Sums;
 use crate::trail::opener::{Continues, Spot};
 use crate::trail::record::Position;
 
-/// The end of a line of history, with what the next record must know.
+/// The end of a line of history, with everything the next record needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     /// One of the session's own trails that leads to it.
@@ -31,8 +31,8 @@ impl Place {
     }
 }
 
-/// Finds record `seq` on the line that ends in trail `head`. Record 0 is the
-/// beginning, where nothing was said yet.
+/// Finds record `seq` on the line that ends in trail `head`. Record 0 is the beginning,
+/// before any message.
 pub(crate) fn find(store: &Store, files: &LogDir, head: u32, seq: u64) -> Result<Place> {
     if seq == 0 {
         return Ok(Place {
@@ -44,7 +44,7 @@ pub(crate) fn find(store: &Store, files: &LogDir, head: u32, seq: u64) -> Result
     while let Some(segment) = walk.next()? {
         let may_hold = segment.after().is_none_or(|after| seq > after) && seq <= segment.until;
         if may_hold && let Some(record) = segment.find(seq)? {
-            // A trail of ours leads to what was inherited.
+            // One of the session's own trails leads to inherited records.
             let own = segment.is_of(files);
             return Ok(Place {
                 trail: if own { segment.trail } else { 0 },
@@ -60,7 +60,7 @@ pub(crate) fn find(store: &Store, files: &LogDir, head: u32, seq: u64) -> Result
     Err(Error::new(ErrorKind::NotFound, what).at_path(files.path()))
 }
 
-/// Returns the place where the line that ends in trail `head` ends.
+/// Returns the end of the line that ends in trail `head`.
 pub(crate) fn end(store: &Store, files: &LogDir, head: u32) -> Result<Place> {
     let mut walk = Walk::new(store, files, head);
     while let Some(segment) = walk.next()? {
@@ -92,7 +92,7 @@ pub(crate) fn last_before(
     Ok(None)
 }
 
-/// Opens the trail of a spot, cut there, and finds what stands last in it.
+/// Opens the trail of a spot, cut there, and finds its last position.
 pub(crate) fn look_at(files: &LogDir, spot: Spot) -> Result<(Segment, Position)> {
     let segment = Segment::open(files, spot.trail, spot.seq)?;
     let position = segment.last_position()?.unwrap_or(Position {
@@ -125,8 +125,7 @@ pub(crate) fn before(segment: &Segment, seq: u64) -> Result<Option<Place>> {
     }))
 }
 
-/// Returns whether anything was said in a trail after record `seq`, up to where
-/// it is cut.
+/// Returns whether a trail has messages after record `seq`, up to where it is cut.
 pub(crate) fn is_spoken_after(segment: &Segment, seq: u64) -> Result<bool> {
     let mut reader = segment.backwards(Sums::Check)?;
     while let Some(record) = reader.next_record()? {
@@ -140,9 +139,8 @@ pub(crate) fn is_spoken_after(segment: &Segment, seq: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// Follows trails in which nothing stands to the one that they continue: a new
-/// trail goes on from there, so that taking steps back and forth does not make
-/// a line of empty trails.
+/// Follows empty trails to the trail that they continue. A new trail continues from
+/// there, so that undo and redo do not create a chain of empty trails.
 pub(crate) fn settle(files: &LogDir, mut spot: Spot) -> Result<Spot> {
     loop {
         let segment = Segment::open(files, spot.trail, spot.seq)?;

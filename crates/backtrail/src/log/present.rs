@@ -9,9 +9,9 @@ use crate::trail::present::Present;
 use crate::trail::record::Position;
 use crate::trail::{RecordKind, RecordRef, Sums};
 
-/// Returns what is known of a session at a position in one of its trails: by
-/// the newest note there, else by the opener; where that is lost, by the trail
-/// that it continues.
+/// Returns the metadata of a session at a position in one of its trails: from the newest
+/// note there, otherwise from the opener; if that is lost, from the trail that it
+/// continues.
 pub(crate) fn present_at(
     store: &Store,
     files: &LogDir,
@@ -32,7 +32,7 @@ pub(crate) fn present_at(
         if let Some(opener) = segment.opener {
             return Ok(opener.present);
         }
-        // The opener is lost: the trail before it says what was known there.
+        // The opener is lost: use the trail before it.
         match walk.next()? {
             Some(before) => segment = before,
             None => return Ok(Present::default()),
@@ -42,8 +42,8 @@ pub(crate) fn present_at(
 }
 
 impl LogReader {
-    /// Returns what was known of the session before record `seq` of its line of history;
-    /// with 0, when it began.
+    /// Returns the metadata of the session before record `seq` of its line of history;
+    /// with 0, when it was created.
     pub(crate) fn present_before(&self, seq: u64) -> Result<Present> {
         let mut walk = self.walk()?;
         let mut holder = None;

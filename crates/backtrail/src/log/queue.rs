@@ -1,9 +1,9 @@
-//! Who writes next: threads that append at the same time share the work.
+//! Decides which thread writes next: threads that append at the same time share the work.
 //!
-//! Whoever finds nobody at work leads: it writes all that is waiting, in the
-//! order in which it was handed in, while newcomers line up for the next round.
-//! Nobody else touches the trail meanwhile, so a group commit needs no timer
-//! and an append that is alone pays nothing for it.
+//! A thread that finds no leader becomes the leader: it writes everything that is
+//! waiting, in order, while newcomers queue up for the next round. No other thread uses
+//! the trail meanwhile, so a group commit needs no timer, and a single append pays
+//! nothing for it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,28 +12,29 @@ use super::commit::{Commit, Slot};
 use super::writer::{Durability, LogWriter, Pending};
 use crate::error::{Error, Result};
 
-/// The line of records that wait for their turn.
+/// The records that wait to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
-    /// Told whenever a round ends.
+    /// Notified whenever a round ends.
     round: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<(Pending, Arc<Slot>)>,
-    /// Whether somebody leads a round now.
+    /// Whether a thread leads a round now.
     leading: bool,
-    /// How many wait for the end of a round. Waking nobody is a system call too.
+    /// How many threads wait for the end of a round. Waking none would be a system call
+    /// too.
     sleeping: usize,
-    /// Whether a thread looks after records that nobody waits for.
+    /// Whether a thread writes records that no thread waits for.
     tended: bool,
     closed: bool,
 }
 
-/// The most bytes that one round writes: a large group gains nothing more, and
-/// its copy should not take memory without bound.
+/// The most bytes that one round writes: a larger group gains nothing, and its copy must
+/// not take unbounded memory.
 const ROUND_BYTES: usize = 8 << 20;
 
 impl Queue {
@@ -82,7 +83,7 @@ impl Queue {
             .collect()
     }
 
-    /// Hands one record in; a thread of our own takes it from there.
+    /// Queues one record; a background thread writes it.
     pub(crate) fn append_deferred(live: &Arc<LogWriter>, encoded: Result<Pending>) -> Commit {
         let queue = &live.queue;
         let slot = Arc::new(Slot::default());
@@ -105,8 +106,8 @@ impl Queue {
         slot.commit()
     }
 
-    /// Does something else with the trail, after all that was handed in before
-    /// and while nobody else writes.
+    /// Does something else with the trail, after everything that was queued before and
+    /// while no other thread writes.
     pub(crate) fn alone<T>(&self, live: &LogWriter, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut state = self.lock();
         while state.leading || !state.waiting.is_empty() {
@@ -121,7 +122,7 @@ impl Queue {
         work()
     }
 
-    /// Refuses new records and waits for those that were handed in.
+    /// Refuses new records and waits for the queued ones.
     pub(crate) fn close(&self, live: &LogWriter) {
         let mut state = self.lock();
         state.closed = true;
@@ -153,7 +154,8 @@ impl Queue {
         }
     }
 
-    /// Leads a round if nobody does, else waits for the end of the present one.
+    /// Leads a round if there is no leader, otherwise waits for the end of the current
+    /// one.
     fn next_round<'a>(
         &'a self,
         live: &LogWriter,
@@ -185,7 +187,7 @@ impl Queue {
     }
 }
 
-/// Takes what one round writes from the front of the line.
+/// Takes the records of one round from the front of the queue.
 fn take_round(
     waiting: &mut VecDeque<(Pending, Arc<Slot>)>,
     durability: Durability,
@@ -205,7 +207,7 @@ fn take_round(
     waiting.drain(..count.min(waiting.len())).unzip()
 }
 
-/// The right to lead a round; given back however the round ends.
+/// The right to lead a round, released however the round ends.
 struct Lead<'a>(&'a Queue);
 
 impl Drop for Lead<'_> {
@@ -220,8 +222,8 @@ impl Drop for Lead<'_> {
     }
 }
 
-/// Looks after records that nobody waits for, until none is left. The thread
-/// keeps the session alive, and so its lock, as long as it has work.
+/// Writes records that no thread waits for, until none is left. The thread keeps the
+/// session and its lock alive as long as it has work.
 fn tend(live: &Arc<LogWriter>) {
     let theirs = Arc::clone(live);
     let work = move || theirs.queue.tend_all(&theirs);
@@ -229,7 +231,7 @@ fn tend(live: &Arc<LogWriter>) {
         .name("backtrail-commit".to_owned())
         .spawn(work);
     if spawned.is_err() {
-        // No thread to be had: better slow than not at all.
+        // If no thread can be started, this one does the work.
         live.queue.tend_all(live);
     }
 }

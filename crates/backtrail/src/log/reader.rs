@@ -1,4 +1,4 @@
-//! The reading end of a log: it takes no lock and never waits.
+//! Reads a log without taking a lock or waiting.
 
 use std::path::Path;
 
@@ -18,12 +18,12 @@ use crate::trail::{Because, Record, Sums};
 
 /// Reads the line of history that ends in a log's head.
 ///
-/// A read sees what was whole when it began. Cheap to clone.
+/// A read sees everything that was complete when it began. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct LogReader {
     pub(crate) store: Store,
     pub(crate) dir: LogDir,
-    /// The trail that is read as the head, where several reads belong together.
+    /// The trail that is read as the head, if several reads belong together.
     pinned: Option<u32>,
 }
 
@@ -36,8 +36,8 @@ impl LogReader {
         }
     }
 
-    /// Returns a reader for which the conversation moves no more: so that several
-    /// looks at it are looks at the same line.
+    /// Returns a reader whose conversation does not move, so that several reads see the
+    /// same line.
     pub(crate) fn pinned(&self) -> Result<Self> {
         Ok(Self {
             pinned: Some(self.head()?),
@@ -45,7 +45,7 @@ impl LogReader {
         })
     }
 
-    /// Returns the trail that is the head.
+    /// Returns the head trail.
     pub(crate) fn head(&self) -> Result<u32> {
         match self.pinned {
             Some(head) => Ok(head),
@@ -53,7 +53,7 @@ impl LogReader {
         }
     }
 
-    /// Opens a reader, requiring that the session is there.
+    /// Opens a reader of an existing session.
     pub(crate) fn open(store: &Store, dir: LogDir) -> Result<Self> {
         dir.head()?;
         Ok(Self::new(store, dir))
@@ -86,8 +86,8 @@ impl LogReader {
         self.whole_line(walk, Sums::Check)
     }
 
-    /// Reads the history from its beginning, for who wants the instructions;
-    /// `None` where it is known that there are none.
+    /// Reads the history from its beginning, to find the instructions; `None` if it is
+    /// known that there are none.
     pub(crate) fn first_records(&self) -> Result<Option<Records>> {
         let (segments, damage) = self.walk()?.collect()?;
         if let Some(first) = segments.first()
@@ -100,8 +100,8 @@ impl LogReader {
         Ok(Some(records))
     }
 
-    /// Reads the history from record `seq` on. The cost is that of what is read,
-    /// however much lies before it.
+    /// Reads the history from record `seq` on. The cost is that of what is read, however
+    /// much comes before it.
     pub(crate) fn records_from(&self, seq: u64) -> Result<Records> {
         let mut walk = self.walk()?;
         let mut segments = Vec::new();
@@ -135,8 +135,8 @@ impl LogReader {
         Ok(Records::backwards(walk, Sums::Check))
     }
 
-    /// Returns what the line of history has no more, or only as long as the trash is
-    /// not emptied; the oldest first. It reads one opener per trail.
+    /// Returns the records that are gone from the history, or that will be once the trash
+    /// is emptied; the oldest first. It reads one opener per trail.
     pub(crate) fn gaps(&self) -> Result<Vec<HistoryGap>> {
         let mut walk = self.walk()?;
         while walk.next()?.is_some() {}
@@ -144,7 +144,7 @@ impl LogReader {
         Ok(walk.gaps)
     }
 
-    /// Returns whether the line of history is read in a directory, in part.
+    /// Returns whether part of the line of history is in a directory.
     pub(crate) fn reads_in(&self, dir: &Path) -> Result<bool> {
         let (segments, _) = self.walk()?.collect()?;
         Ok(segments.iter().any(|segment| segment.path.starts_with(dir)))
@@ -163,12 +163,12 @@ impl LogReader {
         Ok(records)
     }
 
-    /// Returns the record `seq` of the line, found by bisection.
+    /// Returns record `seq` of the line, found by binary search.
     pub(crate) fn record(&self, seq: u64) -> Result<Option<Record>> {
         Self::find(self.walk()?, seq)
     }
 
-    /// Returns the record `seq` of the line that ended in a trail, found by bisection.
+    /// Returns record `seq` of the line that ended in a trail, found by binary search.
     pub(crate) fn record_at(&self, trail: u32, seq: u64) -> Result<Option<Record>> {
         Self::find(Walk::until(&self.store, &self.dir, trail, seq), seq)
     }
@@ -187,13 +187,13 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Returns what is known of the session and may change.
+    /// Returns the session's metadata.
     pub(crate) fn present(&self) -> Result<Present> {
         let place = place::end(&self.store, &self.dir, self.head()?)?;
         present_at(&self.store, &self.dir, place.trail, &place.position)
     }
 
-    /// Returns whether anything was said after a record. Notes are not said.
+    /// Returns whether there are messages after a record. Notes do not count.
     pub(crate) fn is_spoken_after(&self, seq: u64) -> Result<bool> {
         let mut back = self.records_back()?;
         while let Some(record) = back.next()? {
@@ -207,7 +207,7 @@ impl LogReader {
         Ok(false)
     }
 
-    /// Returns which parts of which trails make up the line.
+    /// Returns the parts of trails that make up the line.
     pub(crate) fn line(&self) -> Result<Line> {
         let (segments, _) = self.walk()?.collect()?;
         Ok(Line::new(&segments))
@@ -225,7 +225,7 @@ impl LogReader {
         Ok(found)
     }
 
-    /// Returns which of the session's own trails holds a record of the line.
+    /// Returns which of the session's own trails contains a record of the line.
     pub(crate) fn own_trail_of(&self, seq: u64) -> Result<Option<u32>> {
         let mut walk = self.walk()?;
         while let Some(segment) = walk.next()? {
@@ -236,11 +236,11 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Returns what is to be kept of a trail that goes; `None` where it must stay: the
-    /// first, and those with instructions up to record `instructed`.
+    /// Returns what must be kept of a trail that is removed; `None` if it must stay: the
+    /// first one, and those with instructions up to record `instructed`.
     pub(crate) fn gone_trail(&self, trail: u32, instructed: u64) -> Result<Option<GoneTrail>> {
         let segment = Segment::open(&self.dir, trail, u64::MAX)?;
-        // Without an opener nobody knows what the line goes on from.
+        // Without an opener it is unknown what the line continues.
         let goes = segment.opener.filter(|opener| {
             let first = trail == 0 || opener.because == Because::Import;
             !first && opener.seq >= instructed && !opener.is_newer()
@@ -251,13 +251,13 @@ impl LogReader {
         }))
     }
 
-    /// Checks every line of every trail. It only reads.
+    /// Checks every line of every trail, without changing anything.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         verify::verify(&self.store, &self.dir)
     }
 
-    /// Checks that the trails begin as they should and continue each other; their
-    /// records are not read.
+    /// Checks that the trails begin as they should and continue each other, without
+    /// reading their records.
     pub(crate) fn verify_structure(&self) -> Result<VerifyReport> {
         verify::verify_structure(&self.store, &self.dir)
     }
@@ -266,7 +266,7 @@ impl LogReader {
         Ok(Walk::new(&self.store, &self.dir, self.head()?))
     }
 
-    /// Reads one trail of a session, whole.
+    /// Reads one entire trail of a session.
     pub(crate) fn trail_of(dir: &LogDir, trail: u32) -> Result<TrailReader> {
         let segment = Segment::open(dir, trail, u64::MAX)?;
         segment.forwards(0, STREAM_BUFFER, Sums::Check)

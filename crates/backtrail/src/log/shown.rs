@@ -1,16 +1,16 @@
-//! Which records came up already.
+//! The records that were already returned.
 
 use std::collections::BTreeMap;
 
 use crate::trail::sum::Sum;
 
-/// A set of seqs, as ranges that do not touch. Read in order it is one range;
-/// only gaps and disorder, which are damage, make more.
+/// A set of seqs, as ranges that do not touch. Read in order it is one range; only gaps
+/// and disorder, which are damage, create more.
 #[derive(Debug, Default)]
 pub(crate) struct Shown(BTreeMap<u64, u64>);
 
 impl Shown {
-    /// Adds a seq; false if it is there already.
+    /// Adds a seq; returns false if it is already there.
     pub(crate) fn insert(&mut self, seq: u64) -> bool {
         let before = self.0.range(..=seq).next_back();
         let before = before.map(|(first, last)| (*first, *last));
@@ -27,12 +27,12 @@ impl Shown {
     }
 }
 
-/// The sums of the records that were shown last: a line that stands twice is
-/// told by them. To remember all would take memory in proportion to the history.
+/// The sums of the records returned last, by which duplicate lines are recognized.
+/// Remembering all would take memory in proportion to the history.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     sums: Vec<Sum>,
-    /// Where the oldest one is, once there are as many as are kept.
+    /// Where the oldest one is, once the buffer is full.
     oldest: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A session that begins where another is: by reference, nothing is copied.
+//! Forks: sessions that begin where another one is, by reference and without copying.
 
 use super::Session;
 use super::note::check_texts;
@@ -15,47 +15,47 @@ use crate::trail::origin::ForkOrigin;
 use crate::trail::present::{Present, WorkspaceRef};
 use crate::workspace::{SessionPlace, Workspace};
 
-/// Where a session is forked, and what the fork is called.
+/// Options for a fork.
 #[derive(Debug, Clone, Default)]
 pub struct ForkOptions {
     at: Option<u64>,
     branch_name: Option<String>,
     durability: Option<Durability>,
-    /// The trail of the session that leads there; else its head does.
+    /// The trail of the session that leads there; the head by default.
     trail: Option<u32>,
-    /// Where the fork works; else where the session does.
+    /// The fork's workspace; the session's by default.
     workspace: Option<WorkspaceRef>,
 }
 
 impl ForkOptions {
-    /// Makes options for a fork at the end of a session.
+    /// Returns options for a fork at the end of a session.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the last record that the fork has in common with the session.
+    /// Sets the last record that the fork shares with the session.
     #[must_use]
     pub fn at(mut self, seq: u64) -> Self {
         self.at = Some(seq);
         self
     }
 
-    /// Names the fork. The name is trimmed; a blank one is none.
+    /// Names the fork. The name is trimmed; a blank name is ignored.
     #[must_use]
     pub fn branch_name(mut self, name: impl Into<String>) -> Self {
         self.branch_name = Some(name.into());
         self
     }
 
-    /// Sets when an append to the fork returns.
+    /// Sets the durability of appends to the fork.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
         self
     }
 
-    /// Sets the last record in common by the trail that leads to it, which may be
-    /// one that the session has left.
+    /// Sets the last shared record by the trail that leads to it, which may be one that
+    /// the session has left.
     pub(crate) fn at_place(mut self, place: &SessionPlace) -> Self {
         self.trail = Some(place.trail);
         self.at(place.seq)
@@ -69,18 +69,18 @@ impl ForkOptions {
 }
 
 impl Session {
-    /// Forks this session, and speaks in the fork.
+    /// Forks this session and opens the fork for writing.
     pub fn fork(&self, options: &ForkOptions) -> Result<Self> {
         fork(&self.0.store, self.id(), options)
     }
 }
 
-/// Forks a session, whoever speaks in it.
+/// Forks a session, even if another process writes to it.
 pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> Result<Session> {
     check_texts(options.branch_name.iter())?;
     let files = store.files(parent);
     let head = files.head()?;
-    // Nobody deletes the session before the fork is there to say that it reads it.
+    // The session must not be deleted before the fork exists and refers to it.
     let lock = AppendLock::open_existing(&files)?;
     let _guard = lock.as_ref().map(AppendLock::hold).transpose()?;
     files.head()?;
@@ -96,7 +96,7 @@ pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> 
     let known = present_at(store, &files, end.trail, &end.position)?;
     let present = Present {
         pinned: false,
-        // What goes on from it is ours, whosever it is.
+        // A fork belongs to this store, whatever its parent belongs to.
         belongs_to: None,
         workspace: options.workspace.clone().or(known.workspace),
         ..known
@@ -118,8 +118,8 @@ pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> 
     Session::create_opened(store, store.new_session_id()?, opener, options.durability)
 }
 
-/// Makes what a fork continues as durable as the fork itself will be: in some
-/// modes the session's own speaker leaves that to the operating system.
+/// Makes the records that a fork continues as durable as the fork itself will be: in some
+/// modes the session's own writer leaves that to the operating system.
 fn make_durable(files: &LogDir, place: &Place) -> Result<()> {
     let path = files.trail_path(place.trail);
     files

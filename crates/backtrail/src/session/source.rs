@@ -1,9 +1,9 @@
-//! What a session was taken in from: the files of another program, byte for byte.
+//! The files that a session was imported from, byte for byte.
 //!
-//! Each reading of such a file leaves one record. It names the file, says which bytes of
-//! it the session holds from now on, and where those are in the payload file, packed. The
-//! records of one file that follow a beginning at byte 0 are the whole of it; where the
-//! file was rewritten, another beginning follows, and what was kept before stays.
+//! Each reading of such a file leaves one record. It names the file, the bytes of it that
+//! the session holds from now on, and their place in the payload file, compressed. The
+//! records of one file that follow a beginning at byte 0 make up the whole of it; if the
+//! file was rewritten, another beginning follows, and the earlier bytes stay.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,14 @@ use crate::json::Json;
 use crate::log::payloads::{PayloadWriter, Payloads};
 use crate::trail::source::{Piece, SourceRecord};
 
-/// How many bytes of a file make one piece: small enough to hold, large enough to pack well.
+/// How many bytes of a file make one piece: small enough to hold in memory, large enough
+/// to compress well.
 pub(crate) const PIECE: usize = 1 << 20;
-/// Sources are read seldom and written once: speed counts.
+/// Sources are written once and read rarely, so speed counts.
 const LEVEL: i32 = 1;
 
 impl SourceRecord {
-    /// Keeps the bytes that follow those before, packed, in a session's payloads.
+    /// Stores the next bytes, compressed, in a session's payloads.
     pub(crate) fn keep(&mut self, bytes: &[u8], payloads: &mut PayloadWriter) -> Result<()> {
         let chunks = || bytes.chunks(PIECE);
         let packed = chunks()
@@ -43,7 +44,7 @@ impl SourceRecord {
     }
 }
 
-/// A file that a session was taken in from, as far as the session holds it.
+/// A file that a session was imported from, as far as the session holds it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct KeptSource {
@@ -51,21 +52,21 @@ pub struct KeptSource {
     pub agent: String,
     /// The file.
     pub path: PathBuf,
-    /// The session that holds its bytes, where that is another one.
+    /// The session that holds its bytes, if that is another one.
     pub held_by: Option<SessionId>,
     /// How many bytes of it are held.
     pub bytes: u64,
-    /// What the newest reading noted.
+    /// The note of the newest reading.
     pub note: Option<Json>,
-    /// Whether a reading is missing or damaged: what is held is not the whole file.
+    /// Whether a reading is missing or damaged, so that the file is incomplete.
     pub incomplete: bool,
-    /// Where the record of the newest reading stands: its trail, its seq, its first byte.
+    /// The record of the newest reading: its trail, its seq and its first byte.
     pub place: (u32, u64, u64),
     pieces: Vec<Piece>,
 }
 
 impl KeptSource {
-    /// Makes one of which nothing is held yet.
+    /// Creates a source without any bytes.
     fn new(path: PathBuf) -> Self {
         Self {
             agent: String::new(),
@@ -95,8 +96,8 @@ impl KeptSource {
 }
 
 impl SessionReader {
-    /// Returns the files that the session was taken in from, those that were read last at
-    /// the end. It reads all trails of the session.
+    /// Returns the files that the session was imported from, the last read ones at the
+    /// end. It reads all trails of the session.
     pub fn sources(&self) -> Result<Vec<KeptSource>> {
         let files = &self.log.dir;
         let mut sources: Vec<KeptSource> = Vec::new();
@@ -119,7 +120,7 @@ impl SessionReader {
         Ok(sources)
     }
 
-    /// Writes a file that the session was taken in from, byte for byte as it was.
+    /// Writes a file that the session was imported from, byte for byte.
     pub fn write_source(&self, source: &KeptSource, out: &mut dyn Write) -> Result<u64> {
         let files = &self.log.dir;
         let payloads = Payloads::new(files);
@@ -141,8 +142,8 @@ impl SessionReader {
         Ok(written)
     }
 
-    /// Returns whether what is held of a file begins with, or is the beginning of, what
-    /// `read` gives: `read` fills a buffer from a byte on and says how far.
+    /// Returns whether the held bytes of a file begin with, or are the beginning of, what
+    /// `read` returns: `read` fills a buffer from an offset on and returns how far.
     pub fn source_begins_as(
         &self,
         source: &KeptSource,

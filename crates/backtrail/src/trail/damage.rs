@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Reason};
 
-/// A place in a trail that cannot be read, and why.
+/// A place in a trail that cannot be read, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub file: PathBuf,
-    /// The line, counted from 1, where the reader came from the beginning.
+    /// The line, counted from 1, if the reader started at the beginning.
     pub line: Option<u64>,
     /// The first byte, counted from 0.
     pub byte: u64,
@@ -21,7 +21,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Makes damage of what is wrong with a trail as a whole.
+    /// Creates damage that affects a trail as a whole.
     pub(crate) fn at_beginning(file: &Path, reason: Reason) -> Self {
         Self {
             file: file.to_owned(),
@@ -74,12 +74,12 @@ impl DamageReport {
         self.count == 0
     }
 
-    /// Returns the first of them: all, unless there are more than 10,000.
+    /// Returns the first places: all, unless there are more than 10,000.
     pub fn first(&self) -> &[Damage] {
         &self.first
     }
 
-    /// Moves what another report holds into this one.
+    /// Moves the places of another report into this one.
     pub(crate) fn take_in(&mut self, other: &mut Self) {
         let other = std::mem::take(other);
         self.count += other.count;

@@ -1,4 +1,4 @@
-//! What a record says beside its message: the model call that it comes from.
+//! The model call of a record, as recorded beside its message.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,31 +11,30 @@ use super::record::{RecordKind, RecordRef};
 use crate::json::Text;
 use crate::message::{Message, Usage};
 
-/// The model call that a record comes from, as far as the record tells.
+/// The model call that a record comes from, as far as it is recorded.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Details {
-    /// The model that said it.
+    /// The model.
     pub model: Option<String>,
     /// The provider's id of the response; the records of one response share it.
     pub response_id: Option<String>,
-    /// How long the call took.
+    /// The duration of the call.
     pub duration_ms: Option<u64>,
-    /// What the provider says it cost.
+    /// The cost reported by the provider.
     pub cost_usd: Option<f64>,
 }
 
 impl RecordRef<'_> {
-    /// Returns what the record says of the model call that it comes from.
+    /// Returns the model call that the record comes from.
     ///
-    /// A value that is not what it should be (a cost below zero, a model that is
-    /// a number) is as good as none.
+    /// An invalid value (a negative cost, a model that is a number) counts as absent.
     pub fn details(&self) -> Details {
         self.beside().details
     }
 
-    /// Returns the message as it stands in its line, as far as it can be read, and what
-    /// the record says of the model call that it comes from. For whoever needs both.
+    /// Returns the message in its line, as far as it can be read, and the model call, in
+    /// one pass.
     pub fn stored_message_and_details(&self) -> (Option<Message>, Details) {
         if self.kind() == RecordKind::Message
             && let Ok(both) = serde_json::from_slice::<Both>(self.bytes())
@@ -46,18 +45,17 @@ impl RecordRef<'_> {
         (self.stored_message().ok().flatten(), self.details())
     }
 
-    /// Reads what stands beside the message or summary, whatever else is in the
-    /// record.
+    /// Reads the fields beside the message or summary, whatever else is in the record.
     pub(crate) fn beside(&self) -> Beside {
         serde_json::from_slice(self.bytes()).unwrap_or_default()
     }
 }
 
-/// What stands in a record beside its message.
+/// The fields of a record beside its message.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
     pub(crate) details: Details,
-    /// In a compaction: what the call that made the summary used.
+    /// In a compaction: the usage of the call that made the summary.
     pub(crate) usage: Option<Usage>,
     /// In a compaction: the summary.
     pub(crate) summary: Option<Text>,
@@ -69,7 +67,7 @@ impl<'de> Deserialize<'de> for Beside {
     }
 }
 
-/// A record's message and what stands beside it, in one reading.
+/// A record's message and the fields beside it, in one reading.
 struct Both {
     message: Option<Message>,
     details: Details,
@@ -106,7 +104,7 @@ impl<'de> Deserialize<'de> for Both {
 }
 
 impl Beside {
-    /// Takes in the value of a field, if it is one that counts.
+    /// Reads the value of a known field.
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         let details = &mut self.details;
         match key {
@@ -143,8 +141,7 @@ impl<'de> Visitor<'de> for BesideVisitor {
     }
 }
 
-/// Reads a value where it is what it should be: one that is not must not cost
-/// the others.
+/// Parses a value if it is valid: an invalid one must not affect the others.
 fn sound<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_str::<Option<T>>(raw.get()).ok().flatten()
 }

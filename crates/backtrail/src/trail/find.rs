@@ -1,7 +1,7 @@
-//! Finds a record by its seq, by bisection over the file's bytes.
+//! Finds a record by its seq, by binary search over the file's bytes.
 //!
-//! Seq grows within a trail. Damage is stepped over: a probe that lands in it
-//! takes the next record that can be read.
+//! The seq increases within a trail. Damage is skipped: a probe that lands in it uses the
+//! next readable record.
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,8 +16,8 @@ use crate::storage::{StorageFile, read_full};
 /// Below this many bytes, reading on is cheaper than another probe.
 const NEAR: u64 = 32 << 10;
 
-/// Returns where the line begins that holds the first record whose seq is at
-/// least `seq`, or the length of the file.
+/// Returns where the line begins that contains the first record whose seq is at least
+/// `seq`, or the length of the file.
 pub(crate) fn find_seq(file: &Arc<dyn StorageFile>, path: &Path, seq: u64) -> Result<u64> {
     let len = file
         .len()
@@ -60,9 +60,8 @@ pub(crate) fn find_seq(file: &Arc<dyn StorageFile>, path: &Path, seq: u64) -> Re
     Ok(best)
 }
 
-/// Returns where to look next. Records are mostly of a length, so the numbers at
-/// both ends tell about where it is; every other time the middle is taken, so that
-/// a file of any shape is halved.
+/// Returns where to probe next. Records have similar lengths, so the numbers at both ends
+/// suggest where it is; every other time the middle is used, so that any file is halved.
 fn probe_at(place: Range<u64>, seqs: [Option<u64>; 2], seq: u64, probes: u32) -> u64 {
     let len = place.end - place.start;
     let middle = place.start + len / 2;
@@ -74,7 +73,7 @@ fn probe_at(place: Range<u64>, seqs: [Option<u64>; 2], seq: u64, probes: u32) ->
     }
     let share = seq.saturating_sub(first) as f64 / (last - first) as f64;
     let guess = place.start + (len as f64 * share) as u64;
-    // A little before it: what is looked for should lie behind, and near.
+    // A little before it, so that the record is after it and near.
     guess
         .saturating_sub(NEAR / 4)
         .clamp(place.start + len / 64 + 1, place.end - len / 64 - 1)
@@ -82,7 +81,7 @@ fn probe_at(place: Range<u64>, seqs: [Option<u64>; 2], seq: u64, probes: u32) ->
 
 struct Probe {
     seq: u64,
-    /// Where the line begins that the record stands in.
+    /// Where the line of the record begins.
     line: u64,
 }
 
@@ -94,13 +93,13 @@ fn next_seq(reader: &mut TrailReader) -> Result<Option<Probe>> {
     Ok(Some(Probe { seq, line }))
 }
 
-/// Returns where the first line begins after `offset`, or the end of the file.
+/// Returns where the first line after `offset` begins, or the end of the file.
 pub(crate) fn line_after(file: &Arc<dyn StorageFile>, path: &Path, offset: u64) -> Result<u64> {
     line_after_within(file, path, offset, &(offset..offset))
 }
 
-/// As [`line_after`], where `passed` is known to be the rest of one line: so a
-/// line of any length is read once, however many probes land in it.
+/// As [`line_after`], where `passed` is known to be the rest of one line, so that a line
+/// of any length is read once, however many probes land in it.
 fn line_after_within(
     file: &Arc<dyn StorageFile>,
     path: &Path,

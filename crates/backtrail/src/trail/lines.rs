@@ -1,7 +1,7 @@
-//! Lines of a file, from any place forwards or backwards, in bounded memory.
+//! Lines of a file, from any position forwards or backwards, in bounded memory.
 //!
-//! Both directions lend a line out of their buffer. A line longer than readers
-//! accept is passed over: its length is told, its bytes are not kept.
+//! Both directions return a line from their buffer. A line that is too long is skipped:
+//! its length is returned, but not its bytes.
 
 use std::io;
 use std::ops::Range;
@@ -18,12 +18,12 @@ pub(crate) struct Line {
     pub(crate) len: u64,
     /// Whether a newline ends it; only a file's last line can lack one.
     pub(crate) terminated: bool,
-    /// Its bytes in the buffer; `None` where the line is too long.
+    /// Its bytes in the buffer; `None` if the line is too long.
     range: Option<Range<usize>>,
 }
 
 impl Line {
-    /// Makes a line of what fills a buffer.
+    /// Creates a line that fills a buffer.
     pub(crate) fn filling(offset: u64, bytes: usize) -> Self {
         Self {
             offset,
@@ -44,9 +44,9 @@ impl Line {
 pub(crate) struct Forwards {
     file: Arc<dyn StorageFile>,
     buffer: Vec<u8>,
-    /// What of the buffer is read but not handed out yet.
+    /// The bytes in the buffer that were not returned yet.
     unread: Range<usize>,
-    /// Where in the file `unread` begins.
+    /// The offset of `unread` in the file.
     offset: u64,
     max_line: usize,
 }
@@ -68,19 +68,18 @@ impl Forwards {
         }
     }
 
-    /// Returns the bytes of the line that was handed out last.
+    /// Returns the bytes of the last line.
     pub(crate) fn bytes(&self, line: &Line) -> &[u8] {
         line.range.clone().map_or(&[], |range| &self.buffer[range])
     }
 
-    /// Goes on at `offset`, forgetting what is in the buffer.
+    /// Continues at `offset`, dropping the buffer.
     pub(crate) fn seek(&mut self, offset: u64) {
         self.unread = 0..0;
         self.offset = offset;
     }
 
-    /// Returns whether the line that was handed out last may read otherwise
-    /// now. It reads no more than that line.
+    /// Returns whether the last line may have changed, reading no more than that line.
     pub(crate) fn has_changed(&self, line: &Line) -> io::Result<bool> {
         if !line.terminated {
             return Ok(true);
@@ -133,7 +132,7 @@ impl Forwards {
         self.offset += bytes as u64;
     }
 
-    /// Reads more behind what is unread; returns whether there was any.
+    /// Reads more into the buffer; returns whether there was any.
     fn fill(&mut self) -> io::Result<bool> {
         if self.unread.start > 0 {
             self.buffer.copy_within(self.unread.clone(), 0);
@@ -150,7 +149,7 @@ impl Forwards {
         Ok(n > 0)
     }
 
-    /// Reads to the end of a line that is too long, keeping none of it.
+    /// Skips the rest of a line that is too long.
     fn pass_over(&mut self) -> io::Result<Line> {
         let offset = self.offset;
         loop {
@@ -187,7 +186,7 @@ pub(crate) struct Backwards {
     /// The bytes of the file from `start` to `end`.
     buffer: Vec<u8>,
     start: u64,
-    /// Where the lines that were not handed out yet end.
+    /// The end of the lines that were not returned yet.
     end: u64,
     max_line: usize,
 }
@@ -207,12 +206,12 @@ impl Backwards {
         }
     }
 
-    /// Returns the bytes of the line that was handed out last.
+    /// Returns the bytes of the last line.
     pub(crate) fn bytes(&self, line: &Line) -> &[u8] {
         line.range.clone().map_or(&[], |range| &self.buffer[range])
     }
 
-    /// Returns the line before, or `None` at the beginning of the file.
+    /// Returns the previous line, or `None` at the beginning of the file.
     pub(crate) fn next(&mut self) -> io::Result<Option<Line>> {
         while self.start == self.end && self.end > 0 {
             self.fill()?;
@@ -255,8 +254,8 @@ impl Backwards {
         }
     }
 
-    /// Reads a block before what is in the buffer; a longer one each time that
-    /// a line does not end, so that a long line costs no more than its length.
+    /// Reads a block before the buffer, a longer one each time that a line does not end,
+    /// so that a long line costs no more than its length.
     fn fill(&mut self) -> io::Result<()> {
         let kept = (self.end - self.start) as usize;
         let more = BLOCK.max(kept).min(self.start as usize);
@@ -264,11 +263,11 @@ impl Backwards {
         let from = self.start - more as u64;
         let n = read_full(self.file.as_ref(), &mut buffer[..more], from)?;
         if n < more && kept > 0 {
-            // The file was cut in the middle of what is being read.
+            // The file was truncated while it is being read.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if n < more {
-            // A writer took back what it wrote since we looked at the length.
+            // A writer removed what it wrote since the length was read.
             buffer.truncate(n);
             self.end = from + n as u64;
         } else {

@@ -1,4 +1,4 @@
-//! A trail's first record: whose it is and what it continues.
+//! A trail's first record: its owner, and what it continues.
 
 use std::fmt;
 
@@ -17,36 +17,36 @@ use crate::time::Timestamp;
 /// The version of trails that this engine writes.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// Why a trail was begun.
+/// The reason why a trail was created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Because {
-    /// A session began.
+    /// A session was created.
     Start,
-    /// The trail before it grew past its limit.
+    /// The trail before it exceeded its limit.
     Rotation,
-    /// The conversation was taken back.
+    /// The conversation was rewound.
     Rewind,
-    /// A step was taken back.
+    /// A step was undone.
     Undo,
-    /// A step was brought forward again.
+    /// A step was redone.
     Redo,
     /// Another session was forked.
     Fork,
-    /// A session of another program was taken in.
+    /// A session of another program was imported.
     Import,
-    /// What was readable of a damaged session was brought together.
+    /// The readable part of a damaged session was collected.
     Repair,
-    /// A session was purged, and its words are gone from the trail of a workspace.
+    /// A session was purged, and its text removed from the trail of a workspace.
     Purge,
-    /// Another cause, from a newer version.
+    /// Another reason, from a newer version.
     #[serde(untagged)]
     Other(String),
 }
 
 impl Because {
-    /// Returns the cause as it is written.
+    /// Returns the reason as it is written.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Start => "start",
@@ -63,7 +63,7 @@ impl Because {
     }
 }
 
-/// The record that a trail goes on from.
+/// The record that a trail continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Continues {
     pub(crate) session_id: SessionId,
@@ -73,7 +73,7 @@ pub(crate) struct Continues {
 }
 
 impl Continues {
-    /// Returns the place, where it is one of the session's own.
+    /// Returns the place, if it is in one of the session's own trails.
     pub(crate) fn spot(&self) -> Spot {
         Spot {
             trail: self.trail,
@@ -102,7 +102,7 @@ pub(crate) struct Spot {
     pub(crate) sum: Sum,
 }
 
-/// Whose trail it is.
+/// The owner of a trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Owner {
     #[default]
@@ -119,7 +119,7 @@ impl Owner {
         }
     }
 
-    /// Returns what it is called.
+    /// Returns its name for messages.
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -140,12 +140,12 @@ pub(crate) struct Opener {
     pub(crate) version: u32,
     #[serde(skip_serializing)]
     pub(crate) seq: u64,
-    /// The newest compaction on the line that the trail goes on from.
+    /// The newest compaction on the line that the trail continues.
     #[serde(default, skip_serializing)]
     pub(crate) compacted: Option<u64>,
     #[serde(skip_serializing)]
     pub(crate) at: Timestamp,
-    /// The session that the trail is of, or the workspace.
+    /// The session or workspace that owns the trail.
     #[serde(skip_serializing, alias = "workspace_id")]
     pub(crate) session_id: SessionId,
     #[serde(default)]
@@ -157,7 +157,7 @@ pub(crate) struct Opener {
     /// Where the conversation was before it was moved here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<Spot>,
-    /// With an undo or redo: the place whose steps are those of this trail.
+    /// For an undo or redo: the place whose steps are those of this trail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) as_at: Option<Spot>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,23 +166,23 @@ pub(crate) struct Opener {
     pub(crate) spawned_by: Option<SpawnedBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported: Option<Imported>,
-    /// The id that another program gives the session, where it has another here.
+    /// The id that another program gives the session, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) original_id: Option<String>,
-    /// What a repair left behind, so that it counts as dealt with.
+    /// The damage that a repair bypassed, so that it is not reported again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) repaired: Vec<Repaired>,
-    /// The highest seq that may have been given before a repair: records at the
-    /// end may be lost, but not their numbers to others.
+    /// The highest seq that may have been assigned before a repair: records at the end
+    /// may be lost, but their numbers are not reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) given: Option<u64>,
-    /// Read by itself: flattened, any unknown field that serde cannot hold (a
-    /// lone surrogate, 1e400) would cost the whole opener.
+    /// Read by itself: flattened, any unknown field that serde cannot hold (a lone
+    /// surrogate, 1e400) would make the whole opener unreadable.
     #[serde(flatten, skip_deserializing)]
     pub(crate) present: Present,
 }
 
-/// A damaged place that a repair went around.
+/// A damaged place that a repair bypassed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Repaired {
     pub(crate) trail: u32,
@@ -191,7 +191,7 @@ pub(crate) struct Repaired {
 }
 
 impl Repaired {
-    /// Returns whether a damaged place of a trail lies in this one.
+    /// Returns whether a damaged place of a trail is in this one.
     pub(crate) fn covers(&self, trail: u32, damage: &Damage) -> bool {
         self.trail == trail
             && damage.byte >= self.byte
@@ -204,7 +204,7 @@ fn start() -> Because {
 }
 
 impl Opener {
-    /// Makes the opener of a trail that continues nothing.
+    /// Creates the opener of a trail that continues nothing.
     pub(crate) fn new(session_id: &SessionId, trail: u32, because: Because, at: Timestamp) -> Self {
         Self {
             owner: Owner::Session,
@@ -228,8 +228,8 @@ impl Opener {
         }
     }
 
-    /// Makes the opener go on from a place: after its record, and with what was
-    /// compacted there.
+    /// Makes the opener continue a place: after its record, and with the compaction
+    /// there.
     #[must_use]
     pub(crate) fn continuing(mut self, from: Continues, compacted: Option<u64>) -> Self {
         self.seq = from.seq;
@@ -238,8 +238,8 @@ impl Opener {
         self
     }
 
-    /// Reads the opener of a trail of `session`. One of a newer version is read
-    /// as far as it can be: at least that it is newer must not be missed.
+    /// Parses the opener of a trail of `session`. One of a newer version is parsed as far
+    /// as possible, at least enough to see that it is newer.
     pub(crate) fn read(
         record: &RecordRef<'_>,
         session: &SessionId,
@@ -274,12 +274,12 @@ impl Opener {
         }
     }
 
-    /// Returns whether this engine must leave the trail alone.
+    /// Returns whether this version must not change the trail.
     pub(crate) fn is_newer(&self) -> bool {
         self.version > FORMAT_VERSION
     }
 
-    /// Writes the opener as a line, and returns its sum.
+    /// Writes the opener as a line and returns its sum.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<Sum> {
         let mut body = Vec::new();
         let named = match self.owner {
@@ -304,7 +304,7 @@ impl Opener {
     }
 }
 
-/// What comes first in the opener of a session's trail.
+/// The first fields in the opener of a session's trail.
 #[derive(Serialize)]
 struct OfSession<'a> {
     at: Timestamp,
@@ -318,7 +318,7 @@ impl<'a> From<&'a Opener> for OfSession<'a> {
     }
 }
 
-/// What comes first in the opener of a workspace's trail.
+/// The first fields in the opener of a workspace's trail.
 #[derive(Serialize)]
 struct OfWorkspace<'a> {
     at: Timestamp,

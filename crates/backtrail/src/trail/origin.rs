@@ -1,26 +1,26 @@
-//! Where a session comes from: a fork, a tool call of another, another program.
+//! The origin of a session: a fork, a tool call of another, another program.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::SessionId;
 use crate::time::Timestamp;
 
-/// What a session was forked from.
+/// The session that a session was forked from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ForkOrigin {
-    /// The session that was forked; not always one of this store.
+    /// The parent session, which may be in another store.
     pub parent_session_id: String,
-    /// What the fork was called.
+    /// The name of the fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_name: Option<String>,
-    /// The last record that both have in common, where it is known.
+    /// The last shared record, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
 }
 
 impl ForkOrigin {
-    /// Names a fork; a blank branch name is none.
+    /// Creates an origin; a blank branch name is ignored.
     pub(crate) fn new(
         parent: impl Into<String>,
         branch_name: Option<&str>,
@@ -35,7 +35,7 @@ impl ForkOrigin {
     }
 }
 
-/// The tool call that a sub-agent's session was begun by.
+/// The tool call that started a sub-agent's session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SpawnedBy {
@@ -47,20 +47,19 @@ pub struct SpawnedBy {
     pub tool_use_id: String,
 }
 
-/// What is known of a file that was taken in as a session's first trail.
+/// An imported file that is a session's first trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Imported {
-    /// BLAKE3 over all of it.
+    /// The BLAKE3 hash of the file.
     pub(crate) hash: String,
     pub(crate) bytes: u64,
-    /// The id that the file itself bears, where the session has another.
+    /// The id in the file, if the session has another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) original_id: Option<String>,
-    /// Whether its first message is anybody's but the system's: then there are no
-    /// instructions to look for in it.
+    /// Whether its first message is not a system message, so that it has no instructions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) uninstructed: bool,
-    /// How the user began, so that a list need not read the file.
+    /// The beginning of the first prompt, so that a list need not read the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) begins: Option<String>,
     pub(crate) created_at: Timestamp,

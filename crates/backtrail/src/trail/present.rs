@@ -1,4 +1,4 @@
-//! What is known of a session and may change.
+//! The metadata of a session that may change.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use crate::hex::{path_of, to_hex};
 use crate::ids::WorkspaceId;
 use crate::time::Timestamp;
 
-/// What is known of a session and may change: carried whole by each opener and
-/// each note, so that the newest of them says all.
+/// The metadata of a session that may change. Each opener and each note contains all of
+/// it, so the newest one is enough.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Present {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,7 +24,7 @@ pub(crate) struct Present {
     pub(crate) tags: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pinned: bool,
-    /// The agent that keeps the conversation itself, where it is not kept here alone.
+    /// The agent that keeps the conversation itself, if it is not kept here alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) belongs_to: Option<String>,
 }
@@ -32,29 +32,29 @@ pub(crate) struct Present {
 /// The directory that a session works in, or that a workspace is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorkspaceRef {
-    /// The workspace, where it is one that the store keeps checkpoints of.
+    /// The workspace, if the store keeps checkpoints of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<WorkspaceId>,
-    /// The root as text; lossy where `root_hex` is there.
+    /// The root as text; lossy if `root_hex` is present.
     pub(crate) root: String,
     /// The bytes of a root that is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) root_hex: Option<String>,
-    /// What tells the directory from others of its name, on a workspace's trail.
+    /// Identifies the directory, on a workspace's trail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) directory: Option<DirectoryId>,
-    /// Where its repository is from, without credentials; on a workspace's trail.
+    /// The remote of its repository, without credentials; on a workspace's trail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) remote: Option<String>,
     /// Where it was before, the latest last; on a workspace's trail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) formerly: Vec<Formerly>,
-    /// The workspace that took its place; on a workspace's trail.
+    /// The workspace that replaced it; on a workspace's trail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) superseded_by: Option<WorkspaceId>,
 }
 
-/// A place where a workspace was.
+/// A former place of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Formerly {
     /// As in [`WorkspaceRef`].
@@ -64,7 +64,7 @@ pub(crate) struct Formerly {
     /// When it came there; absent if it was there from the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
-    /// When it was there no more.
+    /// When it left.
     pub(crate) until: Timestamp,
     /// Whether only sessions were there, and the workspace itself never was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -88,12 +88,12 @@ impl Formerly {
     }
 }
 
-/// What the file system calls a directory.
+/// The file system's identity of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DirectoryId {
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// When it was made, in nanoseconds since 1970: inodes are used again.
+    /// When it was created, in nanoseconds since 1970, because inodes are reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) born: Option<u64>,
 }
@@ -114,7 +114,7 @@ impl WorkspaceRef {
         }
     }
 
-    /// Returns the root as it stands in a record.
+    /// Returns the root as it is written in a record.
     pub(crate) fn text(&self) -> &String {
         &self.root
     }

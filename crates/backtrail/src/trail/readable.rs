@@ -1,4 +1,4 @@
-//! What can be read of a message, where parts of it are lost.
+//! The readable part of a message of which parts are lost.
 
 use super::record::{RecordKind, RecordRef};
 use crate::error::{ErrorKind, Result};
@@ -7,19 +7,18 @@ use crate::message::Message;
 /// A record's message, as far as it can be read.
 #[derive(Debug)]
 pub(crate) enum Readable {
-    /// The record is none of a message.
+    /// The record is not a message.
     NoMessage,
     /// All of it.
     Whole(Message),
-    /// What stands in its line; a part that stood elsewhere is lost.
+    /// The part in its line; a part stored elsewhere is lost.
     InPart(Message),
-    /// Nothing: it is of a shape that this version does not know.
+    /// Nothing: this version does not know its shape.
     Nothing,
 }
 
 impl RecordRef<'_> {
-    /// Reads the message as far as that goes. An error is one of the disk, and
-    /// never damage.
+    /// Reads the message as far as possible. An error is an I/O error, never damage.
     pub(crate) fn readable(&self) -> Result<Readable> {
         if self.kind() != RecordKind::Message {
             return Ok(Readable::NoMessage);

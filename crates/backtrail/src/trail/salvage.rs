@@ -1,9 +1,9 @@
-//! What can still be read in a damaged line.
+//! Finds the readable records in a damaged line.
 //!
-//! Damage shall cost just the bytes it hit. A line may hold whole records all
-//! the same: behind a block of NULs, behind the torn beginning of another
-//! record, or before a newline that turned into something else. Each record
-//! carries its own sum, so a piece that checks is a record beyond doubt.
+//! Damage must cost only the bytes it hit. A damaged line may still contain whole
+//! records: after a block of NULs, after the torn beginning of another record, or before
+//! a newline that turned into something else. Each record has its own sum, so a piece
+//! that passes the check is certainly a record.
 
 use std::ops::Range;
 
@@ -14,26 +14,25 @@ use super::lines::Ending;
 use super::record::{Sums, check_line};
 use crate::error::Reason;
 
-/// A part of a damaged line: a record that is whole after all, or bytes lost.
+/// A part of a damaged line: an intact record, or lost bytes.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) range: Range<usize>,
     pub(crate) content: Result<Envelope, Reason>,
 }
 
-/// How each record begins, and how each record ends but for 16 digits.
+/// How each record begins, and how each record ends except for 16 digits.
 const BEGIN: &[u8] = b"{\"type\":\"";
 const END: &[u8] = b",\"sum\":\"";
 const END_LEN: usize = END.len() + 16 + 2;
 
-/// How often, on average, each byte of a line may be hashed before the line is
-/// given up: it can hold millions of beginnings and ends that lead nowhere.
+/// How often, on average, each byte of a line may be hashed before the line is given up:
+/// it can contain millions of beginnings and ends that lead nowhere.
 const EFFORT: usize = 16;
 
-/// Takes a line apart that did not check as a whole for `reason`.
+/// Splits a line that failed its check for `reason` into pieces.
 ///
-/// Only pieces whose sum is right count as records, whatever the reader trusts
-/// otherwise.
+/// Only pieces with a correct sum count as records, whatever the reader trusts otherwise.
 pub(crate) fn take_apart(line: &[u8], ending: Ending, reason: Reason) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut lost_from = 0;
@@ -67,7 +66,7 @@ fn push_lost(pieces: &mut Vec<Piece>, line: &[u8], range: Range<usize>, reason: 
     });
 }
 
-/// Finds the records inside a line, in order and apart from each other.
+/// Finds the records inside a line, in order and not overlapping.
 fn whole_records(line: &[u8], ending: Ending) -> Vec<(Range<usize>, Envelope)> {
     let mut found = Vec::new();
     let mut effort = line.len().saturating_mul(EFFORT);
@@ -77,8 +76,7 @@ fn whole_records(line: &[u8], ending: Ending) -> Vec<(Range<usize>, Envelope)> {
             continue;
         }
         let Some((end, envelope)) = whole_record(&line[begin..], &mut effort, |end| {
-            // Right at the line's beginning, or behind another record, it is
-            // quoted by nobody.
+            // At the line's beginning, or right after another record, it is not quoted.
             let lone = begin <= free_from + 1;
             !lone && is_quoted(&line[..begin], &line[begin + end..], ending)
         }) else {
@@ -91,7 +89,7 @@ fn whole_records(line: &[u8], ending: Ending) -> Vec<(Range<usize>, Envelope)> {
     found
 }
 
-/// Finds the end of the record that `bytes` begin with, if there is one.
+/// Finds the end of the record at the start of `bytes`.
 fn whole_record(
     bytes: &[u8],
     effort: &mut usize,
@@ -111,7 +109,8 @@ fn whole_record(
     None
 }
 
-/// Tells a record's beginning from a block's, which has a `type` first as well.
+/// Distinguishes the beginning of a record from that of a block, which has a `type` first
+/// as well.
 fn is_beginning(after_quote: &[u8]) -> bool {
     const LONGEST_NAME: usize = 64;
     let front = &after_quote[..after_quote.len().min(LONGEST_NAME)];
@@ -121,11 +120,11 @@ fn is_beginning(after_quote: &[u8]) -> bool {
     })
 }
 
-/// Tells a record that another one quotes, as the input of a tool, by what
-/// stands around it: it must not come back as a record of this trail.
+/// Recognizes a record that another one quotes, as the input of a tool, by the text
+/// around it: it must not become a record of this trail.
 fn is_quoted(before: &[u8], after: &[u8], ending: Ending) -> bool {
     if after.is_empty() && ending == Ending::Newline {
-        // Whatever quotes it would have to be closed behind it.
+        // A quotation would have to be closed after it.
         return false;
     }
     let last = before.iter().rev().find(|byte| **byte != b' ');

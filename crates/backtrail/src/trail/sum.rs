@@ -1,10 +1,10 @@
-//! The sum that guards each record.
+//! The checksum of a record.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The first 8 bytes of a BLAKE3 hash. It finds accidents, not forgers.
+/// The first 8 bytes of a BLAKE3 hash. It detects accidents, not forgery.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Sum([u8; 8]);
 
@@ -12,7 +12,7 @@ pub(crate) struct Sum([u8; 8]);
 pub(crate) const HEX: usize = 16;
 
 impl Sum {
-    /// What `prev` says where there is nothing before.
+    /// The value of `prev` if there is nothing before.
     pub(crate) const ZERO: Self = Self([0; 8]);
 
     pub(crate) fn of(bytes: &[u8]) -> Self {

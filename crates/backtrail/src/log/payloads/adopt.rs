@@ -1,4 +1,4 @@
-//! Takes over the payloads of another session, for lines of it that are copied.
+//! Copies the payloads of another session, for lines of it that are copied.
 
 use super::{PayloadWriter, Payloads};
 use crate::error::{ErrorKind, Result};
@@ -6,8 +6,8 @@ use crate::message::parts::{self, Reference};
 use crate::trail::record::check_line;
 use crate::trail::{RecordRef, Sums};
 
-/// Returns a line of another session's as it is to be copied: what it refers to
-/// is durable in `own` then. A payload that is lost there stays so.
+/// Returns a line of another session as it is to be copied, after making its payloads
+/// durable in `own`. A payload that is lost there stays lost.
 pub(crate) fn adopt(line: &[u8], theirs: &Payloads, own: &mut PayloadWriter) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(line.len());
     let mut copied = 0;
@@ -31,7 +31,7 @@ pub(crate) fn adopt(line: &[u8], theirs: &Payloads, own: &mut PayloadWriter) -> 
     Ok(out)
 }
 
-/// Returns the references in a line, with where they stand in it.
+/// Returns the references in a line, with their ranges.
 fn references(line: &[u8]) -> Vec<(std::ops::Range<usize>, Reference)> {
     let Ok(envelope) = check_line(line, Sums::Trust) else {
         return Vec::new();

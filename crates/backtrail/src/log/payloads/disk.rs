@@ -1,7 +1,7 @@
-//! A disk with room for one file, in memory, that fails and loses power.
+//! A disk in memory with one file, which fails and loses power.
 //!
-//! Bytes reach the platter by a sync. After one that failed they never do, as on
-//! a real system: the next sync takes them for written.
+//! Bytes reach the platter by a sync. After a failed sync they never do, as on a real
+//! system, where the next sync treats them as written.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,10 +17,10 @@ pub(super) struct Disk(Arc<Mutex<State>>);
 struct State {
     /// The file as programs see it.
     file: Option<Vec<u8>>,
-    /// The file as it is after a power cut, if its name is.
+    /// The file after a power cut, if its name survives.
     platter: Vec<u8>,
     name_is_durable: bool,
-    /// What the next sync takes to the platter.
+    /// Where the next sync begins.
     dirty_from: usize,
     fault: Option<(usize, Fault)>,
     is_down: bool,
@@ -28,24 +28,23 @@ struct State {
     bytes_read: usize,
 }
 
-/// What goes wrong at an operation.
+/// A fault at an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It fails without effect; what follows works.
+    /// It fails without effect; later operations work.
     Error,
-    /// It fails without effect, and so does the one after it.
+    /// It fails without effect, and so does the next one.
     Twice,
-    /// An append takes half of its bytes and fails for the rest; anything else
-    /// fails.
+    /// An append writes half of its bytes and fails for the rest; anything else fails.
     Tear,
-    /// It fails, and so does all that follows: the machine stopped.
+    /// It fails, and so does everything after it: the machine stopped.
     Stop,
-    /// As `Stop`, but an append still takes half of its bytes, and anything else
-    /// still happens.
+    /// As `Stop`, but an append still writes half of its bytes, and anything else still
+    /// happens.
     StopHalfWay,
 }
 
-/// What a power cut leaves of bytes that were not synced.
+/// What a power cut leaves of unsynced bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Left {
     Nothing,
@@ -71,13 +70,13 @@ impl Disk {
         self.0.lock().unwrap().file.clone()
     }
 
-    /// Lets the nth operation from now on go wrong.
+    /// Makes the nth operation from now on fail.
     pub(super) fn arm(&self, n: usize, fault: Fault) {
         let mut state = self.0.lock().unwrap();
         state.fault = Some((n + state.log.len(), fault));
     }
 
-    /// Returns whether the operation that was to go wrong has come.
+    /// Returns whether the fault has occurred.
     pub(super) fn fired(&self) -> bool {
         self.0.lock().unwrap().fault.is_none()
     }
@@ -87,7 +86,7 @@ impl Disk {
         self.0.lock().unwrap().is_down
     }
 
-    /// Returns the operations since the last call, and forgets them.
+    /// Returns the operations since the last call.
     pub(super) fn take_log(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.0.lock().unwrap().log)
     }
@@ -96,7 +95,7 @@ impl Disk {
         self.0.lock().unwrap().bytes_read
     }
 
-    /// Returns the disk as a power cut leaves it.
+    /// Returns the disk after a power cut.
     pub(super) fn cut_power(&self, left: Left) -> Self {
         let state = self.0.lock().unwrap();
         let mut file = state.platter.clone();
@@ -107,7 +106,7 @@ impl Disk {
             Left::Half => file.extend(&unsynced[..unsynced.len() / 2]),
             Left::Nuls => file.resize(file.len() + unsynced.len(), 0),
             Left::All => {
-                // But not what a failed sync gave up.
+                // Except for bytes that a failed sync dropped.
                 file.resize(file.len().max(state.dirty_from), 0);
                 file.extend(live.get(file.len()..).unwrap_or_default());
             }
@@ -119,7 +118,7 @@ impl Disk {
         }
     }
 
-    /// Does an operation: all of it, or what the fault lets happen.
+    /// Performs an operation, or the part that the fault allows.
     fn act<T>(
         &self,
         name: &'static str,

@@ -1,8 +1,8 @@
-//! Entries of a payload file: how one is written, found and checked.
+//! The entries of a payload file: how they are written, found and checked.
 //!
-//! An entry is a line that names its content, the content, and a newline. A
-//! crash can tear one and damage can hide one, so a name proves nothing: what
-//! counts is that the bytes hash to it.
+//! An entry is a line that names its content, the content, and a newline. A crash can
+//! tear an entry and damage can hide one, so a name proves nothing: only the hash of the
+//! bytes does.
 
 use std::io;
 
@@ -20,7 +20,7 @@ const END: &[u8] = b"}\n";
 /// The longest header, with a number of 20 digits.
 const MAX_HEADER: usize = BEGIN.len() + HASH_HEX + MIDDLE.len() + 20 + END.len();
 
-/// A header in a payload file; whether its content is right is not said.
+/// A header in a payload file, whose content is not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) hash: PayloadHash,
@@ -62,7 +62,7 @@ impl Entry {
         out.extend_from_slice(END);
     }
 
-    /// Reads the header that stands at a place of a file, if one does.
+    /// Parses the header at an offset of a file, if there is one.
     fn read(file: &dyn StorageFile, at: u64) -> io::Result<Option<Self>> {
         let mut front = [0; MAX_HEADER];
         let n = read_full(file, &mut front, at)?;
@@ -83,12 +83,11 @@ impl Entry {
     }
 }
 
-/// Tells every entry that may stand in the first `len` bytes of a file, in
-/// order.
+/// Calls `visit` with every possible entry in the first `len` bytes of a file, in order.
 ///
-/// Contents are passed over by their length as long as one entry follows the
-/// other. Elsewhere, behind a torn entry or in garbage, the next header is
-/// searched for; then what is told may be a part of a content.
+/// Contents are skipped by their length as long as one entry follows the other.
+/// Elsewhere, after a torn entry or in garbage, the next header is searched for, which
+/// may be part of a content.
 pub(super) fn scan(
     file: &dyn StorageFile,
     len: u64,
@@ -115,8 +114,8 @@ pub(super) fn scan(
     Ok(())
 }
 
-/// Returns whether an entry ends right before `end` and nothing, or another one,
-/// begins there.
+/// Returns whether an entry ends right before `end` and nothing, or another one, begins
+/// there.
 fn is_boundary(file: &dyn StorageFile, end: u64, len: u64) -> io::Result<bool> {
     let mut around = [0; 1 + BEGIN.len()];
     let n = read_full(file, &mut around, end - 1)?;
@@ -124,12 +123,12 @@ fn is_boundary(file: &dyn StorageFile, end: u64, len: u64) -> io::Result<bool> {
     Ok(newline == b"\n" && (end == len || begin == BEGIN))
 }
 
-/// Finds some bytes in a file, a buffer at a time.
+/// Finds bytes in a file, a buffer at a time.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     file: &'a dyn StorageFile,
     finder: Finder<'a>,
-    /// Bytes of the file from `start` on.
+    /// The bytes of the file from `start` on.
     buffer: Vec<u8>,
     start: u64,
 }
@@ -144,14 +143,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns where the bytes stand next, at `from` or behind it.
+    /// Returns the next position of the bytes, at or after `from`.
     pub(super) fn next(&mut self, mut from: u64) -> io::Result<Option<u64>> {
         loop {
             let known = self.known_from(from);
             if let Some(at) = self.finder.find(known) {
                 return Ok(Some(from + at as u64));
             }
-            // The end of what is known may be the beginning of what is wanted.
+            // The end of the buffer may be the beginning of the bytes.
             let kept = known.len().min(self.finder.needle().len() - 1);
             from += (known.len() - kept) as u64;
             self.fill(from)?;
@@ -178,8 +177,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns whether a content that begins at `from` hashes to its name. It is
-/// read a little at a time.
+/// Returns whether a content that begins at `from` hashes to its name, reading a little
+/// at a time.
 pub(super) fn is_content(
     file: &dyn StorageFile,
     from: u64,
@@ -194,15 +193,15 @@ pub(super) fn is_content(
     Ok(whole && PayloadHash::finish(&hasher) == hash)
 }
 
-/// Returns whether these bytes stand in a file from `from` on.
+/// Returns whether a file contains these bytes at `from`.
 pub(super) fn stands_at(file: &dyn StorageFile, from: u64, content: &[u8]) -> io::Result<bool> {
     for_each_chunk(file, from, content.len() as u64, |done, chunk| {
         content[done..].starts_with(chunk)
     })
 }
 
-/// Hands out a part of a file chunk by chunk, each with how many bytes came
-/// before it, while `each` agrees; returns whether it did to the end.
+/// Calls `each` with a part of a file chunk by chunk, and with the number of bytes before
+/// it, while `each` returns true; returns whether it did to the end.
 fn for_each_chunk(
     file: &dyn StorageFile,
     from: u64,

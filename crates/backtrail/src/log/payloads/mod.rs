@@ -1,10 +1,9 @@
 //! A session's payload file: large and binary parts of its messages, by hash.
 //!
-//! The file only grows. A payload is durable before the record that refers to it
-//! is written, and it is stored once however often it is referred to. A
-//! reference says where its entry stood, but that is a hint: a content counts
-//! only if it hashes to its name, and one that is not where it should be is
-//! searched for in the whole file.
+//! The file only grows. A payload is durable before the record that refers to it is
+//! written, and it is stored once however often it is referred to. A reference contains
+//! the offset of its entry, but that is a hint: a content counts only if it hashes to its
+//! name, and one that is not where it should be is searched for in the whole file.
 
 mod adopt;
 mod entry;
@@ -34,11 +33,11 @@ pub(crate) use writer::PayloadWriter;
 /// The payload file's name in its session's directory.
 const NAME: &str = "payloads";
 
-/// How often, on average, each byte of the file may be hashed in search of one
-/// payload: a content can quote millions of headers that lead nowhere.
+/// How often, on average, each byte of the file may be hashed to find one payload: a
+/// content can quote millions of headers that lead nowhere.
 const EFFORT: u64 = 16;
 
-/// The payloads of a session, to read. Clones share the open file.
+/// A reader of a session's payloads. Clones share the open file.
 #[derive(Debug, Clone)]
 pub(crate) struct Payloads(Arc<Inner>);
 
@@ -51,7 +50,7 @@ struct Inner {
 }
 
 impl Payloads {
-    /// Makes a reader that has not looked at anything yet.
+    /// Creates a reader that has not opened the file yet.
     pub(crate) fn new(files: &LogDir) -> Self {
         Self(Arc::new(Inner {
             path: files.path().join(NAME),
@@ -60,8 +59,8 @@ impl Payloads {
         }))
     }
 
-    /// Returns a payload's content: that of the entry at `at`, if it is the one
-    /// that is named, else that of another entry which is.
+    /// Returns a payload's content: that of the entry at `at` if it matches, otherwise
+    /// that of another entry.
     pub(crate) fn fetch(&self, hash: PayloadHash, bytes: u64, at: u64) -> Result<Vec<u8>> {
         let wanted = Entry { hash, bytes, at };
         let Some(file) = self.file()? else {
@@ -80,8 +79,8 @@ impl Payloads {
         Err(self.corrupt(what))
     }
 
-    /// Returns whether [`fetch`](Self::fetch) would find a payload, keeping no
-    /// more than a buffer of it.
+    /// Returns whether [`fetch`](Self::fetch) would find a payload, with no more memory
+    /// than a buffer.
     pub(crate) fn check(&self, hash: PayloadHash, bytes: u64, at: u64) -> Result<bool> {
         let wanted = Entry { hash, bytes, at };
         let Some(file) = self.file()? else {
@@ -124,15 +123,15 @@ impl PayloadSource for Payloads {
     }
 }
 
-/// Looks for a payload where it should be, then wherever its header stands;
-/// `is_it` tells by where a content would begin. Returns whether it was found.
+/// Searches for a payload where it should be, then wherever its header occurs; `is_it`
+/// checks a possible beginning of the content. Returns whether it was found.
 fn find(
     file: &dyn StorageFile,
     wanted: Entry,
     mut is_it: impl FnMut(u64) -> io::Result<bool>,
 ) -> io::Result<bool> {
     let len = file.len()?;
-    // The header is not looked at: where only that is damaged, nothing is lost.
+    // The header is not checked: if only that is damaged, nothing is lost.
     if let Some(from) = wanted.content_within(len)
         && is_it(from)?
     {
@@ -159,7 +158,7 @@ fn find(
     Ok(false)
 }
 
-/// Reads a content that lies within the file, as far as it goes.
+/// Reads a content within the file, as far as it goes.
 fn read_content(
     file: &dyn StorageFile,
     from: u64,

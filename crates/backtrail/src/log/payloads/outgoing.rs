@@ -1,5 +1,5 @@
-//! Moves the large and binary parts of a message to the payload file, before
-//! its record is written.
+//! Moves the large and binary parts of a message to the payload file before its record is
+//! written.
 
 use std::borrow::Cow;
 use std::sync::PoisonError;
@@ -12,11 +12,11 @@ use crate::trail::record::MAX_WRITTEN;
 
 /// Numbers, `prev` and `sum` around a body take less than this.
 const AROUND: usize = 256;
-/// Past this, parts of a message that is still too long for a line move too.
+/// The longest part that stays if the message is still too long for a line.
 const MAX_INLINE_IN_LONG: usize = 16 << 10;
 
 impl LogWriter {
-    /// Returns what is written of a record. Its payloads are durable then.
+    /// Returns the body of a record, after making its payloads durable.
     pub(crate) fn body_of<'p>(&self, pending: &'p Pending) -> Result<Cow<'p, [u8]>> {
         let Some(at) = pending.message_at else {
             return checked(Cow::Borrowed(&pending.body));
@@ -31,8 +31,8 @@ impl LogWriter {
     }
 }
 
-/// Returns the body of a record, `front` and then the message, without what
-/// belongs in the payload file: that is there then.
+/// Returns the body of a record, `front` and then the message, after moving its large
+/// parts to the payload file.
 pub(crate) fn move_out(
     payloads: &mut PayloadWriter,
     front: &[u8],
@@ -56,7 +56,7 @@ fn without_parts(
     let moved: usize = parts.iter().map(|part| part.range.len()).sum();
     let remaining = front.len() + message.len() - moved;
     let mut body = front.to_vec();
-    // One that would be refused anyway stores nothing.
+    // A message that would be refused anyway stores nothing.
     if parts.is_empty() || remaining + AROUND > MAX_WRITTEN {
         body.extend_from_slice(message.as_bytes());
         return Ok(body);
@@ -72,7 +72,7 @@ fn without_parts(
     Ok(body)
 }
 
-/// Refuses a body that no line of ours may hold.
+/// Rejects a body that is too long for a line.
 fn checked(body: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>> {
     let bytes = body.len() + AROUND;
     if bytes <= MAX_WRITTEN {

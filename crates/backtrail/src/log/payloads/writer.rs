@@ -12,26 +12,26 @@ use crate::log::directory::LogDir;
 use crate::message::parts::PayloadHash;
 use crate::storage::{StorageFile, append_all, read_full};
 
-/// Adds payloads to a session; the session's speaker owns it.
+/// Adds payloads to a session; owned by the session's writer.
 #[derive(Debug)]
 pub(crate) struct PayloadWriter {
     files: LogDir,
     path: PathBuf,
-    /// What is known of the file; forgotten whenever something fails.
+    /// The known state of the file, dropped whenever something fails.
     tail: Option<Tail>,
-    /// Entries that end behind this are not referred to: a sync failed, and
-    /// nobody can tell what of them will be there after a power cut.
+    /// Entries that end after this are not referred to: a sync failed, and it is unknown
+    /// what a power cut would leave of them.
     trusted: u64,
 }
 
-/// A payload file as of the last look.
+/// The state of a payload file.
 #[derive(Debug)]
 struct Tail {
     file: Arc<dyn StorageFile>,
     len: u64,
-    /// Whether the file ends in a whole line.
+    /// Whether the file ends with a whole line.
     ends_line: bool,
-    /// How much of the file is durable for sure.
+    /// How much of the file is certainly durable.
     durable: u64,
     known: HashMap<PayloadHash, Known>,
 }
@@ -40,8 +40,8 @@ struct Tail {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     entry: Entry,
-    /// Whether its content was compared. One that was found by its header alone
-    /// may be torn or damaged.
+    /// Whether its content was compared. An entry found by its header alone may be torn
+    /// or damaged.
     checked: bool,
 }
 
@@ -54,12 +54,12 @@ struct Fresh<'a> {
     end: u64,
 }
 
-/// Contents up to this length are gathered, so that one write does for many;
-/// a longer one is written from where it is, without a copy.
+/// Contents up to this length are buffered, so that one write is enough for many; a
+/// longer one is written without a copy.
 pub(super) const GATHERED: usize = 256 << 10;
 
 impl PayloadWriter {
-    /// Makes a writer that has not looked at anything yet.
+    /// Creates a writer that has not opened the file yet.
     pub(crate) fn new(files: &LogDir) -> Self {
         Self {
             path: files.path().join(NAME),
@@ -69,11 +69,10 @@ impl PayloadWriter {
         }
     }
 
-    /// Stores contents, except those that are there already, and makes all of
-    /// them durable with one sync. Returns each one's name and where its entry
-    /// begins.
+    /// Stores the contents that are not stored yet, and makes all of them durable with
+    /// one sync. Returns the name of each and where its entry begins.
     ///
-    /// On failure none of them is stored for the caller, who may try again.
+    /// If this fails, none of them counts as stored, and the caller may try again.
     pub(crate) fn store(&mut self, contents: &[&[u8]]) -> Result<Vec<(PayloadHash, u64)>> {
         if contents.is_empty() {
             return Ok(Vec::new());
@@ -104,7 +103,7 @@ impl PayloadWriter {
         Ok(places)
     }
 
-    /// Opens the file, making it where it is missing, and learns what is in it.
+    /// Opens the file, creating it if it is missing, and reads its entries.
     fn look(&self) -> io::Result<Tail> {
         let storage = self.files.storage();
         let file = match storage.open_append(&self.path) {
@@ -113,7 +112,7 @@ impl PayloadWriter {
             }
             opened => opened?,
         };
-        // Also if it was there: whoever made it may have died before this.
+        // Even if it existed: its creator may have died before this.
         storage.sync_dir(self.files.path())?;
         let len = file.len()?;
         let mut known = HashMap::new();
@@ -150,7 +149,7 @@ impl<'a> Fresh<'a> {
         }
     }
 
-    /// Adds a content behind the others, and returns where its entry begins.
+    /// Adds a content after the others and returns where its entry begins.
     fn add(&mut self, hash: PayloadHash, content: &'a [u8]) -> u64 {
         *self.places.entry(hash).or_insert_with(|| {
             let bytes = content.len() as u64;
@@ -164,8 +163,7 @@ impl<'a> Fresh<'a> {
 }
 
 impl Tail {
-    /// Returns a content's name and where it is, or will be once `fresh` is
-    /// written.
+    /// Returns a content's name and its offset, which may be in `fresh`.
     fn place<'a>(
         &mut self,
         content: &'a [u8],
@@ -181,7 +179,7 @@ impl Tail {
         Ok((hash, fresh.add(hash, content)))
     }
 
-    /// Writes new entries at the end, or takes back what was written of them.
+    /// Writes new entries at the end, or removes a partial write.
     fn write(&self, fresh: &Fresh<'_>) -> io::Result<()> {
         if fresh.entries.is_empty() {
             return Ok(());
@@ -217,13 +215,12 @@ impl Tail {
         self.file.sync().inspect_err(|_| self.take_back())
     }
 
-    /// Cuts off what was written last. Where even that fails, the next look
-    /// steps over it.
+    /// Cuts off what was written last. If this fails, the next writer skips it.
     fn take_back(&self) {
         self.file.truncate(self.len).ok();
     }
 
-    /// Knows new entries from now on, all of them durable.
+    /// Records new entries, all of them durable.
     fn take_in(&mut self, fresh: Fresh<'_>) {
         if !fresh.entries.is_empty() {
             self.len = fresh.end;
@@ -237,7 +234,7 @@ impl Tail {
     }
 }
 
-/// Returns whether a known entry really holds a content.
+/// Returns whether a known entry really contains a content.
 fn is_stored(file: &dyn StorageFile, known: &Known, content: &[u8]) -> io::Result<bool> {
     let entry = known.entry;
     match entry.content_within(u64::MAX) {
