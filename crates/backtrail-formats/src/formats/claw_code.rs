@@ -6,17 +6,18 @@
 
 use std::path::{Path, PathBuf};
 
-use backtrail::{Json, Message, Role};
+use backtrail::{Message, Role};
 use serde::{Deserialize, Serialize};
 
-use super::pieces::{first_object, hash, hash_of, key_of, state_of, top_fields, whole};
-use crate::format::{Format, ReadError, Resume, Support};
-use crate::json::Object;
-use crate::lines::Lines;
-use crate::places::Environment;
-use crate::reading::{Found, Reading};
+use super::keys::{hash, hash_json, save_state, valid_key};
+use crate::environment::Environment;
+use crate::error::Result;
+use crate::event::{Details, Event, EventSink, MessageEvent, Origin, ReadReport, SummaryEvent};
+use crate::format::{Format, OpenFile, Resume, Support};
+use crate::json::{Object, field_names, to_json};
+use crate::json_lines::{JsonLine, JsonLines};
+use crate::lines::{Lines, first_line};
 use crate::source::Source;
-use crate::told::{About, Item, Origin, Said, Sink, Summarised, Thread, Told, Which};
 
 /// claw-code: JSON lines, and one JSON object before that.
 #[derive(Debug, Clone, Copy)]
@@ -36,20 +37,20 @@ impl Format for ClawCode {
             appends: true,
             compactions: true,
             usage: true,
-            ..Support::messages("1, as lines and as one object")
+            ..Support::messages_only("1, as lines and as one object")
         }
     }
 
     /// It keeps sessions in the project's directory, which is the home directory of those
     /// who work there.
-    fn places(&self, environment: &Environment) -> Vec<PathBuf> {
+    fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
         let home = environment.home();
         home.map(|home| home.join(".claw/sessions"))
             .into_iter()
             .collect()
     }
 
-    fn is_session_name(&self, path: &Path) -> bool {
+    fn is_session_file(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
         let is_kind = name.ends_with(".jsonl") || name.ends_with(".json");
@@ -62,39 +63,51 @@ impl Format for ClawCode {
 
     fn recognises(&self, source: &Source) -> bool {
         let head = source.head();
-        match first_object(&head) {
-            Some(first) => is_record(&first) || is_object(&head),
-            None => is_object(&head),
+        Object::parse(&first_line(&head)).is_ok_and(|first| is_record(&first)) || is_object(&head)
+    }
+
+    fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
+        let head = source.head();
+        let first = first_line(&head);
+        let is_lines = Object::parse(&first).is_ok_and(|first| is_record(&first));
+        if is_lines || !is_object(&head) {
+            return open_lines(source, Form::Lines);
+        }
+        let text = source.read_value()?;
+        match Object::parse(&text).map(|object| Meta::read(Some(&object), source)) {
+            Ok(meta) => Ok(open_object(source, text, meta)),
+            // Lines were appended to it.
+            Err(_) => open_lines(source, Form::ObjectAndLines),
         }
     }
 
-    fn read(
-        &self,
-        source: &Source,
-        resume: Option<&Resume>,
-        sink: &mut dyn Sink,
-    ) -> Result<Told, ReadError> {
-        if let Some(resume) = resume {
-            return go_on(source, resume, sink);
+    fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
+        let from = resume.read_to;
+        let Ok(mut state) = resume.state.parse::<ClawState>() else {
+            return Ok(None);
+        };
+        if !source.can_resume_at(from) || has_meta(source, from)? {
+            return Ok(None);
         }
-        let head = source.head();
-        let is_lines = first_object(&head).is_some_and(|first| is_record(&first));
-        if is_lines || !is_object(&head) {
-            return read_lines(source, sink);
-        }
-        if let Ok(object) = Object::parse(&whole(source)?) {
-            return read_object(source, &object, sink);
-        }
-        // Lines were appended to it. It is read whole all the same when it has grown.
-        let mut told = read_lines(source, sink)?;
-        told.state = None;
-        Ok(told)
+        let (session, origin) = (state.session.clone(), origin_of(state.parent.clone()));
+        Ok(Some(OpenFile::new(session, origin, move |sink| {
+            let (lines, report) = JsonLines::resume(source, from, state.lines);
+            emit_lines(lines, report, &mut state, sink)
+        })))
     }
+}
+
+/// Whether a file was lines from the beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Lines,
+    /// Lines were appended to a file that was one object. It is always read from the beginning.
+    ObjectAndLines,
 }
 
 /// Returns whether an object is a line of such a file. Those of version 2 are Backtrail's
 /// own.
-fn is_record(object: &Object) -> bool {
+fn is_record(object: &Object<'_>) -> bool {
     match object.string("type").as_deref() {
         Some("session_meta") => {
             let is_first = object.number("version").is_none_or(|version| version == 1);
@@ -102,7 +115,7 @@ fn is_record(object: &Object) -> bool {
         }
         Some("message") => object
             .object("message")
-            .is_some_and(|said| said.has("blocks")),
+            .is_some_and(|message| message.has("blocks")),
         Some("prompt_history") => object.has("timestamp_ms"),
         Some("compaction") => object.has("removed_message_count"),
         _ => false,
@@ -110,7 +123,7 @@ fn is_record(object: &Object) -> bool {
 }
 
 fn is_object(head: &[u8]) -> bool {
-    let fields = top_fields(head);
+    let fields = field_names(head);
     let has = |name: &str| fields.iter().any(|field| field == name);
     let finder = memchr::memmem::find(head, b"\"blocks\"");
     let is_empty = has("version") && fields.len() <= 2;
@@ -177,7 +190,7 @@ fn name_of(source: &Source) -> String {
         None => source.stem(),
     };
     let at = stem.rfind("session-").unwrap_or(0);
-    key_of(&stem[at..])
+    valid_key(&stem[at..])
 }
 
 /// What the file says of the session as a whole.
@@ -185,11 +198,11 @@ fn name_of(source: &Source) -> String {
 struct Meta {
     session: String,
     parent: Option<String>,
-    about: About,
+    details: Details,
 }
 
 impl Meta {
-    fn read(meta: Option<&Object>, source: &Source) -> Self {
+    fn read(meta: Option<&Object<'_>>, source: &Source) -> Self {
         let text = |name: &str| {
             let text = meta?.string(name).filter(|text| !text.is_empty());
             text.map(|text| text.into_owned())
@@ -199,14 +212,14 @@ impl Meta {
             .as_ref()
             .and_then(|fork| fork.string("parent_session_id"));
         Self {
-            session: text("session_id").map_or_else(|| name_of(source), |id| key_of(&id)),
-            parent: parent.filter(|id| !id.is_empty()).map(|id| key_of(&id)),
-            about: About {
+            session: text("session_id").map_or_else(|| name_of(source), |id| valid_key(&id)),
+            parent: parent.filter(|id| !id.is_empty()).map(|id| valid_key(&id)),
+            details: Details {
                 title: text("title"),
                 model: text("model"),
                 directory: text("workspace_root").map(PathBuf::from),
-                began: meta.and_then(|meta| meta.time("created_at_ms")),
-                ended: meta.and_then(|meta| meta.time("updated_at_ms")),
+                started_at: meta.and_then(|meta| meta.time("created_at_ms")),
+                ended_at: meta.and_then(|meta| meta.time("updated_at_ms")),
                 branch: fork
                     .as_ref()
                     .and_then(|fork| fork.string("branch_name"))
@@ -215,66 +228,62 @@ impl Meta {
             },
         }
     }
+}
 
-    fn thread(&self) -> Thread {
-        let origin = match &self.parent {
-            Some(session) => Origin::Copy {
-                session: session.clone(),
-            },
-            None => Origin::Start,
-        };
-        Thread {
-            which: Which::Main,
-            origin,
-        }
-    }
+fn origin_of(parent: Option<String>) -> Origin {
+    parent.map_or(Origin::Start, |session| Origin::Copy { session })
 }
 
 /// What is needed to go on.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct State {
+struct ClawState {
     session: String,
     parent: Option<String>,
     model: Option<String>,
     lines: u64,
-    /// How many messages and summaries were told, and how many of them were messages.
+    /// How many events there were, and how many of them were messages.
     told: u64,
     said: u64,
     /// A hash of all messages by now: a copy of a session has the same ones.
     chain: String,
 }
 
-impl State {
-    fn tell_message(&mut self, json: &Json, sink: &mut dyn Sink) -> Result<bool, ReadError> {
-        let Ok(message) = json.parse::<Message>() else {
+impl ClawState {
+    fn new(meta: &Meta) -> Self {
+        Self {
+            session: meta.session.clone(),
+            parent: meta.parent.clone(),
+            model: meta.details.model.clone(),
+            ..Self::default()
+        }
+    }
+
+    fn emit_message(&mut self, json: &str, sink: &mut dyn EventSink) -> Result<bool> {
+        let Some(Ok(message)) = to_json(json).map(|json| json.parse::<Message>()) else {
             return Ok(false);
         };
-        let mut said = Said::new(self.key(json.as_str()), message);
+        let mut event = MessageEvent::new(self.key(json), message);
         self.chain = hash(
-            format!("{}{}", self.chain, hash_of(json.as_str(), 64)).as_bytes(),
+            format!("{}{}", self.chain, hash_json(json, 64)).as_bytes(),
             32,
         );
-        if said.message.role == Role::Assistant {
-            said.model.clone_from(&self.model);
+        if event.message.role == Role::Assistant {
+            event.model.clone_from(&self.model);
         }
-        if said.message.usage.is_some() {
-            said.response_id = Some(format!("claw-{}", self.chain));
+        if event.message.usage.is_some() {
+            event.response_id = Some(format!("claw-{}", self.chain));
         }
         self.said += 1;
-        sink.item(Item::Said(said))?;
+        sink.event(Event::Message(event))?;
         Ok(true)
     }
 
-    fn tell_summary(
-        &mut self,
-        compaction: &Object,
-        sink: &mut dyn Sink,
-    ) -> Result<bool, ReadError> {
+    fn emit_summary(&mut self, compaction: &Object<'_>, sink: &mut dyn EventSink) -> Result<bool> {
         let Some(summary) = compaction.text("summary") else {
             return Ok(false);
         };
-        let key = self.key(compaction.get("summary").map_or("", Json::as_str));
-        sink.item(Item::Summarised(Summarised {
+        let key = self.key(compaction.get("summary").unwrap_or_default());
+        sink.event(Event::Summary(SummaryEvent {
             covers: compaction.number("removed_message_count"),
             key,
             at: None,
@@ -288,159 +297,130 @@ impl State {
 
     fn key(&mut self, json: &str) -> String {
         self.told += 1;
-        format!("n{}-{}", self.told - 1, hash_of(json, 8))
+        format!("n{}-{}", self.told - 1, hash_json(json, 8))
     }
 }
 
-fn begin(meta: &Meta, sink: &mut dyn Sink) -> Result<State, ReadError> {
-    sink.session(&meta.session)?;
-    sink.thread(&meta.thread())?;
-    sink.about(meta.about.clone())?;
-    Ok(State {
-        session: meta.session.clone(),
-        parent: meta.parent.clone(),
-        model: meta.about.model.clone(),
-        ..State::default()
+/// Opens a file that is one object.
+fn open_object(source: &Source, text: String, meta: Meta) -> OpenFile<'_> {
+    let mut state = ClawState::new(&meta);
+    OpenFile::new(meta.session, origin_of(meta.parent), move |sink| {
+        sink.details(meta.details)?;
+        let mut report = ReadReport::for_single_value(source.len());
+        let object = Object::from_json(&text).unwrap_or_default();
+        if let Some(compaction) = object.object("compaction") {
+            state.emit_summary(&compaction, sink)?;
+        }
+        let messages = object.list("messages").unwrap_or_default();
+        for (n, json) in messages.into_iter().enumerate() {
+            if !state.emit_message(json, sink)? {
+                let reason = format!("message {n} has no role or no blocks");
+                report.add_damage(json.len() as u64, reason);
+            }
+        }
+        Ok(report)
     })
 }
 
-/// Reads a file that is one object.
-fn read_object(source: &Source, object: &Object, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    let meta = Meta::read(Some(object), source);
-    let mut state = begin(&meta, sink)?;
-    let mut told = Reading::new(source, 0, 0).finish(meta.session, None);
-    told.lines = 1;
-    told.read_to = source.len();
-    if let Some(compaction) = object.object("compaction") {
-        state.tell_summary(&compaction, sink)?;
-    }
-    for (n, json) in object
-        .list("messages")
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-    {
-        if !state.tell_message(json, sink)? {
-            told.damage.add(crate::told::DamagedLine {
-                line: 1,
-                byte: 0,
-                bytes: json.as_str().len() as u64,
-                reason: format!("message {n} has no role or no blocks"),
-            });
+fn open_lines(source: &Source, form: Form) -> Result<OpenFile<'_>> {
+    let meta = last_meta(source)?;
+    let mut state = ClawState::new(&meta);
+    let origin = origin_of(meta.parent.clone());
+    Ok(OpenFile::new(meta.session, origin, move |sink| {
+        sink.details(meta.details)?;
+        let (lines, report) = JsonLines::new(source);
+        let mut report = emit_lines(lines, report, &mut state, sink)?;
+        if form == Form::ObjectAndLines {
+            report.state = None;
         }
-    }
-    Ok(told)
+        Ok(report)
+    }))
 }
 
-fn read_lines(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    let meta = Meta::read(last_meta(source)?.as_ref(), source);
-    let mut state = begin(&meta, sink)?;
-    let mut reading = Reading::new(source, 0, 0);
-    while let Some(found) = reading.next()? {
-        tell(&found, &mut state, &mut reading, sink)?;
+fn emit_lines(
+    mut lines: JsonLines<'_>,
+    mut report: ReadReport,
+    state: &mut ClawState,
+    sink: &mut dyn EventSink,
+) -> Result<ReadReport> {
+    while let Some(line) = lines.next(&mut report)? {
+        emit_line(&line, state, &mut report, sink)?;
     }
-    Ok(finish(reading, state))
+    // A file of which nothing was read may become anything.
+    if report.read_to > 0 {
+        state.lines = report.lines;
+        report.state = save_state(state);
+    }
+    Ok(report)
 }
 
-fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    let mut state: State = resume.state.parse().map_err(|_| ReadError::StartOver)?;
-    let from = resume.read_to;
-    if !source.can_go_on(from) || has_meta(source, from)? {
-        return Err(ReadError::StartOver);
-    }
-    sink.session(&state.session)?;
-    let parent = state.parent.clone();
-    let meta = Meta {
-        session: String::new(),
-        parent,
-        about: About::default(),
-    };
-    sink.thread(&meta.thread())?;
-    let mut reading = Reading::new(source, from, state.lines);
-    while let Some(found) = reading.next()? {
-        tell(&found, &mut state, &mut reading, sink)?;
-    }
-    Ok(finish(reading, state))
-}
-
-fn finish(reading: Reading<'_>, state: State) -> Told {
-    let mut told = reading.finish(state.session.clone(), None);
-    // Of a file of which nothing was read, nobody knows what it will be.
-    if told.read_to > 0 {
-        told.state = state_of(&State {
-            lines: told.lines,
-            ..state
-        });
-    }
-    told
-}
-
-/// Tells what a line says.
-fn tell(
-    found: &Found,
-    state: &mut State,
-    reading: &mut Reading<'_>,
-    sink: &mut dyn Sink,
-) -> Result<(), ReadError> {
-    let object = &found.object;
-    let kind = object.string("type");
-    match kind.as_deref() {
+fn emit_line(
+    line: &JsonLine<'_>,
+    state: &mut ClawState,
+    report: &mut ReadReport,
+    sink: &mut dyn EventSink,
+) -> Result<()> {
+    const BAD_MESSAGE: &str = "message without a role or without blocks";
+    let object = line.object();
+    let mut damaged = |reason: &str| report.add_damaged_line(line.number, &line.range, reason);
+    match object.string("type").as_deref() {
         Some("message") => {
-            let is_told = match object.get("message") {
-                Some(message) => state.tell_message(message, sink)?,
+            let is_sent = match object.get("message") {
+                Some(message) => state.emit_message(message, sink)?,
                 None => false,
             };
-            if !is_told {
-                reading.damaged(found, "a message without a role or without blocks");
+            if !is_sent {
+                damaged(BAD_MESSAGE);
             }
         }
         Some("compaction") => {
-            if !state.tell_summary(object, sink)? {
-                reading.damaged(found, "a compaction without a summary");
+            if !state.emit_summary(&object, sink)? {
+                damaged("compaction without a summary");
             }
         }
         Some("session_meta" | "prompt_history") => {}
-        Some(other) => reading.unknown(other),
+        Some(other) => report.add_unknown(other),
         None => match object.list("messages") {
-            // An object of the older form, to which lines were appended.
+            // The older form, to which lines were appended.
             Some(messages) => {
-                for message in &messages {
-                    if !state.tell_message(message, sink)? {
-                        reading.damaged(found, "a message without a role or without blocks");
+                for message in messages {
+                    if !state.emit_message(message, sink)? {
+                        damaged(BAD_MESSAGE);
                     }
                 }
             }
-            None => reading.damaged(found, "a record without a type"),
+            None => damaged("record without a type"),
         },
     }
     Ok(())
 }
 
 /// Finds what the file says of the session: the last time counts.
-fn last_meta(source: &Source) -> Result<Option<Object>, ReadError> {
-    let mut last = None;
+fn last_meta(source: &Source) -> Result<Meta> {
+    let mut last = Meta::read(None, source);
     let mut lines = Lines::new(source, 0, 0);
     while let Some(line) = lines.next()? {
-        if let Some(meta) = as_meta(line.bytes) {
-            last = Some(meta);
+        let text = line.text();
+        if let Some(meta) = as_meta(&text) {
+            last = Meta::read(Some(&meta), source);
         }
     }
     Ok(last)
 }
 
-fn has_meta(source: &Source, from: u64) -> Result<bool, ReadError> {
+fn has_meta(source: &Source, from: u64) -> Result<bool> {
     let mut lines = Lines::new(source, from, 0);
     while let Some(line) = lines.next()? {
-        if as_meta(line.bytes).is_some() {
+        if as_meta(&line.text()).is_some() {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn as_meta(line: &[u8]) -> Option<Object> {
-    memchr::memmem::find(line, b"session_meta")?;
-    let object = Object::parse(&String::from_utf8_lossy(line)).ok()?;
+fn as_meta(line: &str) -> Option<Object<'_>> {
+    memchr::memmem::find(line.as_bytes(), b"session_meta")?;
+    let object = Object::parse(line).ok()?;
     (object.string("type").as_deref() == Some("session_meta")).then_some(object)
 }
 

@@ -500,7 +500,7 @@ impl Assembler {
 
     fn read_blocks(&mut self, seq: u64, at: Option<Timestamp>, message: &Message, is_alone: bool) {
         let mut calls = std::mem::take(&mut self.calls);
-        let mut reading = Reading {
+        let mut reading = ConversationReading {
             skips_results: self.skips_results && self.last.is_none(),
             assembler: self,
             message,
@@ -665,7 +665,7 @@ impl Assembler {
 }
 
 /// A message that is being made into items.
-struct Reading<'a> {
+struct ConversationReading<'a> {
     assembler: &'a mut Assembler,
     message: &'a Message,
     seq: u64,
@@ -677,7 +677,7 @@ struct Reading<'a> {
     skips_results: bool,
 }
 
-impl CallVisitor for Reading<'_> {
+impl CallVisitor for ConversationReading<'_> {
     type Call = Made;
 
     fn prompt(&mut self) {

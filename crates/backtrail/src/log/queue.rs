@@ -15,13 +15,13 @@ use crate::error::{Error, Result};
 /// The records that wait to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Notified whenever a round ends.
     round: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     waiting: VecDeque<(Pending, Arc<Slot>)>,
     /// Whether a thread leads a round now.
     leading: bool,
@@ -143,7 +143,7 @@ impl Queue {
     fn wait_for<'a>(
         &'a self,
         live: &LogWriter,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, QueueState>,
         slot: &Slot,
     ) -> Result<u64> {
         loop {
@@ -159,8 +159,8 @@ impl Queue {
     fn next_round<'a>(
         &'a self,
         live: &LogWriter,
-        mut state: MutexGuard<'a, State>,
-    ) -> MutexGuard<'a, State> {
+        mut state: MutexGuard<'a, QueueState>,
+    ) -> MutexGuard<'a, QueueState> {
         if state.leading {
             state.sleeping += 1;
             state = self
@@ -182,7 +182,7 @@ impl Queue {
         self.lock()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,8 @@
-//! Sub-agents: sessions that were begun by a tool call of another.
+//! Sub-agents: sessions that were started by a tool call of another.
 //!
-//! The new session's opener says which call began it, and a record on the
-//! caller's trail says which session that was. The record comes first: what a
-//! crash leaves is at most one that names a session which never was, and is
-//! passed over.
+//! The new session's opener names the call that started it, and a record on the caller's
+//! trail names the session. The record comes first: after a crash it may name a session
+//! that was never created, which is ignored.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +18,7 @@ use crate::time::Timestamp;
 use crate::trail::RecordKind;
 use crate::trail::origin::SpawnedBy;
 
-/// A session that was begun by a tool call of this one.
+/// A session that was started by a tool call of this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Spawned {
@@ -29,21 +28,21 @@ pub struct Spawned {
     pub call: u64,
     /// The call.
     pub tool_use_id: String,
-    /// When.
+    /// The time of the call.
     pub at: Timestamp,
 }
 
 impl Session {
-    /// Begins the session of a sub-agent that a tool call of this one starts,
-    /// and speaks in it.
+    /// Creates the session of a sub-agent that a tool call of this one starts, and opens
+    /// it for writing.
     pub fn spawn(&self, tool_use_id: &str, options: SessionOptions) -> Result<Self> {
         spawn(&self.0.store, self.id(), tool_use_id, options)
     }
 }
 
 impl SessionReader {
-    /// Returns the sessions of sub-agents that tool calls of this one began, in
-    /// order. It reads the whole history.
+    /// Returns the sessions of sub-agents that tool calls of this one started, in order.
+    /// It reads the whole history.
     pub fn spawned(&self) -> Result<Vec<Spawned>> {
         let store = &self.log.store;
         let mut all = Vec::new();
@@ -66,7 +65,7 @@ impl SessionReader {
     fn find_call(&self, tool_use_id: &str) -> Result<u64> {
         let mut back = self.records_back()?;
         while let Some(record) = back.next()? {
-            // What cannot be read holds no call that could be named.
+            // An unreadable record contains no call that could be named.
             let Ok(Some(message)) = record.stored_message() else {
                 continue;
             };
@@ -87,7 +86,7 @@ impl SessionReader {
     }
 }
 
-/// Begins a session by a tool call of `parent`, whoever speaks there.
+/// Creates a session by a tool call of `parent`, even if another process writes to that.
 pub(crate) fn spawn(
     store: &Store,
     parent: &SessionId,
@@ -112,7 +111,7 @@ pub(crate) fn spawn(
     Session::create_as(store, id, options, Some(by))
 }
 
-/// Says on the caller's trail what was begun, under the short lock alone.
+/// Records the new session on the caller's trail, under the short lock alone.
 fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Result<()> {
     #[derive(Serialize)]
     struct SpawnedBody<'a> {

@@ -1,9 +1,9 @@
-//! Files of our own among those that are taken in: trails, and what was exported.
+//! Imports Backtrail's own files: trails and exports.
 
 use std::path::{Path, PathBuf};
 
 use backtrail::{Import, ImportOutcome, Store};
-use backtrail_formats::recognised;
+use backtrail_formats::recognise;
 use serde_json::{Value, json};
 
 use crate::error::{CommandError, full_text};
@@ -11,37 +11,35 @@ use crate::shell::quote;
 use crate::text::{clean, path_json};
 use crate::ui::Ui;
 
-/// What came of files of our own.
+/// The result of importing Backtrail's own files.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    taken: Vec<Import>,
+    imported: Vec<Import>,
     /// With `--dry-run`: files that would be tried.
-    would: Vec<PathBuf>,
+    not_tried: Vec<PathBuf>,
     errors: Vec<(PathBuf, backtrail::Error)>,
 }
 
-/// Parts what was named: files that no other agent knows, which are ours or nobody's, and
-/// the rest.
-pub(super) fn part(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+/// Splits paths into files of no known agent, which may be our own, and the rest.
+pub(super) fn split(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
     paths
         .iter()
         .cloned()
-        .partition(|path| path.is_file() && matches!(recognised(path), Ok(None) | Err(_)))
+        .partition(|path| path.is_file() && matches!(recognise(path), Ok(None) | Err(_)))
 }
 
 impl Own {
-    pub(super) fn take_in(store: Option<&Store>, files: &[PathBuf], dry_run: bool) -> Self {
+    pub(super) fn import(store: Option<&Store>, files: &[PathBuf], dry_run: bool) -> Self {
         let mut own = Self::default();
         for file in files {
             let Some(store) = store.filter(|_| !dry_run) else {
-                own.would.push(file.clone());
+                own.not_tried.push(file.clone());
                 continue;
             };
-            // A link is followed here, where the person named it; the store follows none.
-            // One that leads nowhere is named as it was given.
+            // A link that the user gave is followed here; the store follows none.
             let path = file.canonicalize().unwrap_or_else(|_| file.clone());
             match store.import(&path) {
-                Ok(import) => own.taken.push(import),
+                Ok(import) => own.imported.push(import),
                 Err(error) => own.errors.push((file.clone(), error)),
             }
         }
@@ -53,11 +51,11 @@ impl Own {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.taken.is_empty() && self.would.is_empty() && self.errors.is_empty()
+        self.imported.is_empty() && self.not_tried.is_empty() && self.errors.is_empty()
     }
 
     pub(super) fn as_json(&self) -> Value {
-        let taken = self.taken.iter().map(|import| {
+        let imported = self.imported.iter().map(|import| {
             json!({
                 "file": path_json(&import.file),
                 "session": import.id,
@@ -67,11 +65,11 @@ impl Own {
                 "original_id": import.original_id,
             })
         });
-        let would = self
-            .would
+        let not_tried = self
+            .not_tried
             .iter()
             .map(|file| json!({"file": path_json(file), "session": null, "outcome": "not_tried"}));
-        taken.chain(would).collect()
+        imported.chain(not_tried).collect()
     }
 
     pub(super) fn errors_json(&self) -> impl Iterator<Item = Value> {
@@ -81,9 +79,8 @@ impl Own {
         })
     }
 
-    /// Tells people.
-    pub(super) fn tell(&self, ui: &Ui) -> crate::error::Result<()> {
-        for import in &self.taken {
+    pub(super) fn print(&self, ui: &Ui) -> crate::error::Result<()> {
+        for import in &self.imported {
             let file = clean_path(&import.file);
             let messages = super::many(import.messages as usize, "message");
             let outcome = outcome(import);
@@ -93,7 +90,7 @@ impl Own {
             ))?;
             if let Some(original) = &import.original_id {
                 ui.status(&format!(
-                    "  its own id {} is taken or no id; it is kept as original_id",
+                    "  its own id {} is taken or invalid; it is kept as original_id",
                     quote(original)
                 ));
             }
@@ -103,20 +100,20 @@ impl Own {
                     .map_or_else(String::new, |line| format!(", line {line}"));
                 let places = super::many(import.damage.count() as usize, "place");
                 let text = format!(
-                    "{places} of {file} cannot be read; the first: {}{line}",
+                    "{places} of {file} cannot be read; the first is: {}{line}",
                     first.reason
                 );
                 ui.warning(&text, None);
             }
         }
-        for file in &self.would {
+        for file in &self.not_tried {
             let file = clean_path(file);
             ui.status(&format!(
-                "{file} is of no other agent; it would be tried as a file of Backtrail's own"
+                "{file} belongs to no known agent; it would be imported as a file of Backtrail itself"
             ));
         }
         for (file, error) in &self.errors {
-            let what = format!("{} was not taken in", clean_path(file));
+            let what = format!("{} was not imported", clean_path(file));
             ui.error(&CommandError::invalid(what).cause(full_text(error)));
         }
         Ok(())

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use crate::storage::{Storage, StorageFile};
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Disk(Arc<Mutex<State>>);
+pub(super) struct Disk(Arc<Mutex<DiskState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct DiskState {
     /// The file as programs see it.
     file: Option<Vec<u8>>,
     /// The file after a power cut, if its name survives.
@@ -55,12 +55,12 @@ pub(super) enum Left {
 
 impl Disk {
     pub(super) fn with(file: &[u8]) -> Self {
-        let state = State {
+        let state = DiskState {
             file: Some(file.to_vec()),
             platter: file.to_vec(),
             name_is_durable: true,
             dirty_from: file.len(),
-            ..State::default()
+            ..DiskState::default()
         };
         Self(Arc::new(Mutex::new(state)))
     }
@@ -122,7 +122,7 @@ impl Disk {
     fn act<T>(
         &self,
         name: &'static str,
-        act: impl FnOnce(&mut State, Share) -> io::Result<T>,
+        act: impl FnOnce(&mut DiskState, Share) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut state = self.0.lock().unwrap();
         let n = state.log.len();
@@ -161,7 +161,7 @@ enum Share {
     Half,
 }
 
-impl State {
+impl DiskState {
     fn live(&mut self) -> &mut Vec<u8> {
         self.file.as_mut().expect("an open file exists")
     }
