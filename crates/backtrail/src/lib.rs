@@ -161,7 +161,7 @@
 //!
 //! A [`Transcript`] is a session as a plain value: made, pushed to, forked,
 //! compacted, saved to a file of its own and loaded again. It also loads files of
-//! version 1, which [`Store::import`] takes in.
+//! version 1.
 //!
 //! # Damage
 //!
@@ -190,7 +190,7 @@
 //! | A5 | constructors of messages | [`Message::system_text`], [`Message::user_text`], [`Message::assistant`], [`Message::assistant_with_usage`], [`Message::tool_result`] |
 //! | A6 | push, which persists | [`Transcript::push`] after [`Transcript::with_path`]; in a store [`Session::append`]; `backtrail record` |
 //! | A7 | save to a path, load from it | [`Transcript::save_to_path`], [`Transcript::load_from_path`]; a store needs neither |
-//! | A8 | JSON lines of version 1 | [`Transcript::load_from_path`], [`Store::import`]; `backtrail import` |
+//! | A8 | JSON lines of version 1 | [`Transcript::load_from_path`]; `backtrail import` |
 //! | A9 | the older form, one object | the same as A8 |
 //! | A10 | written as version 1 | [`Transcript::write_v1`], [`SessionReader::write_v1`] with [`Losses`]; `backtrail export --to v1` |
 //! | A11 | compaction | [`Session::compact`] with [`Compaction`]; [`Transcript::record_compaction`]; `backtrail compact` |
@@ -214,7 +214,6 @@ pub mod gc;
 mod hex;
 mod ids;
 mod json;
-mod legacy;
 mod log;
 mod message;
 mod objects;
@@ -229,6 +228,7 @@ mod trail;
 mod transcript;
 pub mod trash;
 pub mod verify;
+mod version1;
 mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
@@ -239,14 +239,13 @@ pub use conversation::{
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
-pub use legacy::{Loss, LossKind, Losses};
 pub use log::{
     Commit, Durability, Follower, GapReason, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
     Records, SetAside, TrailRecord, TrailRecords,
 };
 pub use message::{
-    Block, Compaction, Draft, Media, Message, Role, StoredCompaction, TextBlock, Thinking,
-    ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, CompactionSummary, Draft, Media, Message, Role, StoredCompaction, TextBlock,
+    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
@@ -256,9 +255,9 @@ pub use rewind::{
     Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
 };
 pub use session::{
-    CallUsage, Compacted, ForkOptions, Import, ImportOutcome, InputLine, Intake, IntakeOptions,
-    KeptSource, Move, Note, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Step,
-    StepKind, Steps, Tool, Turn,
+    CallUsage, Compacted, ForkOptions, InputLine, Intake, IntakeOptions, KeptSource, Move, Note,
+    Session, SessionInfo, SessionOptions, SessionReader, Spawned, Step, StepKind, Steps, Tool,
+    Turn,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
@@ -272,12 +271,25 @@ pub use trail::{
     Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
     RecordRef, SourceRecord, SpawnedBy, Sums,
 };
-pub use transcript::{CompactionSummary, Transcript};
+pub use transcript::Transcript;
+pub use version1::{Loss, LossKind, Losses};
 pub use workspace::{
     About, Active, Activity, Checkpoint, CheckpointOptions, CheckpointReason, Checkpoints,
     DropReason, Dropped, FileChange, FormerRoot, LogEntry, LogKind, Point, RelinkOptions, Relinked,
     RelinkedWhat, Run, SessionPlace, SkippedFiles, Workspace, remote_of,
 };
+
+/// Plumbing for Backtrail's other crates. It may change in any version.
+#[doc(hidden)]
+pub mod plumbing {
+    /// The reader of version 1, for the importer.
+    pub mod version1 {
+        pub use crate::version1::{
+            V1About, V1Element, V1Flaw, V1Meta, V1Object, V1Record, check_message, find_file,
+            is_temporary, original_of, stem,
+        };
+    }
+}
 
 /// The Rust of README.md, which `cargo test --doc` compiles.
 #[cfg(doctest)]

@@ -5,7 +5,6 @@ mod compact;
 mod export;
 mod fork;
 mod gather;
-pub(crate) mod import;
 mod info;
 mod input_line;
 mod intake;
@@ -32,7 +31,6 @@ use crate::trash::move_old_trails;
 pub use begun::{Tool, Turn};
 pub use compact::Compacted;
 pub use fork::ForkOptions;
-pub use import::{Import, ImportOutcome};
 pub use info::SessionInfo;
 pub use input_line::InputLine;
 pub use intake::{CallUsage, Intake, IntakeOptions};
@@ -45,7 +43,6 @@ pub use spawn::Spawned;
 pub use steps::{Step, StepKind, Steps};
 
 pub(crate) use fork::fork;
-pub(crate) use import::import;
 pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
 pub(crate) use spawn::spawn;
@@ -137,7 +134,7 @@ impl Session {
 
     /// Returns the seq of the last record that this handle knows of.
     pub fn last_seq(&self) -> u64 {
-        self.0.lock_tail().position.seq
+        self.0.lock_tail().position().seq
     }
 
     /// Returns why this handle acknowledges nothing any more, if it does not:

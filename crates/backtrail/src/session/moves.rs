@@ -38,7 +38,7 @@ impl Session {
     pub fn rewind(&self, seq: u64) -> Result<Option<Move>> {
         self.must_be_ours(seq)?;
         self.0.move_to(|live, tail| {
-            if seq == tail.position.seq {
+            if seq == tail.position().seq {
                 return Ok(None);
             }
             let target = place::find(&live.store, &live.dir, tail.trail, seq)?;
@@ -198,7 +198,7 @@ impl LogWriter {
         let Some(target) = choose(self, &tail)? else {
             return Ok(None);
         };
-        let from = tail.position.seq;
+        let from = tail.position().seq;
         let opener = self.opener_of(&tail, &target)?;
         // What the new trail continues, and what an undo goes back to, must
         // not be less durable than itself.
@@ -215,7 +215,7 @@ impl LogWriter {
 
     fn opener_of(&self, tail: &Tail, target: &Target) -> Result<Opener> {
         let id = self.dir.id();
-        let present = present_at(&self.store, &self.dir, tail.trail, &tail.position)?;
+        let present = present_at(&self.store, &self.dir, tail.trail, tail.position())?;
         let because = target.because.clone();
         let opener = Opener {
             present,

@@ -9,7 +9,7 @@ use backtrail::{
 };
 use backtrail_testkit::{ManualClock, MemoryStorage};
 
-use crate::import::desk::{Desk, LINES};
+use crate::version1::disk::{Desk, LINES};
 
 fn store(rotation: u64) -> Store {
     StoreOptions::new()
@@ -113,11 +113,10 @@ fn what_is_noted_outlives_rotations_moves_forks_and_reopening() {
 fn what_is_noted_of_a_session_that_was_taken_in_stays_as_well() {
     for rotation in [u64::MAX, 1, 900] {
         let desk = Desk::new().rotating_at(rotation);
-        let id = desk.import("talk.jsonl", LINES).id;
+        let id = desk.old_session("talk.jsonl", LINES);
         let session = desk.store.open_session(&id).unwrap();
         live(&desk.store, session);
         // The file says otherwise, and that is older.
-        desk.import("talk.jsonl", LINES);
         let info = desk.reader(&id).info().unwrap();
         assert_eq!(info.workspace_root.as_deref(), Some(Path::new("/w")));
     }
@@ -157,7 +156,7 @@ fn latest_follows_a_workspace_to_where_it_is_now() {
 #[test]
 fn an_imported_workspace_counts_for_latest() {
     let desk = Desk::new();
-    let id = desk.import("talk.jsonl", LINES).id;
+    let id = desk.old_session("talk.jsonl", LINES);
     let options = SessionOptions::new().workspace_root(Path::new("/other"));
     let newer = desk.store.create_session(options).unwrap();
     let latest = |root: &str| desk.store.resolve("latest", Some(Path::new(root)));

@@ -10,8 +10,8 @@ use backtrail_testkit::{
     Count, Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When,
 };
 
-use crate::import::desk::{Desk, LINES};
 use crate::kit::End;
+use crate::version1::disk::{Desk, LINES};
 
 const ROOT: &str = "/store";
 
@@ -223,7 +223,7 @@ fn a_sub_agent_does_not_end_redo() {
 #[test]
 fn a_session_that_was_taken_in_begins_sub_agents_by_its_old_calls() {
     let desk = Desk::new();
-    let id = desk.import("talk.jsonl", LINES).id;
+    let id = desk.old_session("talk.jsonl", LINES);
     let options = SessionOptions::new();
     let child = desk.store.spawn_session(&id, "toolu_02", options).unwrap();
     let by = child.reader().info().unwrap().spawned_by.unwrap();
