@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
     let after = both_ways(&reader);
     assert!(after.starts_with(&before));
     if let Some(middle) = before.get(before.len() / 2) {
-        session.rewind(*middle).expect("the record is there");
+        session.rewind_chat(*middle).expect("the record is there");
         session.undo().expect("the disk works");
         assert_eq!(both_ways(&reader), after);
     }

@@ -55,7 +55,7 @@
 //! assert!(context.as_json().starts_with(r#"{"messages":[{"role":"user","#));
 //!
 //! // Back to the first record, and forth again. Nothing is ever rewritten.
-//! session.rewind(1)?;
+//! session.rewind_chat(1)?;
 //! assert_eq!(session.last_seq(), 1);
 //! session.undo()?;
 //! assert_eq!(session.last_seq(), 3);
@@ -88,10 +88,10 @@
 //!
 //! # Moves
 //!
-//! [`Session::rewind`], [`undo`](Session::undo), [`redo`](Session::redo) and
+//! [`Session::rewind_chat`], [`undo`](Session::undo), [`redo`](Session::redo) and
 //! [`fork`](Session::fork) begin a new file that says which record it continues.
 //! They cost the same for ten records and for ten million, and a crash leaves
-//! them done or not done. Undo takes back turns, rewinds, restores and compactions;
+//! them done or not done. Undo reverses turns, runs, rewinds, restores and compactions;
 //! [`Workspace::steps`] lists them, [`SessionReader::steps`] those of a conversation
 //! alone.
 //!
@@ -136,18 +136,18 @@
 //!
 //! // Back to there, files and conversation in one step; and back again.
 //! let plan = session.rewind_plan(&Point::turns_back(1), Rewind::files_and_chat())?;
-//! assert!(plan.conflicts().is_empty());
-//! let report = plan.apply()?;
+//! assert!(plan.outcome().conflicts.is_empty());
+//! let outcome = plan.apply()?;
 //! assert!(!project.join("poem.txt").exists());
-//! assert_eq!(report.chat.unwrap().prompt.as_deref(), Some("write a poem"));
+//! assert_eq!(outcome.chat.unwrap().prompt.as_deref(), Some("write a poem"));
 //! session.undo()?;
 //! assert_eq!(std::fs::read_to_string(project.join("poem.txt"))?, "roses\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What somebody else changed since, the person or another session, is a
-//! [`Conflict`] and stops it; [`Rewind::keep`] and [`Rewind::overwrite`] say what
-//! becomes of that. Whatever is replaced or removed is in the store first.
+//! What the user or another session changed since is a [`Conflict`](rewind::Conflict) and
+//! stops it; [`Rewind::keep`], [`Rewind::merge`] and [`Rewind::overwrite`] say what happens
+//! then. Whatever is replaced or removed is in the store first.
 //!
 //! # Deleting
 //!
@@ -199,12 +199,12 @@
 //! | A14 | typed errors | [`Error`] with [`ErrorKind`] and [`Reason`], [`Error::path`], [`Error::line`] |
 //! | A15 | references | [`Store::resolve`]; REF of every verb |
 //! | B1 | statistics | [`SessionReader::stats`], [`Stats`], [`format_duration`]; `backtrail stats` |
-//! | B2 | history | [`SessionReader::history`], [`SessionReader::prompts`], [`SessionReader::answers`], [`SessionReader::tool_calls`]; cleared by [`Session::rewind`] to 0; `backtrail rewind REF:0 --chat` |
+//! | B2 | history | [`SessionReader::history`], [`SessionReader::prompts`], [`SessionReader::answers`], [`SessionReader::tool_calls`]; cleared by [`Session::rewind_chat`] to 0; `backtrail rewind REF:0 --chat` |
 //! | B3 | a file's change | [`Change`], with its bytes by [`Diff::before`] and [`Diff::after`], its text by [`Diff::text`], and when by its [`Checkpoint`]; `backtrail diff` |
 //! | B4 | a checkpoint | [`Checkpoint`]: [`Checkpoint::id`], [`Checkpoint::at`], [`Checkpoint::stats`], [`Checkpoint::session`], [`Checkpoint::snapshot`]; the caller's own name is [`Checkpoint::label`] |
 //! | B5 | checkpoints saved, loaded, listed | [`Workspace::checkpoint`], [`Workspace::checkpoint_by_id`], [`Workspace::checkpoints`]; `backtrail checkpoint`, `backtrail log` |
 //! | B6 | marks before an edit | [`Workspace::mark`], [`Workspace::change_of`] and [`Workspace::changes`] with [`FileChange`], [`Workspace::clear_marks`]; a checkpoint clears them |
-//! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`RewindReport::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
+//! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`Outcome::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
 
 mod context;
 pub mod conversation;
@@ -218,7 +218,7 @@ mod log;
 mod message;
 mod objects;
 mod random;
-mod rewind;
+pub mod rewind;
 mod session;
 mod snapshot;
 mod storage;
@@ -249,15 +249,10 @@ pub use message::{
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
-pub use rewind::{
-    Attempt, ChangedBy, ChatMove, Choice, Conflict, ForkInto, ForkIntoPlan, ForkedInto, Kept,
-    KeptBecause, Merge, NotRestored, OnConflict, Overlap, Part, PlannedChange, PlannedKind,
-    Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
-};
+pub use rewind::{Outcome, Rewind, RewindPlan};
 pub use session::{
-    CallUsage, Compacted, ForkOptions, InputLine, Intake, IntakeOptions, KeptSource, Move, Note,
-    Session, SessionInfo, SessionOptions, SessionReader, Spawned, Step, StepKind, Steps, Tool,
-    Turn,
+    CallUsage, Compacted, ForkOptions, InputLine, Intake, IntakeOptions, KeptSource, Note, Session,
+    SessionInfo, SessionOptions, SessionReader, Spawned, Step, StepKind, Steps, Tool, Turn,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,

@@ -55,5 +55,4 @@ mod show;
 mod snapshots;
 mod stats;
 mod trash;
-mod type_names;
 mod wrong;

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use serde::Serialize;
 
-use super::moves::Target;
+use super::moves::MoveTarget;
 use super::{Session, SessionOptions, SessionReader, append_note};
 use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
@@ -239,7 +239,7 @@ impl Intake {
                 return Ok(None);
             }
             let target = place::find(&live.store, &live.dir, tail.trail, seq)?;
-            Ok(Some(Target::rewind(target)))
+            Ok(Some(MoveTarget::rewind(target)))
         });
         moved.map(drop)
     }

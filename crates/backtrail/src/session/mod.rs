@@ -34,7 +34,6 @@ pub use fork::ForkOptions;
 pub use info::SessionInfo;
 pub use input_line::InputLine;
 pub use intake::{CallUsage, Intake, IntakeOptions};
-pub use moves::Move;
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;
@@ -46,7 +45,7 @@ pub(crate) use fork::fork;
 pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
 pub(crate) use spawn::spawn;
-pub(crate) use steps::{all_steps, newest_step, opener_of, undone_step};
+pub(crate) use steps::{Taken, Undone, all_steps, newest_step, opener_of, undone_step};
 
 /// A session to write to.
 ///

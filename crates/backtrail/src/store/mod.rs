@@ -610,6 +610,17 @@ impl Store {
         })
     }
 
+    /// Returns the place of a record of a session.
+    pub(crate) fn record_place(&self, id: &SessionId, seq: u64) -> Result<SessionPlace> {
+        let end = self.session_place(id)?;
+        if seq > end.seq {
+            let last = end.seq;
+            let what = format!("session {id} has no record {seq}; its last is {last}");
+            return Err(Error::new(ErrorKind::NotFound, what));
+        }
+        Ok(SessionPlace { seq, ..end })
+    }
+
     pub(crate) fn touch_hook(&self) -> Option<&dyn TouchHook> {
         self.0.options.touch_hook.as_deref()
     }

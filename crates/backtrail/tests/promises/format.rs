@@ -274,7 +274,7 @@ fn move_about_today() -> String {
         .compact(&backtrail::Compaction::new("They looked.").keep(1))
         .unwrap();
     session.append(Message::user_text("and now?")).unwrap();
-    session.rewind(2).unwrap();
+    session.rewind_chat(2).unwrap();
     session.undo().unwrap();
     session.redo().unwrap();
     session.note(&Note::new().pinned(true)).unwrap();

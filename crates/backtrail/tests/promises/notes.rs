@@ -64,13 +64,13 @@ fn live(store: &Store, session: Session) {
         check(&session, true, "a message");
     }
     let last = session.last_seq();
-    session.rewind(last - 1).unwrap().unwrap();
+    session.rewind_chat(last - 1).unwrap().unwrap();
     check(&session, true, "a rewind");
     session.undo().unwrap().unwrap();
     check(&session, true, "an undo");
     session.redo().unwrap().unwrap();
     check(&session, true, "a redo");
-    session.rewind(0).unwrap().unwrap();
+    session.rewind_chat(0).unwrap().unwrap();
     check(&session, true, "a rewind to before the note");
     say(&session, "d");
     session.undo().unwrap().unwrap();
@@ -146,7 +146,7 @@ fn latest_follows_a_workspace_to_where_it_is_now() {
     assert_eq!(latest("/one"), first, "nobody is there: the newest of all");
     // Also when it is rewound, and goes on in other trails.
     let session = store.open_session(&first).unwrap();
-    session.rewind(0).unwrap();
+    session.rewind_chat(0).unwrap();
     drop(session);
     say(&store.open_session(&second).unwrap(), "b");
     assert_eq!(latest("/three"), first);

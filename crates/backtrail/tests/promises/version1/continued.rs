@@ -169,7 +169,7 @@ fn rewound_to_the_beginning_nothing_of_the_old_talk_is_sent() {
         let desk = Desk::new();
         let id = desk.old_session("talk", bytes);
         let session = desk.store.open_session(&id).unwrap();
-        session.rewind(0).unwrap().unwrap();
+        session.rewind_chat(0).unwrap().unwrap();
         let context = || session.context(Shape::Neutral).unwrap().into_json();
         assert!(!context().contains("they met before"), "{}", context());
         assert_eq!(session.append(Message::user_text("anew")).unwrap(), 1);
@@ -186,13 +186,13 @@ fn only_what_is_a_record_can_be_rewound_to() {
     let session = desk.store.open_session(&id).unwrap();
     // Line 1 is the meta: it says nothing that happened.
     for seq in [1, 10, u64::MAX] {
-        let error = session.rewind(seq).unwrap_err();
+        let error = session.rewind_chat(seq).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains("its last is 9"), "{error}");
         let error = session.fork(&ForkOptions::new().at(seq)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
-    assert_eq!(session.rewind(9).unwrap(), None);
+    assert_eq!(session.rewind_chat(9).unwrap(), None);
     assert_eq!(session.reader().info().unwrap().trails, 2);
     assert_eq!(desk.store.sessions().unwrap(), [id]);
 }
@@ -235,7 +235,7 @@ fn a_follower_goes_from_the_old_trail_into_the_new_and_back() {
     let session = desk.store.open_session(&id).unwrap();
     session.append(Message::user_text("d")).unwrap();
     assert_eq!(read(), (vec![4], None));
-    session.rewind(2).unwrap().unwrap();
+    session.rewind_chat(2).unwrap().unwrap();
     session.append(Message::user_text("e")).unwrap();
     assert_eq!(read(), (vec![3], Some(2)));
     session.undo().unwrap().unwrap();

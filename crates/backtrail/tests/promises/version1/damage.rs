@@ -327,11 +327,11 @@ fn has_object_line(bytes: &[u8]) -> bool {
 fn check_moves(desk: &Desk, id: &SessionId, whole: &[(u64, String)], pick: u64) {
     let session = desk.store.open_session(id).unwrap();
     if let Some((seq, _)) = whole.get(pick as usize % whole.len().max(1)) {
-        session.rewind(*seq).unwrap();
+        session.rewind_chat(*seq).unwrap();
         let kept = whole.iter().take_while(|(n, _)| n <= seq);
         assert!(both_ends(&session.reader()).0.iter().eq(kept));
     }
-    session.rewind(0).unwrap();
+    session.rewind_chat(0).unwrap();
     assert_eq!(both_ends(&session.reader()).0, []);
     while session.undo().unwrap().is_some() {}
     assert_eq!(both_ends(&session.reader()).0, whole);

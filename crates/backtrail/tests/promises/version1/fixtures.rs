@@ -143,7 +143,7 @@ fn an_old_store_continues_rewinds_undoes_compacts_and_forks() {
             session.undo().unwrap().unwrap();
             let (after, _) = both_ends(&session.reader());
             assert!(after.starts_with(&before), "{at}");
-            session.rewind(0).unwrap().unwrap();
+            session.rewind_chat(0).unwrap().unwrap();
             assert_eq!(line(&session.reader()), "", "{at}");
             session.undo().unwrap().unwrap();
             let fork = session.fork(&Default::default()).unwrap();

@@ -365,7 +365,7 @@ fn every_odd_file_gives_a_context_and_goes_on() {
                 assert!(shown, "{what}, {shape}: {word}");
             }
         }
-        session.rewind(0).unwrap().unwrap();
+        session.rewind_chat(0).unwrap().unwrap();
         assert_eq!(doors(&session.reader()).0, [], "{what}");
         session.undo().unwrap().unwrap();
         let mut expected: Vec<_> = odd

@@ -30,7 +30,7 @@ fn the_first_trail_is_only_ever_read() {
         let store = options(watched.clone()).open(ROOT).unwrap();
         let session = store.open_session(&id).unwrap();
         session.append(backtrail::Message::user_text("on")).unwrap();
-        session.rewind(0).unwrap();
+        session.rewind_chat(0).unwrap();
         session.undo().unwrap();
         session.close().unwrap();
         let done = watched.take(&trail);

@@ -1,15 +1,16 @@
-//! Choosing hunks on a terminal, as `git checkout -p` has it.
+//! Choosing hunks on a terminal, as with `git checkout -p`.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use backtrail::{Choice, Part, PlannedKind, RewindPlan};
+use backtrail::RewindPlan;
+use backtrail::rewind::{Choice, Part, PathOutcomeKind};
 
-use super::Asked;
-use super::outcome::{Contested, Outcome, Stage};
-use super::whole::Whole;
+use super::MoveRequest;
+use super::conflict_text::changed_by;
+use super::signal_guard::SignalGuard;
 use crate::commands::Answer;
 use crate::commands::diff::paint;
 use crate::error::{CommandError, Result};
@@ -19,23 +20,21 @@ use crate::ui::{BOLD, DIM, Ui, unwritable};
 /// How many equal lines are shown around what differs.
 const CONTEXT: usize = 3;
 
-/// A move of which a person chooses the parts.
-pub(in crate::commands) struct InParts<'a>(pub(in crate::commands) &'a Asked<'a>);
+/// A move of which the user chooses the parts.
+pub(in crate::commands) struct HunkRequest<'a>(pub(in crate::commands) &'a MoveRequest<'a>);
 
-impl InParts<'_> {
-    /// Refuses where nobody is there to ask.
+impl HunkRequest<'_> {
+    /// Refuses if there is no terminal to ask on.
     pub(in crate::commands) fn can_ask(ui: &Ui) -> Result<()> {
         if !ui.json() && io::stdin().is_terminal() && io::stderr().is_terminal() {
             return Ok(());
         }
         let program = ui.program();
-        Err(
-            CommandError::invalid("--patch asks on a terminal, and there is none here")
-                .hint(format!("see the hunks: {program} diff POINT"))
-                .hint(format!(
-                    "take whole files back: {program} restore POINT PATHS"
-                )),
-        )
+        Err(CommandError::invalid("--patch needs a terminal")
+            .hint(format!("see the hunks: {program} diff POINT"))
+            .hint(format!(
+                "restore whole files: {program} restore POINT PATHS"
+            )))
     }
 
     /// Shows what differs, asks, and does what was chosen.
@@ -49,8 +48,7 @@ impl InParts<'_> {
         };
         let parts = plan.parts().map_err(|error| self.0.failed(error))?;
         if parts.is_empty() {
-            let outcome = Outcome::of_plan(&plan, Stage::Planned, self.0.workspace);
-            return self.0.tell(&outcome);
+            return self.0.report(plan.outcome());
         }
         let mut screen = self.0.ui.dialogue();
         let chosen = ask(&parts, &mut io::stdin().lock(), &mut screen);
@@ -58,26 +56,23 @@ impl InParts<'_> {
         match chosen {
             Some(chosen) if !chosen.is_empty() => self.act(plan, chosen),
             _ => {
-                self.0
-                    .ui
-                    .status("nothing was chosen, and nothing was touched");
+                self.0.ui.status("nothing was chosen; nothing was touched");
                 Ok(Answer::No)
             }
         }
     }
 
     fn plan(&self) -> backtrail::Result<RewindPlan> {
-        let progress = Whole::of(None);
+        let progress = SignalGuard::around(None);
         let options = self.0.options.clone().in_parts().progress(progress);
-        let plan = self.0.doing.plan(self.0.workspace, options)?;
+        let plan = self.0.movement.plan(options)?;
         Ok(plan.expect("a point is always something to go to"))
     }
 
     fn act(&self, plan: RewindPlan, chosen: Vec<(PathBuf, Choice)>) -> Result<Answer> {
-        let report = plan.choose(chosen).and_then(RewindPlan::apply);
-        let report = report.map_err(|error| self.0.failed(error))?;
-        let outcome = Outcome::of_report(report, self.0.workspace);
-        self.0.tell(&outcome)
+        let outcome = plan.choose(chosen).and_then(RewindPlan::apply);
+        let outcome = outcome.map_err(|error| self.0.failed(error))?;
+        self.0.report(&outcome)
     }
 }
 
@@ -95,9 +90,9 @@ enum Question {
 enum Reply {
     Yes,
     No,
-    /// Yes to this and all that follow in the file.
+    /// Yes to this one and the rest of the file.
     All,
-    /// No to this and all that follow in the file.
+    /// No to this one and the rest of the file.
     None,
     Split,
     Quit,
@@ -111,7 +106,7 @@ struct Chosen {
     pieces: BTreeSet<usize>,
 }
 
-/// Asks about every part. `None` where the person gives up.
+/// Asks about every part. `None` if the user quits.
 fn ask(
     parts: &[Part],
     keyboard: &mut impl BufRead,
@@ -179,15 +174,12 @@ fn questions(part: &Part) -> VecDeque<Question> {
 fn write_heading(part: &Part, screen: &mut impl Write) -> io::Result<()> {
     let path = visible_path(part.path());
     let also = part.conflict().map_or_else(String::new, |conflict| {
-        format!(
-            "  {DIM}(also changed by {}){DIM:#}",
-            Contested::from(conflict).who()
-        )
+        format!("  {DIM}(also changed by {}){DIM:#}", changed_by(conflict))
     });
     writeln!(screen, "{BOLD}{path}{BOLD:#}{also}")
 }
 
-/// Asks until an answer fits. The end of the input gives up.
+/// Asks until an answer fits. The end of the input quits.
 fn ask_one(
     question: &Question,
     part: &Part,
@@ -224,18 +216,18 @@ fn ask_one(
 }
 
 fn write_help(question: &Question, screen: &mut impl Write) -> io::Result<()> {
-    writeln!(screen, "y - take this back")?;
+    writeln!(screen, "y - restore this")?;
     writeln!(screen, "n - leave this as it is")?;
-    writeln!(screen, "q - give up: nothing is touched")?;
+    writeln!(screen, "q - quit without changing anything")?;
+    writeln!(screen, "a - restore this and the rest of this file")?;
     writeln!(
         screen,
-        "a - take this back, and all that follows in this file"
+        "d - leave this and the rest of this file as they are"
     )?;
-    writeln!(screen, "d - leave this, and all that follows in this file")?;
     if question.splits() {
         writeln!(screen, "s - split this hunk into smaller ones")?;
     }
-    writeln!(screen, "? - print this")
+    writeln!(screen, "? - show this help")
 }
 
 impl Question {
@@ -254,19 +246,19 @@ impl Question {
     fn words(&self, part: &Part) -> String {
         let it = if part.is_dir() { "directory" } else { "file" };
         match (self, part.kind()) {
-            (Self::Hunk(_), _) => "Take this hunk back".to_owned(),
-            (Self::Mode(now, then), _) => format!("Take the mode back, {now:03o} to {then:03o}"),
-            (Self::Whole, PlannedKind::Create) => format!("Bring this {it} back"),
-            (Self::Whole, PlannedKind::Delete) => format!("Delete this {it}"),
-            (Self::Whole, PlannedKind::Mode) => match part.modes() {
-                Some((now, then)) => format!("Take the mode back, {now:03o} to {then:03o}"),
-                None => "Take the mode back".to_owned(),
+            (Self::Hunk(_), _) => "Restore this hunk".to_owned(),
+            (Self::Mode(now, then), _) => format!("Restore the mode, {now:03o} to {then:03o}"),
+            (Self::Whole, PathOutcomeKind::Create) => format!("Restore this deleted {it}"),
+            (Self::Whole, PathOutcomeKind::Delete) => format!("Delete this {it}"),
+            (Self::Whole, PathOutcomeKind::Mode) => match part.modes() {
+                Some((now, then)) => format!("Restore the mode, {now:03o} to {then:03o}"),
+                None => "Restore the mode".to_owned(),
             },
-            (Self::Whole, _) => format!("Take this {it} back as a whole"),
+            (Self::Whole, _) => format!("Restore this whole {it}"),
         }
     }
 
-    /// Shows what it is about.
+    /// Shows the hunk.
     fn show(&self, part: &Part, screen: &mut impl Write) -> io::Result<()> {
         let pieces = match self {
             Self::Mode(..) => return Ok(()),
@@ -287,7 +279,7 @@ impl Chosen {
         }
     }
 
-    /// Returns what it comes to; `None` where nothing was chosen.
+    /// Returns the choice; `None` if nothing was chosen.
     fn choice(self, part: &Part) -> Option<Choice> {
         let all = self.pieces.len() == part.pieces() && (self.mode || part.modes().is_none());
         if self.whole || (all && !self.pieces.is_empty()) {

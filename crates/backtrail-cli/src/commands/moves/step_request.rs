@@ -1,12 +1,12 @@
-//! What undo and redo have in common.
+//! Undo and redo, as they are asked for.
 
 use std::path::{Path, PathBuf};
 
-use backtrail::{Rewind, Verb};
+use backtrail::Rewind;
+use backtrail::rewind::Verb;
 
-use super::alone::{Alone, no_files};
-use super::scope::Scope;
-use super::{Asked, Doing, How, What, verb_name};
+use super::scope::{Scope, no_files};
+use super::{How, Move, MoveRequest, What};
 use crate::args::Global;
 use crate::commands::cat::within;
 use crate::commands::recovery::Finish;
@@ -17,18 +17,18 @@ use crate::shell::arguments;
 use crate::ui::Ui;
 
 /// An undo or redo that was asked for.
-pub(in crate::commands) struct Stepping<'a> {
+pub(in crate::commands) struct StepRequest<'a> {
     pub(in crate::commands) verb: Verb,
     pub(in crate::commands) reference: Option<&'a str>,
     pub(in crate::commands) what: &'a What,
     pub(in crate::commands) how: &'a How,
     pub(in crate::commands) here: &'a WorkspaceArgs,
-    /// The files and directories of the step, if any are named.
+    /// Only these files and directories, if any are named.
     pub(in crate::commands) paths: &'a [PathBuf],
 }
 
-impl Stepping<'_> {
-    /// Does it: in the workspace that is meant, or to a conversation alone.
+impl StepRequest<'_> {
+    /// Does it in the workspace that is meant, or to a conversation alone.
     pub(in crate::commands) fn go(&self, global: &Global, ui: &Ui) -> Result<Answer> {
         let scope = Scope::find(self.reference, self.here, global, ui, Finish::ToWrite)?;
         let (workspace, session, place) = match &scope {
@@ -37,16 +37,27 @@ impl Stepping<'_> {
                 session,
                 place,
             } => (workspace, session.as_ref(), place),
-            Scope::Session(_, id) if !self.paths.is_empty() => return Err(no_files(id, ui)),
+            Scope::Session(_, id) if self.what.files || !self.paths.is_empty() => {
+                return Err(no_files(id, ui));
+            }
             Scope::Session(store, id) => {
-                let alone = Alone {
+                let reader = store.read_session(id)?;
+                let behind = format!(" {}", short(id));
+                let request = MoveRequest {
                     ui,
                     store,
-                    id,
+                    movement: match self.verb {
+                        Verb::Redo => Move::ChatRedo(&reader),
+                        _ => Move::ChatUndo(&reader),
+                    },
+                    options: Rewind::chat(),
                     how: self.how,
-                    line: self.line(&format!(" {}", short(id))),
+                    moves_both: false,
+                    line: self.line(&behind),
+                    behind,
+                    place: None,
                 };
-                return alone.step(self.verb, self.what);
+                return request.go(Into::into);
             }
         };
         let behind = match session {
@@ -55,32 +66,36 @@ impl Stepping<'_> {
         };
         let paths = self.paths.iter().map(|path| within(workspace.root(), path));
         let paths = paths.collect::<Result<Vec<_>>>()?;
-        let asked = Asked {
+        let mut options = match paths.is_empty() {
+            true => self.what.options(),
+            false => Rewind::files().paths(&paths),
+        };
+        if let Some(session) = session {
+            options = options.session(session);
+        }
+        let request = MoveRequest {
             ui,
-            workspace,
-            doing: match self.verb {
-                Verb::Redo => Doing::Redo(session),
-                _ => Doing::Undo(session),
+            store: workspace.store(),
+            movement: match self.verb {
+                Verb::Redo => Move::Redo(workspace),
+                _ => Move::Undo(workspace),
             },
-            options: match paths.is_empty() {
-                true => self.what.options(),
-                false => Rewind::files().paths(&paths),
-            },
+            options,
             how: self.how,
             moves_both: self.what.is_both() && paths.is_empty(),
             line: self.line(&behind),
             behind,
             place: place.clone(),
         };
-        asked.go(|error| match error.path().map(Path::is_relative) {
+        request.go(|error| match error.path().map(Path::is_relative) {
             Some(true) => self.here.unknown_path(self.paths, &paths, error, ui),
             _ => error.into(),
         })
     }
 
-    /// Writes the command as it is typed to do it in earnest.
+    /// Returns the command line that does it, without the program.
     fn line(&self, behind: &str) -> String {
-        let (verb, what, how) = (verb_name(self.verb), self.what.flags(), self.how.flags());
+        let (verb, what, how) = (self.verb, self.what.flags(), self.how.flags());
         let paths = self.paths.iter().map(|path| path.to_string_lossy());
         let paths = match self.paths.is_empty() {
             true => String::new(),

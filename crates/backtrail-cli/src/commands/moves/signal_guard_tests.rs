@@ -1,5 +1,5 @@
-//! Signals at a certain moment of a move, in processes of their own: the test runs
-//! itself again, told by the environment where and when.
+//! Signals at a certain moment of a move, in processes of their own: the test runs itself
+//! again, and the environment says where and when.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -15,35 +15,38 @@ const TASK: &str = "BACKTRAIL_TEST_TASK";
 /// Sends itself a signal once files move.
 #[derive(Debug)]
 struct Raising {
-    whole: Arc<dyn Progress>,
+    guard: Arc<dyn Progress>,
     signal: i32,
 }
 
 impl Progress for Raising {
     fn update(&self, at: ScanProgress) {
-        self.whole.update(at);
+        self.guard.update(at);
         if at.stage == ScanStage::Moving {
             raise(self.signal).unwrap();
         }
     }
 }
 
-/// Goes back to `one`, and is sent a signal before that or in the middle of it.
+/// Goes back to `one`, with a signal before that or in the middle of it.
 fn go(dir: &Path, signal: i32, when: &str) {
-    let whole = Whole::of(None);
+    let guard = SignalGuard::around(None);
     if when == "before" {
         raise(signal).unwrap();
     }
-    let raising = Raising { whole, signal };
+    let raising = Raising { guard, signal };
     let store = Store::open(dir.join("store")).unwrap();
     let workspace = store.workspace(&dir.join("work")).unwrap();
     let options = Rewind::files().progress(Arc::new(raising));
-    workspace.rewind(&Point::label("one"), options).unwrap();
+    workspace
+        .rewind(&Point::label("one"), options)
+        .unwrap()
+        .done()
+        .unwrap();
 }
 
 fn child(dir: &Path, signal: i32, when: &str) -> ExitStatus {
-    let name =
-        "commands::moves::whole::tests::a_signal_ends_a_move_before_files_move_and_not_after";
+    let name = "commands::moves::signal_guard::tests::a_signal_ends_a_move_only_before_files_move";
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", name])
@@ -54,9 +57,9 @@ fn child(dir: &Path, signal: i32, when: &str) -> ExitStatus {
 #[test]
 #[expect(
     clippy::disallowed_methods,
-    reason = "a workspace belongs to the user, who changes it as he likes"
+    reason = "tests change a workspace as programs do"
 )]
-fn a_signal_ends_a_move_before_files_move_and_not_after() {
+fn a_signal_ends_a_move_only_before_files_move() {
     if let Ok(task) = std::env::var(TASK) {
         let task: Vec<&str> = task.split('\t').collect();
         return go(Path::new(task[0]), task[1].parse().unwrap(), task[2]);
@@ -80,6 +83,6 @@ fn a_signal_ends_a_move_before_files_move_and_not_after() {
         let status = child(dir.path(), signal, "while it moves");
         assert!(status.success(), "{signal}: {status}");
         assert_eq!(std::fs::read(work.join("a")).unwrap(), b"1");
-        assert!(workspace.recover().unwrap().is_none(), "it is whole");
+        assert!(workspace.recover().unwrap().is_none(), "it is complete");
     }
 }

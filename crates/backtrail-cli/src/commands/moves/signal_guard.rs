@@ -1,7 +1,7 @@
-//! A move is not stopped half way.
+//! Keeps signals from stopping a move half way.
 //!
-//! Until files move, Ctrl-C and its like end us: nothing was touched. Afterwards they
-//! wait until the move is done, which can be taken back whole.
+//! Until files move, Ctrl-C and the like end the process: nothing was touched. After that
+//! they wait until the move is done, which can be undone as a whole.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,26 +10,27 @@ use backtrail::{Progress, ScanProgress, ScanStage};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Tells how far a move is, and from when on it is not stopped.
+/// Holds back signals from the moment files move.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct SignalGuard {
     shown: Option<Arc<dyn Progress>>,
-    /// Whether a signal may end us.
+    /// Whether a signal may end the process.
     may_end: Arc<AtomicBool>,
 }
 
-impl Whole {
-    pub(super) fn of(shown: Option<Arc<dyn Progress>>) -> Arc<dyn Progress> {
+impl SignalGuard {
+    /// Passes progress on to `shown`.
+    pub(super) fn around(shown: Option<Arc<dyn Progress>>) -> Arc<dyn Progress> {
         let may_end = Arc::new(AtomicBool::new(true));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Without it a move that is stopped is finished by the next command.
+            // If this fails, the next command finishes a move that is stopped.
             flag::register_conditional_default(signal, Arc::clone(&may_end)).ok();
         }
         Arc::new(Self { shown, may_end })
     }
 }
 
-impl Progress for Whole {
+impl Progress for SignalGuard {
     fn update(&self, at: ScanProgress) {
         if at.stage == ScanStage::Moving {
             self.may_end.store(false, Ordering::SeqCst);
@@ -41,5 +42,5 @@ impl Progress for Whole {
 }
 
 #[cfg(test)]
-#[path = "whole_tests.rs"]
+#[path = "signal_guard_tests.rs"]
 mod tests;
